@@ -2,13 +2,20 @@
 
 import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated
 
 import semver
-import typer
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels, Skill
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FormatOption,
+    OnlyModels,
+    Skill,
+    argument,
+    flag,
+    option,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -27,23 +34,16 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptOptions:
+@options
+class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `accept`."""
 
     skill: Skill
-    version: Annotated[
-        str | None, typer.Argument(help="Default: the highest version with a complete record.", show_default=False)
-    ] = None
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why it is accepted; needed.")] = ""
-    by: Annotated[
-        str, typer.Option("--by", metavar="NAME", help="Who accepts it; default: user.name and user.email of git.")
-    ] = ""
+    version: str | None = argument("Default: the highest version with a complete record.", None, show_default=False)
+    why: str = option("Why it is accepted; needed.", "", metavar="TEXT")
+    by: str = option("Who accepts it; default: user.name and user.email of git.", "", metavar="NAME")
     models: OnlyModels = ()
-    show: Annotated[bool, typer.Option("--list", help="Accept nothing: show what was accepted.")] = False
-    components: Components = COMPONENTS
-    config: Config = CONFIG
-    format: Form = "text"
+    show: bool = flag("Accept nothing: show what was accepted.", "--list")
 
 
 def accept(options: AcceptOptions) -> int:

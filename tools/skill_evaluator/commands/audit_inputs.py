@@ -7,9 +7,6 @@ import datetime
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.report.size import AskedModel
 from skill_evaluator.audit.run.manifest import AuditManifest
@@ -23,7 +20,16 @@ from skill_evaluator.audit.run.materials import (
     draw_audit,
     read_materials,
 )
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, MaxCost, OnlyModels
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    MaxCost,
+    OnlyModels,
+    option,
+    options,
+)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -39,43 +45,27 @@ from skill_evaluator.text import listed, nearest
 _CHANGES_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions:
+@options
+class AuditOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `audit run` and `audit plan`; None and empty: as settings.yaml says, or as the audit was drawn."""
 
-    benchmarks: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--benchmark",
-            metavar="NAME",
-            help="A component to ask; repeatable; default: audit.benchmarks (settings.yaml), else all with "
-            "output: choice.",
-        ),
-    ] = ()
-    scenarios: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--scenario",
-            metavar="NAME",
-            help="A scenario of .evaluator/scenarios, or a folder there; repeatable; default: all outside of folders.",
-        ),
-    ] = ()
+    benchmarks: tuple[str, ...] = option(
+        "A component to ask; repeatable; default: audit.benchmarks (settings.yaml), else all with output: choice.",
+        (),
+        "--benchmark",
+        metavar="NAME",
+    )
+    scenarios: tuple[str, ...] = option(
+        "A scenario of .evaluator/scenarios, or a folder there; repeatable; default: all outside of folders.",
+        (),
+        "--scenario",
+        metavar="NAME",
+    )
     models: OnlyModels = ()
-    questions: Annotated[
-        int | None,
-        typer.Option("--questions", metavar="N", help="Draw N cases of each benchmark, by the seed; default: all."),
-    ] = None
-    replicates: Annotated[
-        int | None, typer.Option("--replicates", "-n", help="Answers per question and scenario; default 2.")
-    ] = None
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the draw and of the replicates' seeds; default 0.")
-    ] = None
+    questions: int | None = option("Draw N cases of each benchmark, by the seed; default: all.", metavar="N")
+    replicates: int | None = option("Answers per question and scenario; default 2.", None, "-n")
+    seed: int | None = option("Seed of the draw and of the replicates' seeds; default 0.")
     max_cost: MaxCost = None
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
 
     def places(self, settings: Settings) -> Places:
         """Return the folders that are read, with the limits of the settings."""

@@ -1,10 +1,6 @@
 """`skill-evaluator audit plan`: an audit drawn and cut into jobs of CI, with what it may cost. Makes no call."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.report.size import AuditSize, print_size, size_page, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, audit_jobs
@@ -13,7 +9,7 @@ from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
 from skill_evaluator.commands.month_cap import month_of
-from skill_evaluator.commands.options import Legs, OnPlatform, Reason
+from skill_evaluator.commands.options import Legs, PlatformOption, Reason, option, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of
@@ -27,14 +23,13 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditPlanOptions(AuditOptions):
+@options
+class AuditPlanOptions(AuditOptions, PlatformOption):
     """The options of `audit plan` beside those of every audit."""
 
     reason: Reason = ""
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("audit-plan.json")
+    out: Path = option("Where the plan goes.", Path("audit-plan.json"), metavar="FILE")
     legs: Legs = ""
-    platform: OnPlatform = None
 
 
 def audit_plan(options: AuditPlanOptions) -> int:

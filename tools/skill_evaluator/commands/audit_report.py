@@ -3,11 +3,8 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.cube.cube import Cube, Missing
 from skill_evaluator.audit.cube.tables import read_cube, write_cube
@@ -22,14 +19,15 @@ from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import (
     AUDITS,
-    COMPONENTS,
-    CONFIG,
     Audits,
-    Components,
-    Config,
-    Fixtures,
-    Form,
-    OnPlatform,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    PlatformOption,
+    argument,
+    option,
+    options,
 )
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.files import json_text, replace_text
@@ -46,69 +44,38 @@ EXITS = {4: "a model that was to be asked is not in it"}
 REPORT, RESULT, CHARTS = "report.md", "report.json", "charts"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReportOptions:
+@options
+class AuditReportOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
     """The options of `audit report`. No folder and no `cube`: the newest audit below `audits`."""
 
-    folders: Annotated[
-        tuple[Path, ...],
-        typer.Argument(
-            metavar="folder", help="An audit's folder, or any that hold its runs; default: the newest below --audits."
-        ),
-    ] = ()
-    cube: Annotated[
-        Path | None,
-        typer.Option(
-            "--cube",
-            metavar="FILE",
-            help="Instead of runs a CSV: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
-        ),
-    ] = None
-    questions: Annotated[
-        int | None,
-        typer.Option("--questions", metavar="N", min=1, help="How many questions each benchmark of the table has."),
-    ] = None
-    weights: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--weight",
-            metavar="NAME=W",
-            help="How much a benchmark counts; repeatable; default: as the audit was drawn, else 1 each.",
-        ),
-    ] = ()
-    missing: Annotated[
-        Missing, typer.Option("--missing", help="Where scores or answers are missing: refuse, or leave out for all.")
-    ] = "refuse"
-    resampled: Annotated[
-        Resampled | None,
-        typer.Option(
-            "--resample",
-            help="What intervals and odds are over. cases: these very scenarios (default where single answers are "
-            "known); scenarios, both: others like them.",
-        ),
-    ] = None
-    grades: Annotated[int, typer.Option("--grades", metavar="4|8", help="8: finer grades, from 20 models on.")] = 4
-    previous: Annotated[
-        Path | None,
-        typer.Option("--previous", metavar="FILE", help="An earlier report.json; default: the last beside this audit."),
-    ] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Where page, charts and cube go; default: the audit's folder, of a table nowhere.",
-        ),
-    ] = None
-    plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="The plan whose jobs' artifacts the folders are.")
-    ] = None
+    folders: tuple[Path, ...] = argument(
+        "An audit's folder, or any that hold its runs; default: the newest below --audits.", (), metavar="folder"
+    )
+    cube: Path | None = option(
+        "Instead of runs a CSV: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
+        metavar="FILE",
+    )
+    questions: int | None = option("How many questions each benchmark of the table has.", metavar="N", min=1)
+    weights: tuple[str, ...] = option(
+        "How much a benchmark counts; repeatable; default: as the audit was drawn, else 1 each.",
+        (),
+        "--weight",
+        metavar="NAME=W",
+    )
+    missing: Missing = option("Where scores or answers are missing: refuse, or leave out for all.", "refuse")
+    resampled: Resampled | None = option(
+        "What intervals and odds are over. cases: these very scenarios (default where single answers are known); "
+        "scenarios, both: others like them.",
+        None,
+        "--resample",
+    )
+    grades: int = option("8: finer grades, from 20 models on.", 4, metavar="4|8")
+    previous: Path | None = option("An earlier report.json; default: the last beside this audit.", metavar="FILE")
+    out: Path | None = option(
+        "Where page, charts and cube go; default: the audit's folder, of a table nowhere.", metavar="DIR"
+    )
+    plan: Path | None = option("The plan whose jobs' artifacts the folders are.", metavar="FILE")
     audits: Audits = AUDITS
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "text"
 
 
 def audit_report(options: AuditReportOptions) -> int:

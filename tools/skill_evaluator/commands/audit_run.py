@@ -6,11 +6,7 @@ Leaves answers, not judgements: `audits/<id>/` holds what was asked and one run 
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.report.size import AuditSize, print_size, warn_of_doubts
 from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
@@ -26,6 +22,9 @@ from skill_evaluator.commands.options import (
     Concurrency,
     MaxCalls,
     SubmitOnly,
+    flag,
+    option,
+    options,
     refuse_submit_only,
     words_of,
 )
@@ -53,28 +52,18 @@ EXITS = {4: "incomplete (it prints the command that goes on)"}
 _FOLDERS = ("components", "fixtures", "config")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class AuditRunOptions(AuditOptions):
     """The options of `audit run` beside those of every audit."""
 
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    shard: Annotated[
-        str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the questions.")
-    ] = None
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume", metavar="[ID]", help="Go on with an audit (default: the newest): asks only what has no answer."
-        ),
-    ] = None
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", metavar="FILE", help="Ask what audit plan wrote; again, it goes on where it stopped."),
-    ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, make no call, print the size and the cost at most.")
-    ] = False
+    shard: str | None = option("Only the I-th of N parts of the questions.", metavar="I/N")
+    resume: str | None = option(
+        "Go on with an audit (default: the newest): asks only what has no answer.", metavar="[ID]"
+    )
+    plan: Path | None = option("Ask what audit plan wrote; again, it goes on where it stopped.", metavar="FILE")
+    dry_run: bool = flag("Check everything, make no call, print the size and the cost at most.")
     batch: Batch = False
     submit_only: SubmitOnly = False
     audits: Audits = AUDITS

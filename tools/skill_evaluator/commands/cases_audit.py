@@ -1,8 +1,6 @@
 """`skill-evaluator cases audit`: what does each case tell of the versions and models that are recorded? No call."""
 
-from dataclasses import dataclass
-
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Form, OnlyModels, Skill
+from skill_evaluator.commands.options import ComponentsOption, ConfigOption, FormatOption, OnlyModels, Skill, options
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -14,15 +12,12 @@ from skill_evaluator.reports.case_audit import print_case_audit
 EXAMPLES = ("skill-evaluator cases audit <component>",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CasesAuditOptions:
+@options
+class CasesAuditOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `cases audit`."""
 
     skill: Skill
     models: OnlyModels = ()
-    components: Components = COMPONENTS
-    config: Config = CONFIG
-    format: Form = "text"
 
 
 def cases_audit(options: CasesAuditOptions) -> int:

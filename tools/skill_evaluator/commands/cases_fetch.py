@@ -1,10 +1,8 @@
 """`skill-evaluator cases fetch`: bring the fixtures that settings.yaml names in another repository."""
 
-from dataclasses import dataclass
-
 from skill_evaluator.ci.fixtures import fetched_fixtures
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import CONFIG, Config, OnPlatform
+from skill_evaluator.commands.options import ConfigOption, PlatformOption, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.library.config import load_settings
 
@@ -12,12 +10,9 @@ EXAMPLES = ("skill-evaluator cases fetch",)
 EXITS = {0: "done, or none is named"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CasesFetchOptions:
+@options
+class CasesFetchOptions(ConfigOption, PlatformOption):
     """The options of `cases fetch`."""
-
-    config: Config = CONFIG
-    platform: OnPlatform = None
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:

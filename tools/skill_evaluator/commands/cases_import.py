@@ -1,12 +1,18 @@
 """`skill-evaluator cases import`: make cases of the rows of a table. What is there already stays as it is."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, SkipInvalid, leave_out
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    SkipInvalid,
+    argument,
+    flag,
+    leave_out,
+    option,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, refuse
 from skill_evaluator.library.case_table import Columns, cases_of, read_rows, write_cases
 from skill_evaluator.library.components import load_component
@@ -22,31 +28,21 @@ EXAMPLES = (
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CasesImportOptions:
+@options
+class CasesImportOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `cases import`."""
 
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A table: .csv or .tsv with a row of names, or .jsonl.")]
-    document: Annotated[str, typer.Option("--input", metavar="COLUMN", help="The column of the documents.")]
-    truth: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--truth",
-            metavar="[FIELD=]COLUMN",
-            help="The column of the whole ground truth; or, repeated or with FIELD=, of one field of it.",
-        ),
-    ] = ()
-    id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="The column of the cases' ids; default: numbered.")
-    ] = None
-    skill: Annotated[
-        str | None, typer.Option("--skill", metavar="NAME", help="The component, where there are several.")
-    ] = None
-    yes: Annotated[bool, typer.Option("--yes", help="Write the cases; without it they are only checked.")] = False
+    file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
+    document: str = option("The column of the documents.", ..., "--input", metavar="COLUMN")
+    truth: tuple[str, ...] = option(
+        "The column of the whole ground truth; or, repeated or with FIELD=, of one field of it.",
+        (),
+        metavar="[FIELD=]COLUMN",
+    )
+    id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
+    skill: str | None = option("The component, where there are several.", metavar="NAME")
+    yes: bool = flag("Write the cases; without it they are only checked.")
     skip_invalid: SkipInvalid = False
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
 
 
 def cases_import(options: CasesImportOptions) -> int:

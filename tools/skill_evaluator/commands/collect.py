@@ -5,11 +5,8 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.ci.arrivals import Arrivals, find_arrivals
 from skill_evaluator.ci.collecting import (
@@ -28,7 +25,17 @@ from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pend
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.collect_batches import CollectingPlaces, collect_batches, collect_planned
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    PlatformOption,
+    argument,
+    flag,
+    option,
+    options,
+)
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
@@ -67,34 +74,18 @@ EXITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectOptions:
+@options
+class CollectOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    artifacts: Annotated[
-        Path | None, typer.Argument(help="Folder that holds the run folders of a plan's jobs, at any depth.")
-    ] = None
-    plan: Annotated[Path, typer.Option("--plan", metavar="FILE", help="The plan.")] = Path("plan.json")
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where records and outcome.json go.")] = Path(
-        "collected"
+    artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
+    plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
+    out: Path = option("Where records and outcome.json go.", Path("collected"), metavar="DIR")
+    recorded: tuple[str, ...] = option(
+        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
     )
-    recorded: Annotated[
-        tuple[str, ...],
-        typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
-    ] = ()
-    batches: Annotated[
-        bool,
-        typer.Option("--batches", help="Take what batches left by --submit-only have brought; needs no plan."),
-    ] = False
-    planned: Annotated[
-        str | None,
-        typer.Option("--planned", metavar="JOB", help="With --batches: those of a job of plan --pending."),
-    ] = None
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "text"
+    batches: bool = flag("Take what batches left by --submit-only have brought; needs no plan.")
+    planned: str | None = option("With --batches: those of a job of plan --pending.", metavar="JOB")
 
 
 def collect(options: CollectOptions) -> int:

@@ -3,19 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
-    Form,
+    ComponentsOption,
+    ConfigOption,
+    FormatOption,
     OnlyModels,
+    argument,
     component_names,
+    flag,
     named_verdicts,
+    option,
+    options,
     words_of,
 )
 from skill_evaluator.display.addresses import Site
@@ -41,44 +40,26 @@ EXAMPLES = (
 EXITS = {3: "regressed", 4: "another model answered; or a verdict that --fail-on names"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
+@options
+class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `compare`."""
 
-    skill: Annotated[
-        str | None,
-        typer.Argument(
-            help="The component; or the file of a record, or of another tool's results.", autocompletion=component_names
-        ),
-    ] = None
-    other: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="The file to compare with the first one.", show_default=False)
-    ] = None
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline", metavar="VERSION|RUN|FILE", help="Default: the last accepted version, else the next lower."
-        ),
-    ] = None
-    candidate: Annotated[
-        str | None,
-        typer.Option("--candidate", metavar="VERSION|RUN|FILE", help="Default: the newest of the highest version."),
-    ] = None
-    models: OnlyModels = ()
-    between: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--models", metavar="A B", help="Compare model B with model A, on the same version."),
-    ] = None
-    apart: Annotated[bool, typer.Option("--apart", help="Results of another tool were measured on different days.")] = (
-        False
+    skill: str | None = argument(
+        "The component; or the file of a record, or of another tool's results.", None, autocompletion=component_names
     )
-    fail_on: Annotated[
-        tuple[str, ...],
-        typer.Option("--fail-on", metavar="VERDICT,...", help="Verdicts that fail; default: policy of settings.yaml."),
-    ] = ()
-    components: Components = COMPONENTS
-    config: Config = CONFIG
-    format: Form = "text"
+    other: str | None = argument("The file to compare with the first one.", None, metavar="[FILE]", show_default=False)
+    baseline: str | None = option(
+        "Default: the last accepted version, else the next lower.", metavar="VERSION|RUN|FILE"
+    )
+    candidate: str | None = option("Default: the newest of the highest version.", metavar="VERSION|RUN|FILE")
+    models: OnlyModels = ()
+    between: tuple[str, str] | None = option(
+        "Compare model B with model A, on the same version.", None, "--models", metavar="A B"
+    )
+    apart: bool = flag("Results of another tool were measured on different days.")
+    fail_on: tuple[str, ...] = option(
+        "Verdicts that fail; default: policy of settings.yaml.", (), metavar="VERDICT,..."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

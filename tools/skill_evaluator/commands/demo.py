@@ -6,14 +6,11 @@ The answers are shipped; the records are made of them here and now, by `evaluate
 import contextlib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.evaluate import evaluate
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.options import argument, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version
@@ -30,13 +27,11 @@ Next:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class DemoOptions:
     """The options of `demo`."""
 
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is empty or not there yet.")] = Path(
-        "demo"
-    )
+    folder: Path = argument("A folder that is empty or not there yet.", Path("demo"), metavar="DIR")
 
 
 def demo(options: DemoOptions) -> int:

@@ -3,17 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from skill_evaluator.ci.doctor import DoctorReport, examine, is_on_github, probe
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms.github_setup import read_setup
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Config, Form
+from skill_evaluator.commands.options import COMPONENTS, ConfigOption, FormatOption, option, options
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, print_result
@@ -32,13 +29,11 @@ EXAMPLES = ("skill-evaluator doctor", "skill-evaluator doctor --format json")
 EXITS = {0: "nothing is wrong in what could be looked at", 4: "something is, and the output says what to do"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorOptions:
+@options
+class DoctorOptions(ConfigOption, FormatOption):
     """The options of `doctor`."""
 
-    config: Config = CONFIG
-    format: Form = "text"
-    probe: Annotated[str | None, typer.Option(metavar="MODEL", help="Ask whether answers depend on load.")] = None
+    probe: str | None = option("Ask whether answers depend on load.", metavar="MODEL")
 
 
 def doctor(options: DoctorOptions) -> int:

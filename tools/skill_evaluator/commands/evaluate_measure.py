@@ -9,13 +9,7 @@ from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
 from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import (
-    PlannedRuns,
-    costs_left,
-    is_measurement,
-    plan_runs,
-    record_path,
-)
+from skill_evaluator.commands.evaluate_runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
 from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site

@@ -1,136 +1,75 @@
 """The options of `evaluate`, which its help shows without importing what it does with them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
     Batch,
-    Components,
+    ComponentsOption,
     Concurrency,
-    Config,
-    Fixtures,
-    Form,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
     MaxCalls,
     MaxCost,
     OnlyModels,
     Skill,
     SubmitOnly,
+    flag,
+    option,
+    options,
     run_ids,
 )
 
 Cases = Annotated[tuple[str, ...], typer.Option("--case", metavar="GLOB", help="Only these cases; repeatable.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateOptions:
+@options
+class EvaluateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `evaluate`."""
 
     skill: Skill
-    replicates: Annotated[
-        int | None, typer.Option("--replicates", "-n", help="Answers per case and model; default 10 (settings.yaml).")
-    ] = None
+    replicates: int | None = option("Answers per case and model; default 10 (settings.yaml).", None, "-n")
     models: OnlyModels = ()
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, make no call, print the cost at most.")
-    ] = False
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
+    dry_run: bool = flag("Check everything, make no call, print the cost at most.")
     cases: Cases = ()
     concurrency: Concurrency = None
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds; default 0.")] = None
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="[RUN]",
-            help="Go on with an unfinished run (default: the newest): asks only what has no answer.",
-            autocompletion=run_ids,
-        ),
-    ] = None
-    top_up: Annotated[
-        str | None,
-        typer.Option(
-            "--top-up",
-            metavar="RUN",
-            help="Ask the calls that --adaptive saved in this run; records it whole.",
-            autocompletion=run_ids,
-        ),
-    ] = None
+    seed: int | None = option("Seed of the replicates' seeds; default 0.")
+    resume: str | None = option(
+        "Go on with an unfinished run (default: the newest): asks only what has no answer.",
+        metavar="[RUN]",
+        autocompletion=run_ids,
+    )
+    top_up: str | None = option(
+        "Ask the calls that --adaptive saved in this run; records it whole.", metavar="RUN", autocompletion=run_ids
+    )
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
-    shard: Annotated[
-        str | None, typer.Option("--shard", metavar="I/N", help="Only the I-th of N parts of the cases.")
-    ] = None
-    scenario: Annotated[
-        str | None,
-        typer.Option("--scenario", metavar="NAME", help="Put the prompt into .evaluator/scenarios/NAME.md."),
-    ] = None
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Ask with the schema alone, without the prompt, to see what the prompt adds.")
-    ] = False
-    invocation: Annotated[
-        str | None,
-        typer.Option(
-            "--invocation",
-            metavar="ID",
-            help="What the run ids begin with; plan gives one to all its jobs, which ask what it planned.",
-        ),
-    ] = None
-    adaptive: Annotated[
-        bool,
-        typer.Option("--adaptive", help="Stop asking a model once its verdict against a lower version is settled."),
-    ] = False
-    recorded: Annotated[
-        bool,
-        typer.Option(
-            "--recorded",
-            help="Ask the new version alone, and compare it with what is recorded; default: beside its baseline.",
-        ),
-    ] = False
-    with_baseline: Annotated[
-        bool,
-        typer.Option(
-            "--with-baseline",
-            help="Ask the baseline beside it, in turns, whatever the policy says; an error where that cannot be.",
-        ),
-    ] = False
-    baseline_commit: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline-commit",
-            metavar="COMMIT",
-            help="With --with-baseline: take the prompt of this commit, whatever is recorded.",
-        ),
-    ] = None
-    aa: Annotated[
-        bool, typer.Option("--aa", help="Measure the recorded version again, to see what the same prompt varies by.")
-    ] = False
-    neutral: Annotated[
-        int | None,
-        typer.Option(
-            "--neutral",
-            metavar="K",
-            help="Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.",
-        ),
-    ] = None
-    draft: Annotated[
-        bool,
-        typer.Option("--draft", help="Keep the record as a draft: in no leaderboard, never a baseline, of any prompt."),
-    ] = False
+    shard: str | None = option("Only the I-th of N parts of the cases.", metavar="I/N")
+    scenario: str | None = option("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
+    bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
+    invocation: str | None = option(
+        "What the run ids begin with; plan gives one to all its jobs, which ask what it planned.", metavar="ID"
+    )
+    adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
+    recorded: bool = flag(
+        "Ask the new version alone, and compare it with what is recorded; default: beside its baseline."
+    )
+    with_baseline: bool = flag(
+        "Ask the baseline beside it, in turns, whatever the policy says; an error where that cannot be."
+    )
+    baseline_commit: str | None = option(
+        "With --with-baseline: take the prompt of this commit, whatever is recorded.", metavar="COMMIT"
+    )
+    aa: bool = flag("Measure the recorded version again, to see what the same prompt varies by.")
+    neutral: int | None = option(
+        "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
+    )
+    draft: bool = flag("Keep the record as a draft: in no leaderboard, never a baseline, of any prompt.")
     batch: Batch = False
     submit_only: SubmitOnly = False
-    results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
-    ] = None
-    judge: Annotated[
-        str | None,
-        typer.Option("--judge", metavar="ID", help="Also have this model score the text fields that name a rubric."),
-    ] = None
-    leaderboard: Annotated[bool, typer.Option(help="Append the record to the component's leaderboard.json.")] = True
-    format: Form = "text"
+    results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
+    judge: str | None = option("Also have this model score the text fields that name a rubric.", metavar="ID")
+    leaderboard: bool = option("Append the record to the component's leaderboard.json.", True)

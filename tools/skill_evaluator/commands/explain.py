@@ -2,13 +2,19 @@
 
 import re
 import sys
-from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.checking.answers import edited_since
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, run_ids
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    argument,
+    flag,
+    option,
+    options,
+    run_ids,
+)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, RunError
 from skill_evaluator.library.cases import load_cases
@@ -33,30 +39,15 @@ EXAMPLES = (
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
+@options
+class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `explain`."""
 
-    run: Annotated[
-        str,
-        typer.Argument(
-            help="A run folder, or the id of a run in a component's evals/results.",
-            autocompletion=run_ids,
-        ),
-    ]
-    case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Show this case leaf by leaf.")] = None
-    replicate: Annotated[
-        int | None, typer.Option("--replicate", metavar="N", help="Which answer, from 0; default: the first scored.")
-    ] = None
-    field: Annotated[
-        str | None,
-        typer.Option("--field", metavar="PATH", help="Show this field (as lint names it) in every case and replicate."),
-    ] = None
-    full: Annotated[bool, typer.Option("--full", help="Shorten neither document nor values.")] = False
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
+    run: str = argument("A run folder, or the id of a run in a component's evals/results.", autocompletion=run_ids)
+    case: str | None = option("Show this case leaf by leaf.", metavar="ID")
+    replicate: int | None = option("Which answer, from 0; default: the first scored.", metavar="N")
+    field: str | None = option("Show this field (as lint names it) in every case and replicate.", metavar="PATH")
+    full: bool = flag("Shorten neither document nor values.")
 
 
 def explain(options: ExplainOptions) -> int:

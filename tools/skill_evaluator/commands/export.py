@@ -3,21 +3,19 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-import typer
+from typing import Literal
 
 from skill_evaluator.checking.answers import has_other_answers
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
-    Fixtures,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
     OnlyModels,
+    argument,
     component_names,
+    option,
+    options,
 )
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
@@ -48,32 +46,25 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
+@options
+class ExportOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `export`."""
 
-    sources: Annotated[
-        tuple[str, ...],
-        typer.Argument(
-            metavar="[SOURCE]...",
-            help="Components, run folders, run ids, or files of records; default: all components.",
-            autocompletion=component_names,
-            show_default=False,
-        ),
-    ] = ()
-    to: Annotated[
-        Literal["csv", "jsonl", "parquet", "junit", "inspect", "promptfoo"],
-        typer.Option("--to", help="The form to write; inspect and promptfoo take one run."),
-    ] = "csv"
-    table: Annotated[
-        Literal["records", "cases", "leaves"],
-        typer.Option("--table", help="A row a run, an answer, or a field of a case (of csv, jsonl, parquet)."),
-    ] = "records"
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: stdout.")] = None
+    sources: tuple[str, ...] = argument(
+        "Components, run folders, run ids, or files of records; default: all components.",
+        (),
+        metavar="[SOURCE]...",
+        autocompletion=component_names,
+        show_default=False,
+    )
+    to: Literal["csv", "jsonl", "parquet", "junit", "inspect", "promptfoo"] = option(
+        "The form to write; inspect and promptfoo take one run.", "csv"
+    )
+    table: Literal["records", "cases", "leaves"] = option(
+        "A row a run, an answer, or a field of a case (of csv, jsonl, parquet).", "records"
+    )
+    out: Path | None = option("Default: stdout.", metavar="FILE")
     models: OnlyModels = ()
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
 
 
 def export(options: ExportOptions) -> int:

@@ -1,19 +1,17 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import semver
-import typer
 
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
+    ComponentsOption,
+    ConfigOption,
     OnlyModels,
     Skill,
     named_verdicts,
+    option,
+    options,
 )
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
@@ -35,24 +33,18 @@ EXAMPLES = (
 EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryOptions:
+@options
+class HistoryOptions(ComponentsOption, ConfigOption):
     """The options of `history`."""
 
     skill: Skill
     models: OnlyModels = ()
-    fail_on: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--fail-on", metavar="VERDICT,...", help="Verdicts on the highest version that fail; default: none."
-        ),
-    ] = ()
-    components: Components = COMPONENTS
-    config: Config = CONFIG
-    format: Annotated[
-        Literal["text", "json", "markdown", "csv", "junit"],
-        typer.Option("--format", help="How to print it (on stdout); csv: every run, junit: every step."),
-    ] = "text"
+    fail_on: tuple[str, ...] = option(
+        "Verdicts on the highest version that fail; default: none.", (), metavar="VERDICT,..."
+    )
+    format: Literal["text", "json", "markdown", "csv", "junit"] = option(
+        "How to print it (on stdout); csv: every run, junit: every step.", "text"
+    )
 
 
 def history(options: HistoryOptions) -> int:

@@ -6,15 +6,11 @@ Everything is looked at before anything is written, so that a refusal leaves not
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.ci.legs import Secrets, secrets_of, stale_workflows, with_legs
 from skill_evaluator.commands.init_adopt import adopt
-from skill_evaluator.commands.options import CONFIG
+from skill_evaluator.commands.options import CONFIG, argument, flag, option, options
 from skill_evaluator.commands.schemas import EDITED, schema_text
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
@@ -44,27 +40,18 @@ More: docs/github.md of skill-evaluator.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class InitOptions:
     """The options of `init`."""
 
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The root of a repository.")] = Path()
-    name: Annotated[str, typer.Option("--name", help="What to call the example component.")] = EXAMPLE
-    example: Annotated[
-        bool, typer.Option("--example", help="Lay out the example component beside components that are there.")
-    ] = False
-    adopt: Annotated[
-        bool,
-        typer.Option(
-            "--adopt",
-            help="Read a library that exists, and propose .evaluator/ and evals/datasets.json files, and nothing else.",
-        ),
-    ] = False
-    yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write what is proposed.")] = False
-    workflows: Annotated[
-        bool,
-        typer.Option("--workflows", help="Only give the workflows that are there a job for each key of models.yaml."),
-    ] = False
+    folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
+    name: str = option("What to call the example component.", EXAMPLE)
+    example: bool = flag("Lay out the example component beside components that are there.")
+    adopt: bool = flag(
+        "Read a library that exists, and propose .evaluator/ and evals/datasets.json files, and nothing else."
+    )
+    yes: bool = flag("With --adopt: write what is proposed.")
+    workflows: bool = flag("Only give the workflows that are there a job for each key of models.yaml.")
 
 
 def init(options: InitOptions) -> int:

@@ -1,12 +1,9 @@
 """`skill-evaluator judge calibrate`: what judges are worth, from people's labels and from outputs that code broke."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.judge_calibrate_asking import CalibrationAskingOptions, ask_for_calibration
+from skill_evaluator.commands.options import option, options
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.items import read_items
 from skill_evaluator.judges.calibration.calibrating import calibrate
@@ -38,32 +35,17 @@ EXAMPLES = (
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class JudgeCalibrateOptions(CalibrationAskingOptions):
     """The options of `judge calibrate` beside those with which it asks."""
 
-    verdicts: Annotated[
-        Path | None,
-        typer.Option(
-            "--verdicts", metavar="FILE", help="JSON Lines: id, judge, and order and winner, or criterion and score."
-        ),
-    ] = None
-    planted: Annotated[
-        Path | None,
-        typer.Option("--planted", metavar="FILE", help="JSON Lines: pairs with what code broke, and controls."),
-    ] = None
-    regressions: Annotated[
-        Path | None,
-        typer.Option("--regressions", metavar="FILE", help="What `judge regression` said of the planted pairs."),
-    ] = None
-    batch: Annotated[
-        Path | None,
-        typer.Option("--batch", metavar="FILE", help="What it said of a batch, whose rates are to be corrected."),
-    ] = None
-    labels: Annotated[
-        Path | None,
-        typer.Option("--labels", metavar="FILE", help="JSON Lines of people's labels on pairs of the batch."),
-    ] = None
+    verdicts: Path | None = option(
+        "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
+    )
+    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
+    regressions: Path | None = option("What `judge regression` said of the planted pairs.", metavar="FILE")
+    batch: Path | None = option("What it said of a batch, whose rates are to be corrected.", metavar="FILE")
+    labels: Path | None = option("JSON Lines of people's labels on pairs of the batch.", metavar="FILE")
 
 
 def judge_calibrate(options: JudgeCalibrateOptions) -> int:

@@ -4,15 +4,12 @@ One judging holds both kinds of questions, so that one budget and one `--resume`
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import words_of
+from skill_evaluator.commands.options import option, options, words_of
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import choose_criteria
 from skill_evaluator.judges.asking.families import families_of
@@ -41,37 +38,18 @@ from skill_evaluator.text import canonical_json, counted, digest
 CONTROLS_PER_BROKEN = 2  # specificity needs the larger sample: most pairs of a batch hold no regression
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class CalibrationAskingOptions(JudgeAskingOptions):
     """The options of `judge calibrate` when it asks."""
 
-    items: Annotated[
-        Path | None,
-        typer.Option("--items", metavar="FILE", help="JSON Lines: id, stratum, human (1, 2 or tie); texts or not."),
-    ] = None
-    rubric: Annotated[
-        Path | None,
-        typer.Option("--rubric", metavar="FILE", help="With --judge: the rubric by which pairs are compared."),
-    ] = None
-    broken: Annotated[
-        int,
-        typer.Option("--broken", metavar="N", min=0, help="With --judge: plant so many broken outputs, and controls."),
-    ] = 0
-    probes: Annotated[
-        tuple[str, ...],
-        typer.Option(
-            "--probe",
-            metavar="NAME",
-            help=f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.",
-        ),
-    ] = ()
-    split: Annotated[
-        Split | None, typer.Option("--split", help="Only the items of this split; default: all, whatever their split.")
-    ] = None
-    bar: Annotated[
-        float,
-        typer.Option("--bar", min=0.0, max=0.99, help="The κ with people, or informedness, of a trusted judge."),
-    ] = BAR
+    items: Path | None = option("JSON Lines: id, stratum, human (1, 2 or tie); texts or not.", metavar="FILE")
+    rubric: Path | None = option("With --judge: the rubric by which pairs are compared.", metavar="FILE")
+    broken: int = option("With --judge: plant so many broken outputs, and controls.", 0, metavar="N", min=0)
+    probes: tuple[str, ...] = option(
+        f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
+    )
+    split: Split | None = option("Only the items of this split; default: all, whatever their split.")
+    bar: float = option("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
 
 
 def ask_for_calibration(options: CalibrationAskingOptions) -> int:

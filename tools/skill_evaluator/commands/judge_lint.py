@@ -1,15 +1,19 @@
 """`skill-evaluator judge lint`: check rubrics before a model is asked anything. Makes no call."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.checking.rubrics import lint_rubrics
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, OnPlatform
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    PlatformOption,
+    argument,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ConfigError
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubric_files import find_rubrics
@@ -20,19 +24,11 @@ EXAMPLES = ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator
 EXITS = {2: "wrong input, or an error in a rubric (warnings alone: 0)"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeLintOptions:
+@options
+class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
     """The options of `judge lint`."""
 
-    files: Annotated[
-        tuple[Path, ...],
-        typer.Argument(metavar="FILE", help="Rubrics, YAML or JSON; default: all of .evaluator/rubrics."),
-    ] = ()
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "text"
+    files: tuple[Path, ...] = argument("Rubrics, YAML or JSON; default: all of .evaluator/rubrics.", (), metavar="FILE")
 
 
 def judge_lint(options: JudgeLintOptions) -> int:

@@ -1,7 +1,7 @@
 """The options of every command that asks judges, and how another process takes those of one that left batches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
 
@@ -11,15 +11,18 @@ from pydantic_core import to_jsonable_python
 
 from skill_evaluator.commands.batching import mode_of
 from skill_evaluator.commands.options import (
-    CONFIG,
     JUDGEMENTS,
     Batch,
     Concurrency,
-    Config,
-    Form,
+    ConfigOption,
+    FormatOption,
     MaxCalls,
     MaxCost,
     SubmitOnly,
+    argument,
+    flag,
+    option,
+    options,
     words_of,
 )
 from skill_evaluator.errors import JudgeError
@@ -41,37 +44,25 @@ _SAID_AGAIN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAskingOptions:
+@options
+class JudgeAskingOptions(ConfigOption, FormatOption):
     """The options of every command that asks judges."""
 
-    judges: Annotated[
-        tuple[str, ...],
-        typer.Option("--judge", "-j", metavar="ID", help="A model of models.yaml that judges; repeatable."),
-    ] = ()
-    replicates: Annotated[int, typer.Option("--replicates", "-n", help="How often each question is asked.")] = 1
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the texts' marks and of the replicates' seeds.")] = 0
+    judges: tuple[str, ...] = option(
+        "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
+    )
+    replicates: int = option("How often each question is asked.", 1, "-n")
+    seed: int = option("Seed of the texts' marks and of the replicates' seeds.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume", metavar="[ID]", help="Go on with a judging (default: the newest): asks only what has no answer."
-        ),
-    ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, make no call, print the calls and the cost at most.")
-    ] = False
-    review: Annotated[
-        bool, typer.Option("--review", help="Queue what the judges leave to people; see `skill-evaluator review`.")
-    ] = False
-    review_sample: Annotated[
-        int, typer.Option("--review-sample", metavar="N", min=0, help="With --review: so many of all, by chance, too.")
-    ] = 5
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where judgings are kept.")] = JUDGEMENTS
-    config: Config = CONFIG
-    format: Form = "text"
+    resume: str | None = option(
+        "Go on with a judging (default: the newest): asks only what has no answer.", metavar="[ID]"
+    )
+    dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
+    review: bool = flag("Queue what the judges leave to people; see `skill-evaluator review`.")
+    review_sample: int = option("With --review: so many of all, by chance, too.", 5, metavar="N", min=0)
+    out: Path = option("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
 
     @property
     def transport(self) -> Transport:
@@ -83,7 +74,7 @@ class JudgeAskingOptions:
         return "wait"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class BatchAskingOptions(JudgeAskingOptions):
     """The options of every command that asks judges, perhaps in batches; `collecting` is given by `collect` alone.
 
@@ -120,18 +111,16 @@ class BatchAskingOptions(JudgeAskingOptions):
             raise JudgeError(f"its options are none of this version's ({problem!r}); go on with --resume") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class RubricAskingOptions(BatchAskingOptions):
     """The options of every command that asks judges by a rubric."""
 
-    rubric: Annotated[Path, typer.Argument(metavar="RUBRIC", help="A rubric's file, YAML or JSON.")]
-    criteria: Annotated[
-        tuple[str, ...], typer.Option("--criterion", metavar="ID", help="Only this criterion; repeatable.")
-    ] = ()
+    rubric: Path = argument("A rubric's file, YAML or JSON.", metavar="RUBRIC")
+    criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
 
     def words(self, command: str, *names: str) -> list[str]:
         """Return the command that asks the same again; `names` are its own options."""
         words = ["skill-evaluator", "judge", command, str(self.rubric)]
-        for flag, values in (("--judge", self.judges), ("--criterion", self.criteria)):
-            words += [word for value in values for word in (flag, value)]
+        for name, values in (("--judge", self.judges), ("--criterion", self.criteria)):
+            words += [word for value in values for word in (name, value)]
         return words + words_of(self, *names, *ASKED_AGAIN)

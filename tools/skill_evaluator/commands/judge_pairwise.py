@@ -1,11 +1,8 @@
 """`skill-evaluator judge pairwise`: which of two outputs is better, in both orders; or which of several is best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.judge_asking import (
     AskedJudging,
@@ -17,6 +14,7 @@ from skill_evaluator.commands.judge_asking import (
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
 from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
+from skill_evaluator.commands.options import option, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
 from skill_evaluator.judges.asking.families import Writers, check_families, strict_criteria
@@ -38,20 +36,12 @@ EXAMPLES = (
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class JudgePairwiseOptions(RubricAskingOptions):
     """The options of `judge pairwise` beside those of every judging by a rubric."""
 
-    items: Annotated[
-        Path,
-        typer.Option("--items", metavar="FILE", help="JSON Lines: id, input, output_1, output_2; or outputs by name."),
-    ]
-    opponents: Annotated[
-        int | None,
-        typer.Option(
-            "--opponents", metavar="N", help="Of several outputs each meets N others (2, 4, …); default: all pairs."
-        ),
-    ] = None
+    items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
+    opponents: int | None = option("Of several outputs each meets N others (2, 4, …); default: all pairs.", metavar="N")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
 

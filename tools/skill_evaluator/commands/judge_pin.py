@@ -1,12 +1,16 @@
 """`skill-evaluator judge pin`: some of a run's outputs, kept in the repository as a baseline. Makes no call."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 from rich.text import Text
 
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    argument,
+    option,
+    options,
+)
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, JudgeError
@@ -25,18 +29,12 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgePinOptions:
+@options
+class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `judge pin`."""
 
-    run: Annotated[str, typer.Argument(help="A run folder, or the id of a run in a component's evals/results.")]
-    cases: Annotated[
-        tuple[str, ...], typer.Option("--case", metavar="GLOB", help="Only the outputs of these cases; repeatable.")
-    ] = ()
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
+    run: str = argument("A run folder, or the id of a run in a component's evals/results.")
+    cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
 
 
 def judge_pin(options: JudgePinOptions) -> int:

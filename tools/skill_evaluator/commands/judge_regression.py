@@ -3,11 +3,8 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.ci.collecting import gather
 from skill_evaluator.ci.judging import drawn_batch, planned_judging
@@ -24,7 +21,7 @@ from skill_evaluator.commands.judge_asking import (
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
 from skill_evaluator.commands.judge_options import ASKED_AGAIN, BatchAskingOptions, CascadeJudges, CascadeLabelsFile
-from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures, words_of
+from skill_evaluator.commands.options import ComponentsOption, FixturesOption, option, options, words_of
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.families import Writers, refuse_family
 from skill_evaluator.judges.asking.items import read_items
@@ -52,49 +49,22 @@ EXAMPLES = (
 EXITS = {3: "block or alert", 4: "a person must look, or incomplete"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRegressionOptions(BatchAskingOptions):
+@options
+class JudgeRegressionOptions(BatchAskingOptions, ComponentsOption, FixturesOption):
     """The options of `judge regression` beside those of every judging."""
 
-    items: Annotated[
-        Path | None,
-        typer.Option("--items", metavar="FILE", help="JSON Lines: id, prompt, baseline_output, candidate_output."),
-    ] = None
-    candidate: Annotated[
-        str | None,
-        typer.Option("--candidate", metavar="RUN", help="Instead of --items: a run of a component, folder or id."),
-    ] = None
-    baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", metavar="RUN", help="The run it is held against; default: the pinned outputs."),
-    ] = None
-    dimensions: Annotated[
-        tuple[str, ...],
-        typer.Option("--dimensions", metavar="NAMES", help="What is asked about, with commas or repeated."),
-    ] = ()
-    preset: Annotated[
-        str, typer.Option("--preset", metavar="NAME", help=f"Without --dimensions, those of: {', '.join(PRESETS)}.")
-    ] = "default"
-    blocking: Annotated[
-        tuple[str, ...],
-        typer.Option("--blocking", metavar="NAME", help="A dimension in which any regression blocks; repeatable."),
-    ] = ()
-    previous: Annotated[
-        Path | None,
-        typer.Option("--previous", metavar="FILE", help="Results of an earlier batch: have severities changed since?"),
-    ] = None
-    planned: Annotated[
-        str | None,
-        typer.Option("--planned", metavar="JOB", help="Instead of --items and --judge: what a plan has a judge do."),
-    ] = None
-    plan: Annotated[Path, typer.Option("--plan", metavar="FILE", help="The plan.")] = Path("plan.json")
-    artifacts: Annotated[
-        Path, typer.Option("--artifacts", metavar="DIR", help="Folder that holds the answers of the plan's jobs.")
-    ] = Path("artifacts")
+    items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
+    candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
+    baseline: str | None = option("The run it is held against; default: the pinned outputs.", metavar="RUN")
+    dimensions: tuple[str, ...] = option("What is asked about, with commas or repeated.", (), metavar="NAMES")
+    preset: str = option(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
+    blocking: tuple[str, ...] = option("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
+    previous: Path | None = option("Results of an earlier batch: have severities changed since?", metavar="FILE")
+    planned: str | None = option("Instead of --items and --judge: what a plan has a judge do.", metavar="JOB")
+    plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
+    artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
 
 
 def judge_regression(options: JudgeRegressionOptions) -> int:

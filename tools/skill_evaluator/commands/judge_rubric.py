@@ -1,16 +1,21 @@
 """`skill-evaluator judge rubric`: have a model draft a rubric, which a person then reads and makes their own."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.checking.rubrics import lint_rubrics
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, JUDGEMENTS, Config, Form, MaxCost
+from skill_evaluator.commands.options import (
+    COMPONENTS,
+    JUDGEMENTS,
+    ConfigOption,
+    FormatOption,
+    MaxCost,
+    flag,
+    option,
+    options,
+)
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import storing
 from skill_evaluator.judges.asking.reading import text_of
@@ -26,18 +31,16 @@ EXAMPLES = (
 EXITS = {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRubricOptions:
+@options
+class JudgeRubricOptions(ConfigOption, FormatOption):
     """The options of `judge rubric`."""
 
-    draft: Annotated[str, typer.Option("--draft", metavar="TEXT", help="What should be judged, in a sentence or two.")]
-    judge: Annotated[str, typer.Option("--judge", "-j", metavar="ID", help="The model of models.yaml that drafts.")]
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The new file, .yaml; its name is the id.")]
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the call.")] = 0
+    draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
+    judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
+    out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
+    seed: int = option("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no call, print the cost at most.")] = False
-    config: Config = CONFIG
-    format: Form = "text"
+    dry_run: bool = flag("Make no call, print the cost at most.")
 
 
 def judge_rubric(options: JudgeRubricOptions) -> int:

@@ -1,11 +1,8 @@
 """`skill-evaluator judge score`: outputs one by one, by the criteria of a rubric, beside a source if need be."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.judge_asking import (
     AskedJudging,
@@ -17,7 +14,7 @@ from skill_evaluator.commands.judge_asking import (
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
 from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
-from skill_evaluator.commands.options import COMPONENTS, Components, Fixtures
+from skill_evaluator.commands.options import ComponentsOption, FixturesOption, flag, option, options
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
 from skill_evaluator.judges.asking.families import Writers, check_families, strict_criteria
@@ -44,27 +41,16 @@ EXAMPLES = (
 EXITS = {4: "incomplete (it prints the command that goes on)"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeScoreOptions(RubricAskingOptions):
+@options
+class JudgeScoreOptions(RubricAskingOptions, ComponentsOption, FixturesOption):
     """The options of `judge score` beside those of every judging by a rubric."""
 
-    items: Annotated[
-        Path | None,
-        typer.Option("--items", metavar="FILE", help="JSON Lines: id, input, output, and reference or source."),
-    ] = None
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="Instead of --items: the run folder of a component.")
-    ] = None
-    field: Annotated[
-        str, typer.Option("--field", metavar="PATH", help="With --run: the field that is judged; default: applies_to.")
-    ] = ""
-    reference: Annotated[
-        bool, typer.Option("--reference", help="Score every criterion beside the item's source or reference.")
-    ] = False
+    items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
+    run: Path | None = option("Instead of --items: the run folder of a component.", metavar="DIR")
+    field: str = option("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
+    reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
 
 
 def judge_score(options: JudgeScoreOptions) -> int:

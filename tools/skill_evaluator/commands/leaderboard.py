@@ -1,12 +1,9 @@
 """`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Names, OnlyModels
+from skill_evaluator.commands.options import ComponentsOption, ConfigOption, Names, OnlyModels, option, options
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
@@ -23,20 +20,14 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderboardOptions:
+@options
+class LeaderboardOptions(ComponentsOption, ConfigOption):
     """The options of `leaderboard`."""
 
     skills: Names = ()
     models: OnlyModels = ()
-    version: Annotated[
-        str | None, typer.Option("--version", metavar="VERSION", help="Default: the highest that a model has.")
-    ] = None
-    components: Components = COMPONENTS
-    config: Config = CONFIG
-    format: Annotated[
-        Literal["text", "json", "markdown", "csv"], typer.Option("--format", help="How to print it (on stdout).")
-    ] = "text"
+    version: str | None = option("Default: the highest that a model has.", metavar="VERSION")
+    format: Literal["text", "json", "markdown", "csv"] = option("How to print it (on stdout).", "text")
 
 
 def leaderboard(options: LeaderboardOptions) -> int:

@@ -9,19 +9,26 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.checking.answers import answer_problems
 from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.attested import attested_records
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, Names, OnPlatform
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    Names,
+    PlatformOption,
+    flag,
+    option,
+    options,
+)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
@@ -41,34 +48,18 @@ EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base ori
 EXITS = {2: "wrong input, or a component that is wrong"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintOptions:
+@options
+class LintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
     """The options of `lint`."""
 
     names: Names = ()
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            metavar="COMMIT",
-            help="Also check what changed since: honest versions, and leaderboards and records only added to.",
-        ),
-    ] = None
-    attested: Annotated[
-        bool,
-        typer.Option(
-            "--attested",
-            help="Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof.",
-        ),
-    ] = False
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where a component or case is not evaluated, or not yet.")
-    ] = False
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "text"
+    base: str | None = option(
+        "Also check what changed since: honest versions, and leaderboards and records only added to.", metavar="COMMIT"
+    )
+    attested: bool = flag(
+        "Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof."
+    )
+    strict: bool = flag("Fail where a component or case is not evaluated, or not yet.")
 
 
 def lint(options: LintOptions) -> int:

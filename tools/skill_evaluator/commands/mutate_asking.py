@@ -13,13 +13,7 @@ from skill_evaluator import __version__
 from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
-from skill_evaluator.evaluation.mutation import (
-    Undamaged,
-    judged_mutant,
-    looks_of_mutants,
-    silent_cases,
-    unasked,
-)
+from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.mutants import Mutant
@@ -32,15 +26,7 @@ from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import (
-    call_cost,
-    dearest_cost,
-    estimate,
-    input_sizes,
-    most_cost,
-    price_of,
-    sum_of,
-)
+from skill_evaluator.runner.prices import call_cost, dearest_cost, estimate, input_sizes, most_cost, price_of, sum_of
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
 from skill_evaluator.scoring.parallel import open_scores

@@ -3,22 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
+    ComponentsOption,
     Concurrency,
-    Config,
-    Fixtures,
-    Form,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
     MaxCalls,
     MaxCost,
     Skill,
+    flag,
     model_ids,
+    option,
+    options,
 )
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES
@@ -38,38 +36,25 @@ CONTROLS = ("control-1", "control-2", "control-3")
 _LEAST_CASES = 2  # one case says nothing of how far cases move by chance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MutateOptions:
+@options
+class MutateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `mutate`."""
 
     skill: Skill
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="ID",
-            help="The model of models.yaml that is asked; needed where it has several.",
-            autocompletion=model_ids,
-        ),
-    ] = None
-    replicates: Annotated[
-        int, typer.Option("--replicates", "-n", help="Answers per case and mutant, at most; a killed one gets fewer.")
-    ] = 4
-    mutants: Annotated[int, typer.Option("--mutants", help="Ask at most so many, of each kind in turn.")] = 40
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
+    model: str | None = option(
+        "The model of models.yaml that is asked; needed where it has several.",
+        None,
+        "-m",
+        metavar="ID",
+        autocompletion=model_ids,
+    )
+    replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
+    mutants: int = option("Ask at most so many, of each kind in turn.", 40)
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
-    results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="Where answers go; default: in the component.")
-    ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the mutants, and say what asking them would take; make no call.")
-    ] = False
-    format: Form = "text"
+    results: Path | None = option("Where answers go; default: in the component.", metavar="DIR")
+    dry_run: bool = flag("List the mutants, and say what asking them would take; make no call.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

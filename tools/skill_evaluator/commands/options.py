@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -23,6 +23,7 @@ CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
 _EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
+_Options = TypeVar("_Options")
 _LAST = ("components", "fixtures", "config", "platform", "format")  # in the help of every command
 
 
@@ -56,19 +57,71 @@ def run_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     return sorted((path.name for path in folders if path.name.startswith(incomplete)), reverse=True)
 
 
-Components = Annotated[Path, typer.Option("--components", metavar="DIR", help="Folder of the components.")]
-Fixtures = Annotated[
-    Path | None,
-    typer.Option("--fixtures", metavar="DIR", help="Folder of <skill>/cases/ (or questions.jsonl); default: fixtures."),
-]
-Config = Annotated[Path, typer.Option("--config", metavar="DIR", help="Folder of models.yaml and settings.yaml.")]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out a row that is wrong, with a warning.")]
-OnPlatform = Annotated[
-    Literal["github"] | None,
-    typer.Option("--platform", help="Also tell the CI this runs in: outputs, summary, marks on files."),
-]
-Form = Annotated[Format, typer.Option("--format", help="How to print the result (on stdout).")]
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def options(cls: type[_Options]) -> type[_Options]:
+    """Make a class of annotated fields the options of a command."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
+
+def option(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
+    """Declare an option. Its flag is the field's name; `flags` says another or a short one; `...` makes it required.
+
+    What else `typer.Option` takes is in `how`.
+
+    >>> option("Answers per case and model.", 3, "-n").default
+    3
+    """
+    if default is ...:
+        default = dataclasses.MISSING
+    return dataclasses.field(default=default, metadata={"flags": flags, "how": {"help": help, **how}})
+
+
+def flag(help: str, *flags: str, **how: Any) -> Any:
+    """Declare an option that is off unless its flag is typed."""
+    return option(help, False, *flags, **how)
+
+
+def argument(help: str, default: Any = dataclasses.MISSING, **how: Any) -> Any:
+    """Declare a positional argument, which is required if it has no default."""
+    return dataclasses.field(default=default, metadata={"how": {"help": help, **how}})
+
+
+@options
+class ComponentsOption:
+    """A command that reads components."""
+
+    components: Path = option("Folder of the components.", COMPONENTS, metavar="DIR")
+
+
+@options
+class FixturesOption:
+    """A command that reads cases."""
+
+    fixtures: Path | None = option("Folder of <skill>/cases/ (or questions.jsonl); default: fixtures.", metavar="DIR")
+
+
+@options
+class ConfigOption:
+    """A command that reads models.yaml or settings.yaml."""
+
+    config: Path = option("Folder of models.yaml and settings.yaml.", CONFIG, metavar="DIR")
+
+
+@options
+class PlatformOption:
+    """A command that CI runs, too."""
+
+    platform: Literal["github"] | None = option("Also tell the CI this runs in: outputs, summary, marks on files.")
+
+
+@options
+class FormatOption:
+    """A command that prints a result."""
+
+    format: Format = option("How to print the result (on stdout).", "text")
+
+
+SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Leave out a row that is wrong, with a warning.")]
 Skill = Annotated[
     str,
     typer.Argument(help="The component: a folder name under --components.", autocompletion=component_names),
@@ -134,25 +187,49 @@ def command_of(
                 given["fixtures"], _ = fetched_fixtures(elsewhere)
         raise typer.Exit(story(options(**given)))
 
-    parameters = []
-    for field in sorted(dataclasses.fields(options), key=lambda field: field.name in _LAST):
-        if get_origin(hints[field.name]) is not Annotated:
-            continue  # another command gives it
-        kind, declared = get_args(hints[field.name])
-        if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
-            kind = list[get_args(kind)[0]]  # type: ignore[misc]
-        default = Parameter.empty if field.default is dataclasses.MISSING else field.default
-        parameters.append(
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
-        )
+    fields = sorted(
+        dataclasses.fields(options), key=lambda field: _LAST.index(field.name) if field.name in _LAST else -1
+    )
     run.__doc__ = story.__doc__
     run.__annotations__ = {}
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [_parameter(field, hints[field.name]) for field in fields if _is_typed(field, hints[field.name])]
+    )
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
     epilog = f"Exit codes: {codes}\n\nExample{'s' * (len(examples) > 1)}: {' · '.join(examples)}"
     application.command(name, epilog=epilog)(run)
     return typer.main.get_command(application)
+
+
+def _place(field: dataclasses.Field[Any]) -> int:
+    return _LAST.index(field.name) if field.name in _LAST else -1
+
+
+def _is_typed(field: dataclasses.Field[Any], hint: Any) -> bool:
+    """Return whether a person types a field; the others are set by commands that call each other."""
+    return bool(field.metadata) or get_origin(hint) is Annotated
+
+
+def _parameter(field: dataclasses.Field[Any], hint: Any) -> Parameter:
+    """Return the parameter that Typer reads a field from."""
+    if field.metadata:
+        kind, declared = hint, _declared(field)
+    else:
+        kind, declared = get_args(hint)
+    if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
+        kind = list[get_args(kind)[0]]  # type: ignore[misc]
+    default = Parameter.empty if field.default is dataclasses.MISSING else field.default
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+
+
+def _declared(field: dataclasses.Field[Any]) -> Any:
+    flags = field.metadata.get("flags")
+    if flags is None:
+        return typer.Argument(**field.metadata["how"])
+    if field.default is not True and not any(flag.startswith("--") for flag in flags):
+        flags = (f"--{field.name.replace('_', '-')}", *flags)  # for True, Typer makes --x and --no-x
+    return typer.Option(*flags, **field.metadata["how"])
 
 
 def named_verdicts(fail_on: Sequence[str]) -> list[str]:

@@ -18,13 +18,7 @@ from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, 
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
-from skill_evaluator.errors import (
-    EXIT_OK,
-    ConfigError,
-    GitError,
-    LeaderboardError,
-    PlanError,
-)
+from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, load_settings, retiring, select_models

@@ -6,9 +6,6 @@ Its own module because what a push asks for is decided without reading a case.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.ci.decisions import Decision
 from skill_evaluator.ci.interleaving import Recordings, beside_baselines
@@ -16,23 +13,20 @@ from skill_evaluator.ci.judging import plan_judgings
 from skill_evaluator.ci.matrix import Wanted
 from skill_evaluator.ci.plan import Fault, PlannedJudging, Skipped
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
-    Config,
-    Fixtures,
-    Form,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
     Legs,
     Names,
     OnlyModels,
-    OnPlatform,
+    PlatformOption,
     Reason,
+    flag,
+    option,
+    options,
 )
-from skill_evaluator.errors import (
-    NotEvaluatedError,
-    PlanError,
-    SkillEvaluatorError,
-)
+from skill_evaluator.errors import NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -47,66 +41,33 @@ from skill_evaluator.runner.prices import Estimate, input_sizes, not_applicable
 from skill_evaluator.text import counted, listed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions:
+@options
+class PlanOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
     """The options of `plan`. `base` None: started by hand, so that the policy of versions does not apply."""
 
     names: Names = ()
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "--base",
-            metavar="COMMIT",
-            help="What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
-        ),
-    ] = None
-    recorded: Annotated[
-        tuple[str, ...],
-        typer.Option("--recorded", metavar="REF", help="A branch that holds leaderboards beside HEAD; repeatable."),
-    ] = ()
+    base: str | None = option(
+        "What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
+        metavar="COMMIT",
+    )
+    recorded: tuple[str, ...] = option("A branch that holds leaderboards beside HEAD; repeatable.", (), metavar="REF")
     models: OnlyModels = ()
-    replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the replicates' seeds.")] = None
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", metavar="USD", help="What all jobs together may cost.")
-    ] = None
-    scenario: Annotated[
-        str | None,
-        typer.Option("--scenario", metavar="NAME", help="Put every prompt into .evaluator/scenarios/NAME.md."),
-    ] = None
-    drift: Annotated[
-        bool,
-        typer.Option("--drift", help="Ask the recorded versions again, to see whether a model moved."),
-    ] = False
-    batch: Annotated[
-        bool,
-        typer.Option("--batch", help="Have models whose vendor has a batch API asked by it, at half the price."),
-    ] = False
-    pending: Annotated[
-        str | None,
-        typer.Option(
-            "--pending",
-            metavar="INVOCATION",
-            help="Ask nothing: plan the collection of what an earlier plan left at the vendors in batches.",
-        ),
-    ] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan jobs that make no call.")] = False
+    replicates: int | None = option("Answers per case and model.", None, "-n")
+    seed: int | None = option("Seed of the replicates' seeds.")
+    max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
+    scenario: str | None = option("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
+    drift: bool = flag("Ask the recorded versions again, to see whether a model moved.")
+    batch: bool = flag("Have models whose vendor has a batch API asked by it, at half the price.")
+    pending: str | None = option(
+        "Ask nothing: plan the collection of what an earlier plan left at the vendors in batches.", metavar="INVOCATION"
+    )
+    dry_run: bool = flag("Plan jobs that make no call.")
     reason: Reason = ""
-    detect: Annotated[
-        float | None,
-        typer.Option(
-            "--detect",
-            metavar="DROP",
-            help="Plan no evaluation: say how many cases and replicates of one component would show this drop.",
-        ),
-    ] = None
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the plan goes.")] = Path("plan.json")
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
+    detect: float | None = option(
+        "Plan no evaluation: say how many cases and replicates of one component would show this drop.", metavar="DROP"
+    )
+    out: Path = option("Where the plan goes.", Path("plan.json"), metavar="FILE")
     legs: Legs = ""
-    platform: OnPlatform = None
-    format: Form = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

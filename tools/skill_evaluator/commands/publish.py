@@ -1,15 +1,13 @@
 """`skill-evaluator publish`: what `collect` put together → one commit, pushed to a branch, or up for review."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
 from rich.text import Text
 
 from skill_evaluator.ci.publishing import Target, publish_records, read_left, read_records
-from skill_evaluator.commands.options import COMPONENTS, Components, Form
+from skill_evaluator.commands.options import ComponentsOption, FormatOption, argument, option, options
 from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.records.record import Record
@@ -23,22 +21,17 @@ EXAMPLES = (
 EXITS = {2: "wrong input, or one could not be published (the others are there all the same)"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOptions:
+@options
+class PublishOptions(ComponentsOption, FormatOption):
     """The options of `publish`."""
 
-    collected: Annotated[Path, typer.Argument(help="What collect wrote.")] = Path("collected")
-    mode: Annotated[
-        Literal["push", "branch", "pull-request"],
-        typer.Option("--mode", help="Onto the branch itself, a data branch, or a branch for review."),
-    ] = "push"
-    to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch that is evaluated.")] = "main"
-    branch: Annotated[
-        str, typer.Option("--branch", metavar="BRANCH", help="The data branch, or the one for review.")
-    ] = "skill-evaluator-records"
-    remote: Annotated[str, typer.Option("--remote", help="The remote to push to.")] = "origin"
-    components: Components = COMPONENTS
-    format: Form = "text"
+    collected: Path = argument("What collect wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option(
+        "Onto the branch itself, a data branch, or a branch for review.", "push"
+    )
+    to: str = option("The branch that is evaluated.", "main", metavar="BRANCH")
+    branch: str = option("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
+    remote: str = option("The remote to push to.", "origin")
 
 
 def publish(options: PublishOptions) -> int:

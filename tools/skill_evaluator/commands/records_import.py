@@ -2,14 +2,18 @@
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, SkipInvalid, leave_out
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    SkipInvalid,
+    argument,
+    leave_out,
+    option,
+    options,
+)
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, refuse
@@ -39,28 +43,17 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsImportOptions:
+@options
+class RecordsImportOptions(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="promptfoo's .json, inspect's .eval or .json, lm-eval's samples, .csv, .tsv, .jsonl."
-        ),
-    ]
-    skill: Annotated[
-        str | None, typer.Option("--skill", metavar="NAME", help="The component; default: the source's task.")
-    ] = None
-    version: Annotated[
-        str | None, typer.Option("--version", metavar="VERSION", help="What was measured; default: as the source says.")
-    ] = None
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="ID", help="The model, where the source names none.")
-    ] = None
+    file: Path = argument(
+        "promptfoo's .json, inspect's .eval or .json, lm-eval's samples, .csv, .tsv, .jsonl.", metavar="FILE"
+    )
+    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
+    version: str | None = option("What was measured; default: as the source says.", metavar="VERSION")
+    model: str | None = option("The model, where the source names none.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
-    components: Components = COMPONENTS
-    config: Config = CONFIG
 
 
 def records_import(options: RecordsImportOptions) -> int:

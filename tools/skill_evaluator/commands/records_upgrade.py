@@ -1,11 +1,6 @@
 """`skill-evaluator records upgrade`: the rows of old leaderboards in today's shape. Makes no call."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-import typer
-
-from skill_evaluator.commands.options import COMPONENTS, Components, Names
+from skill_evaluator.commands.options import ComponentsOption, Names, flag, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.records.upgrading import upgrade_leaderboard
@@ -14,13 +9,12 @@ from skill_evaluator.text import counted
 EXAMPLES = ("skill-evaluator records upgrade --dry-run", "skill-evaluator records upgrade <component>")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsUpgradeOptions:
+@options
+class RecordsUpgradeOptions(ComponentsOption):
     """The options of `records upgrade`."""
 
     names: Names = ()
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing: say what would be rewritten.")] = False
-    components: Components = COMPONENTS
+    dry_run: bool = flag("Write nothing: say what would be rewritten.")
 
 
 def records_upgrade(options: RecordsUpgradeOptions) -> int:

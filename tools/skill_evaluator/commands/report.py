@@ -1,17 +1,14 @@
 """`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import CONFIG, Config, Form, OnPlatform
+from skill_evaluator.commands.options import ConfigOption, PlatformOption, argument, option, options
 from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.judges.regression.results import decision_code
 from skill_evaluator.library.config import Policy, load_settings
@@ -25,28 +22,21 @@ EXITS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+@options
+class ReportOptions(ConfigOption, PlatformOption):
     """The options of `report`."""
 
-    collected: Annotated[Path, typer.Argument(help="What collect wrote.")] = Path("collected")
-    plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="FILE", help="The plan: what to say when nothing was collected.")
-    ] = None
-    commit: Annotated[
-        str | None, typer.Option("--commit", help="Comment on the pull request merged with this commit.")
-    ] = None
-    open_from: Annotated[
-        str | None, typer.Option("--open", metavar="BRANCH", help="Open a pull request of the records on this branch.")
-    ] = None
-    to: Annotated[str, typer.Option("--to", metavar="BRANCH", help="The branch it is for.")] = "main"
-    published: Annotated[
-        bool,
-        typer.Option("--published/--unpublished", help="Say on the page whether the records reached their branch."),
-    ] = True
-    config: Config = CONFIG
-    platform: OnPlatform = None
-    format: Form = "markdown"
+    collected: Path = argument("What collect wrote.", Path("collected"))
+    plan: Path | None = option("The plan: what to say when nothing was collected.", metavar="FILE")
+    commit: str | None = option("Comment on the pull request merged with this commit.")
+    open_from: str | None = option(
+        "Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH"
+    )
+    to: str = option("The branch it is for.", "main", metavar="BRANCH")
+    published: bool = option(
+        "Say on the page whether the records reached their branch.", True, "--published/--unpublished"
+    )
+    format: Format = option("How to print the result (on stdout).", "markdown")
 
 
 def report(options: ReportOptions) -> int:

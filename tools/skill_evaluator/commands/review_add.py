@@ -1,12 +1,8 @@
 """`skill-evaluator review add`: queue outputs for people to label, all of a file or a sample of it. Makes no call."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import CONFIG, Config
+from skill_evaluator.commands.options import ConfigOption, argument, option, options
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.review.making import items_from, sampled
@@ -15,26 +11,15 @@ from skill_evaluator.text import counted
 EXAMPLES = ("skill-evaluator review add pairs.jsonl --sample 20",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewAddOptions:
+@options
+class ReviewAddOptions(ConfigOption):
     """The options of `review add`."""
 
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="JSON Lines: id, output_1, output_2; or baseline_output, candidate_output."
-        ),
-    ]
-    sample: Annotated[int | None, typer.Option("--sample", min=1, help="Only so many, by chance.")] = None
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sample.")] = 0
-    dimensions: Annotated[
-        tuple[str, ...],
-        typer.Option("--dimensions", metavar="NAME", help="What a candidate is compared in; repeatable."),
-    ] = ()
-    preset: Annotated[str, typer.Option("--preset", help="Dimensions by name: default, chat, code, checklist.")] = (
-        "default"
-    )
-    config: Config = CONFIG
+    file: Path = argument("JSON Lines: id, output_1, output_2; or baseline_output, candidate_output.", metavar="FILE")
+    sample: int | None = option("Only so many, by chance.", min=1)
+    seed: int = option("Seed of the sample.", 0)
+    dimensions: tuple[str, ...] = option("What a candidate is compared in; repeatable.", (), metavar="NAME")
+    preset: str = option("Dimensions by name: default, chat, code, checklist.", "default")
 
 
 def review_add(options: ReviewAddOptions) -> int:

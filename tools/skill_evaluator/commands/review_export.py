@@ -1,12 +1,8 @@
 """`skill-evaluator review export`: labels as CSV, or as labelled pairs that judges are measured by. Makes no call."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import CONFIG, Config
+from skill_evaluator.commands.options import ConfigOption, flag, option, options
 from skill_evaluator.commands.review_options import queue_with_items
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_OK
@@ -21,31 +17,15 @@ from skill_evaluator.text import counted
 EXAMPLES = ("skill-evaluator review export --out labels.csv", "skill-evaluator review export --items items.jsonl")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewExportOptions:
+@options
+class ReviewExportOptions(ConfigOption):
     """The options of `review export`."""
 
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where the CSV is written; default: stdout.")
-    ] = None
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            "--items", metavar="FILE", help="Instead: add what people agree on to the items of `judge calibrate`."
-        ),
-    ] = None
-    scores: Annotated[
-        Path | None,
-        typer.Option("--scores", metavar="FILE", help="Instead: the same of outputs that people scored."),
-    ] = None
-    labels: Annotated[
-        Path | None,
-        typer.Option("--labels", metavar="FILE", help="Instead: write what people say of regressions drawn by chance."),
-    ] = None
-    edge_cases: Annotated[
-        bool, typer.Option("--edge-cases", help="Instead: print reviewers' notes as edge cases for a rubric, in YAML.")
-    ] = False
-    config: Config = CONFIG
+    out: Path | None = option("Where the CSV is written; default: stdout.", metavar="FILE")
+    items: Path | None = option("Instead: add what people agree on to the items of `judge calibrate`.", metavar="FILE")
+    scores: Path | None = option("Instead: the same of outputs that people scored.", metavar="FILE")
+    labels: Path | None = option("Instead: write what people say of regressions drawn by chance.", metavar="FILE")
+    edge_cases: bool = flag("Instead: print reviewers' notes as edge cases for a rubric, in YAML.")
 
 
 def review_export(options: ReviewExportOptions) -> int:

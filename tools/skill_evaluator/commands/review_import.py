@@ -1,12 +1,8 @@
 """`skill-evaluator review import`: labels of a CSV file into the repository. Makes no call."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from skill_evaluator.commands.options import CONFIG, Config
+from skill_evaluator.commands.options import ConfigOption, argument, options
 from skill_evaluator.commands.review_options import now, queue_with_items
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.review.table import read_labels_table
@@ -15,12 +11,11 @@ from skill_evaluator.text import counted
 EXAMPLES = ("skill-evaluator review import labels.csv",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewImportOptions:
+@options
+class ReviewImportOptions(ConfigOption):
     """The options of `review import`."""
 
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV as `review export` writes it.")]
-    config: Config = CONFIG
+    file: Path = argument("CSV as `review export` writes it.", metavar="FILE")
 
 
 def review_import(options: ReviewImportOptions) -> int:

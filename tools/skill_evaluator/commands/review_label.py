@@ -1,12 +1,11 @@
 """`skill-evaluator review`: label what the queue holds, in the terminal, with single keys. Makes no call."""
 
 import sys
-from dataclasses import dataclass
 
 import typer
 from rich.text import Text
 
-from skill_evaluator.commands.options import CONFIG, Config
+from skill_evaluator.commands.options import ConfigOption, options
 from skill_evaluator.commands.review_options import OrderSeed, Reviewer, now, queue_with_items
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
@@ -20,13 +19,12 @@ EXAMPLES = ("skill-evaluator review label --reviewer ada",)
 _INTERRUPT, _END = "\x03", "\x04"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewLabelOptions:
+@options
+class ReviewLabelOptions(ConfigOption):
     """The options of `review`."""
 
     reviewer: Reviewer
     seed: OrderSeed = 0
-    config: Config = CONFIG
 
 
 class _QuitError(Exception):

@@ -1,13 +1,9 @@
 """`skill-evaluator review serve`: the review queue as a page on this machine. Makes no call."""
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Annotated
 from urllib.parse import urlencode
 
-import typer
-
-from skill_evaluator.commands.options import CONFIG, Config
+from skill_evaluator.commands.options import ConfigOption, option, options
 from skill_evaluator.commands.review_options import OrderSeed, queue_with_items
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.review.server import HOST, ReviewServer
@@ -16,16 +12,13 @@ from skill_evaluator.text import counted
 EXAMPLES = ("skill-evaluator review serve --reviewer ada",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewServeOptions:
+@options
+class ReviewServeOptions(ConfigOption):
     """The options of `review serve`."""
 
-    reviewer: Annotated[
-        str, typer.Option("--reviewer", metavar="NAME", help="Who labels; without it the page asks.")
-    ] = ""
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Default: any that is free.")] = 0
+    reviewer: str = option("Who labels; without it the page asks.", "", metavar="NAME")
+    port: int = option("Default: any that is free.", 0, min=0, max=65535)
     seed: OrderSeed = 0
-    config: Config = CONFIG
 
 
 def review_serve(options: ReviewServeOptions) -> int:

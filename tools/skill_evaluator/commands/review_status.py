@@ -1,8 +1,6 @@
 """`skill-evaluator review status`: how far the queue is, and how far its reviewers agree. Makes no call."""
 
-from dataclasses import dataclass
-
-from skill_evaluator.commands.options import CONFIG, Config, Form
+from skill_evaluator.commands.options import ConfigOption, FormatOption, options
 from skill_evaluator.commands.review_options import queue_with_items
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.review.agreement import review_status as status_of
@@ -11,12 +9,9 @@ from skill_evaluator.reports.reviewing import print_review_status
 EXAMPLES = ("skill-evaluator review status",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewStatusOptions:
+@options
+class ReviewStatusOptions(ConfigOption, FormatOption):
     """The options of `review status`."""
-
-    config: Config = CONFIG
-    format: Form = "text"
 
 
 def review_status(options: ReviewStatusOptions) -> int:

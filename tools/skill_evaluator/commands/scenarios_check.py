@@ -3,11 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.cube.cube import Cube
 from skill_evaluator.audit.cube.tables import read_cube
@@ -19,13 +15,14 @@ from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.options import (
     AUDITS,
-    COMPONENTS,
-    CONFIG,
     Audits,
-    Components,
-    Config,
-    Fixtures,
-    Form,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    argument,
+    option,
+    options,
     words_of,
 )
 from skill_evaluator.display.safe_text import visible
@@ -46,27 +43,17 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenariosCheckOptions:
+@options
+class ScenariosCheckOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `scenarios check`."""
 
-    family: Annotated[
-        str | None,
-        typer.Argument(metavar="FAMILY", help="A folder of .evaluator/scenarios; default: those in no folder."),
-    ] = None
-    trial: Annotated[
-        Path | None,
-        typer.Option(
-            "--trial",
-            metavar="PATH",
-            help="Answers to go by: an audit's folder, or its outcomes.csv; default: the newest that asked them.",
-        ),
-    ] = None
+    family: str | None = argument(
+        "A folder of .evaluator/scenarios; default: those in no folder.", None, metavar="FAMILY"
+    )
+    trial: Path | None = option(
+        "Answers to go by: an audit's folder, or its outcomes.csv; default: the newest that asked them.", metavar="PATH"
+    )
     audits: Audits = AUDITS
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
 
 
 def scenarios_check(options: ScenariosCheckOptions) -> int:

@@ -1,18 +1,14 @@
 """`skill-evaluator scenarios draft`: have a model draft a family of scenarios, which people then make their own."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.audit.findings.family import judge_family
 from skill_evaluator.audit.report.family import print_family
 from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import CONFIG, JUDGEMENTS, Config, Form, MaxCost
+from skill_evaluator.commands.options import JUDGEMENTS, ConfigOption, FormatOption, MaxCost, flag, option, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError
 from skill_evaluator.files import storing
 from skill_evaluator.identifiers import is_component_name
@@ -28,21 +24,16 @@ EXAMPLES = (
 EXITS = {2: "wrong input, or an answer that holds no family (nothing is written)", 4: "no answer"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenariosDraftOptions:
+@options
+class ScenariosDraftOptions(ConfigOption, FormatOption):
     """The options of `scenarios draft`."""
 
-    task: Annotated[str, typer.Option("--task", metavar="TEXT", help="The domain, in a few words.")]
-    model: Annotated[str, typer.Option("--model", "-m", metavar="ID", help="The model of models.yaml that drafts.")]
-    family: Annotated[
-        str | None,
-        typer.Option("--family", metavar="NAME", help="The new folder of .evaluator/scenarios; default: from --task."),
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the call.")] = 0
+    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
+    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
+    seed: int = option("Seed of the call.", 0)
     max_cost: MaxCost = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no call, print the cost at most.")] = False
-    config: Config = CONFIG
-    format: Form = "text"
+    dry_run: bool = flag("Make no call, print the cost at most.")
 
 
 def scenarios_draft(options: ScenariosDraftOptions) -> int:

@@ -1,11 +1,8 @@
 """`skill-evaluator schemas`: write the JSON Schema of every file format, for editors and other tools."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from pydantic import BaseModel
 
 from skill_evaluator.audit.findings.family import FamilyCheck
@@ -16,7 +13,7 @@ from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.ci.collecting import Outcome
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.plan import Plan
-from skill_evaluator.commands.options import CONFIG
+from skill_evaluator.commands.options import CONFIG, argument, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.discrimination import CaseAudit
 from skill_evaluator.evaluation.mutation_results import MutationResult
@@ -112,11 +109,11 @@ EDITED = ("models", "settings", "rubric", "waiver", "datasets")
 """The formats of files that people write, for their editors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options
 class SchemasOptions:
     """The options of `schemas`."""
 
-    folder: Annotated[Path, typer.Argument(help="Where to write them.")] = CONFIG / "schemas"
+    folder: Path = argument("Where to write them.", CONFIG / "schemas")
 
 
 def schemas(options: SchemasOptions) -> int:

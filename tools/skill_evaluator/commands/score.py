@@ -1,15 +1,18 @@
 """`skill-evaluator score`: score a saved run again, with today's metrics and declarations, without a call."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.evaluate_adaptive import with_looks
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    argument,
+    options,
+)
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
@@ -30,15 +33,11 @@ from skill_evaluator.stats import load_quantiles
 EXAMPLES = ("skill-evaluator score components/<component>/evals/results/<run-id>",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreOptions:
+@options
+class ScoreOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `score`."""
 
-    run: Annotated[Path, typer.Argument(help="A run folder (it holds manifest.json and replicates.jsonl).")]
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
+    run: Path = argument("A run folder (it holds manifest.json and replicates.jsonl).")
 
 
 def score(options: ScoreOptions) -> int:

@@ -3,22 +3,19 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from skill_evaluator.commands.options import (
     AUDITS,
-    COMPONENTS,
-    CONFIG,
     JUDGEMENTS,
     Audits,
-    Components,
-    Config,
-    Fixtures,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
     Judgements,
+    option,
+    options,
 )
 from skill_evaluator.commands.site_audits import write_audits
 from skill_evaluator.commands.site_cases import write_cases
@@ -57,22 +54,16 @@ INDEX = "index.html"
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteBuildOptions:
+@options
+class SiteBuildOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `site build`."""
 
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="An empty folder, or one that holds an earlier build.")
-    ] = Path("site")
-    recorded: Annotated[
-        tuple[str, ...],
-        typer.Option("--recorded", metavar="REF", help="A branch that holds records beside the work tree; repeatable."),
-    ] = ()
+    out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
+    recorded: tuple[str, ...] = option(
+        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
+    )
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
 
 
 def site_build(options: SiteBuildOptions) -> int:

@@ -3,22 +3,18 @@
 import signal
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.options import (
     AUDITS,
-    COMPONENTS,
-    CONFIG,
     JUDGEMENTS,
     Audits,
-    Components,
-    Config,
-    Fixtures,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
     Judgements,
+    option,
+    options,
 )
 from skill_evaluator.commands.site_build import SiteBuildOptions, build
 from skill_evaluator.errors import EXIT_OK, ConfigError
@@ -27,16 +23,13 @@ from skill_evaluator.reports.site.server import HOST, SiteServer
 EXAMPLES = ("skill-evaluator site serve", "skill-evaluator site serve --port 8000")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteServeOptions:
+@options
+class SiteServeOptions(ComponentsOption, FixturesOption, ConfigOption):
     """The options of `site serve`."""
 
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Default: any that is free.")] = 0
+    port: int = option("Default: any that is free.", 0, min=0, max=65535)
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
 
 
 def site_serve(options: SiteServeOptions) -> int:

@@ -3,18 +3,25 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
 from skill_evaluator.commands.evaluate_measure import ask_and_keep, print_how_to_resume
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs
 from skill_evaluator.commands.month_cap import month_of
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, Components, Config, Fixtures, Form, Names
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    Names,
+    argument,
+    flag,
+    option,
+    options,
+)
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, NotEvaluatedError, RunError, SkillEvaluatorError
@@ -38,19 +45,15 @@ _Row = dict[str, Any]  # what is told of a component, by column
 _Planned = tuple[_Row, EvaluateOptions, Inputs, PlannedRuns]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchOptions:
+@options
+class SwitchOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `switch`."""
 
-    old: Annotated[str, typer.Argument(help="The model in use, or once in use.")]
-    new: Annotated[str, typer.Argument(help="The model of models.yaml to go to.")]
+    old: str = argument("The model in use, or once in use.")
+    new: str = argument("The model of models.yaml to go to.")
     skills: Names = ()
-    replicates: Annotated[int | None, typer.Option("--replicates", "-n", help="Answers per case and model.")] = None
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Make no call, print the cost at most.")] = False
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
-    format: Form = "text"
+    replicates: int | None = option("Answers per case and model.", None, "-n")
+    dry_run: bool = flag("Make no call, print the cost at most.")
 
 
 def switch(options: SwitchOptions) -> int:

@@ -1,25 +1,21 @@
 """`skill-evaluator try`: the prompt as it is on disk, asked a few times and held against what is recorded."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from skill_evaluator.commands.evaluate_measure import measure
 from skill_evaluator.commands.evaluate_options import Cases, EvaluateOptions
 from skill_evaluator.commands.options import (
-    COMPONENTS,
-    CONFIG,
-    Components,
+    ComponentsOption,
     Concurrency,
-    Config,
-    Fixtures,
-    Form,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
     MaxCalls,
     MaxCost,
     OnlyModels,
     Skill,
+    option,
+    options,
 )
 
 EXAMPLES = (
@@ -29,24 +25,18 @@ EXAMPLES = (
 EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or another model answered"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TryOptions:
+@options
+class TryOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `try`."""
 
     skill: Skill
     cases: Cases = ()
-    replicates: Annotated[int, typer.Option("--replicates", "-n", help="Answers per case and model.")] = 3
+    replicates: int = option("Answers per case and model.", 3, "-n")
     models: OnlyModels = ()
-    components: Components = COMPONENTS
-    fixtures: Fixtures = None
-    config: Config = CONFIG
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
-    results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="Where run folders go; default: in the component.")
-    ] = None
-    format: Form = "text"
+    results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:

@@ -2,7 +2,10 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -19,11 +22,45 @@ MOST = {
     "commands": 9_900,
     "tests": 55_400,
 }
+# How many files of the package a command runs functions of, on the demo library.
+WALKED = {"evaluate receipts --dry-run": 74, "evaluate receipts": 94, "compare receipts": 54}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:
     over = [f"{name}: {value:g}, at most {MOST[name]:g}" for name, value in figures().items() if value > MOST[name]]
     assert not over, f"{'; '.join(over)}. Look for what your change replaces, or raise the figure in MOST and say why"
+
+
+def test_a_reader_of_a_command_opens_few_files(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "skill_evaluator", "demo", tmp_path / "demo"], check=True)
+    walked = {words: _files_walked(words.split(), tmp_path / "demo") for words in WALKED}
+    assert all(walked.values())
+    over = {words: sorted(files) for words, files in walked.items() if len(files) > WALKED[words]}
+    assert not over, f"more files than in WALKED; join what one idea has spread over several: {over}"
+
+
+_WALK = """
+import inspect, sys, threading
+files = set()
+def see(frame, event, _):
+    if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        files.add(frame.f_code.co_filename)
+from skill_evaluator.cli import main
+threading.setprofile(see)
+sys.setprofile(see)
+try:
+    main(sys.argv[1:])
+finally:
+    sys.setprofile(None)
+    print(*files, sep="\\n", file=sys.stderr)
+"""
+
+
+def _files_walked(words: Sequence[str], folder: Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", _WALK, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return {name for line in done.stderr.splitlines() if (name := line.partition("tools/skill_evaluator/")[2])}
 
 
 def figures() -> dict[str, float]:

@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.judges.asking.reading import Unscored
-from skill_evaluator.judges.regression.answer import RegressionAnswer, read_answer
-from skill_evaluator.judges.regression.dimensions import Dimension, dimensions_of
-from skill_evaluator.judges.regression.reading import OutputPair, Reading, check_answer
-from skill_evaluator.judges.regression.rules import ShipRules
-from skill_evaluator.judges.regression.verdict import RegressionVerdict, combine_orders
+from skill_evaluator.judges.modes.findings import Reading, RegressionVerdict, check_answer, combine_orders
+from skill_evaluator.judges.modes.regression import OutputPair, RegressionAnswer, read_answer
+from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
 
 LIBRARY = OutputPair(
     prompt="Summarize the notice in 3 bullet points: [notice of the town library]",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.judges.regression.dimensions import dimensions_of
+from skill_evaluator.judges.modes.ship_rules import dimensions_of
 from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
 from skill_evaluator.judges.review.labels import ReviewAnswer, ReviewLabel
 from skill_evaluator.judges.review.queue import ReviewQueue

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import Judging, draw_judging, judge_runs, taken_up, write_judging
-from skill_evaluator.judges.asking.prompts import load_prompt
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import create_run
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
-from skill_evaluator.judges.asking.families import Writers, check_families, family_of
+from skill_evaluator.judges.asking.criteria import NamedRubric, Writers, check_families, choose_criteria, family_of
 from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.pairwise.matches import PairItem, make_matches
-from skill_evaluator.judges.scoring.questions import score_questions
+from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
+from skill_evaluator.judges.modes.scoring import score_questions
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.runs import settings_digest
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.delimiting import delimited, mark_of
-from skill_evaluator.judges.asking.prompts import fill, load_prompt
-from skill_evaluator.judges.asking.question import make_question
+from skill_evaluator.judges.asking.questions import delimited, fill, load_prompt, make_question, mark_of
 from skill_evaluator.library.rubrics import MITIGATIONS
 
 PROMPTS = ("direct", "reference", "pairwise")

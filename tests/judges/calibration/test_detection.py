@@ -10,7 +10,7 @@ from skill_evaluator.judges.calibration.batch import RegressionLabel, batch_rate
 from skill_evaluator.judges.calibration.detection import detection, see
 from skill_evaluator.judges.calibration.detection_results import BatchDimension, DetectionResult, DimensionDetection
 from skill_evaluator.judges.calibration.planting import PlantedPair
-from skill_evaluator.judges.regression.results import PairResult
+from skill_evaluator.judges.modes.regression_results import PairResult
 
 DIMENSIONS = ("factuality", "completeness", "format_adherence")
 WORSE, SAME, UNCERTAIN = "candidate_worse", "same", "uncertain"

@@ -18,8 +18,8 @@ from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, PlanError, RunError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import BASELINE, Commit, ComponentName, ModelId, RunId, Share, VersionText, moment
-from skill_evaluator.judges.regression.answer import ShipDecision
-from skill_evaluator.judges.regression.results import RegressionResults, most_careful
+from skill_evaluator.judges.modes.regression_results import RegressionResults, most_careful
+from skill_evaluator.judges.modes.ship_rules import ShipDecision
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import RECORD, Manifest, merged_outcomes, read_answers
 from skill_evaluator.runner.pending import PendingRun

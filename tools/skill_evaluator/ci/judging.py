@@ -13,10 +13,15 @@ from skill_evaluator.ci.matrix import Wanted, environment_of, job_id, key_variab
 from skill_evaluator.ci.plan import Plan, PlannedJudging, PlannedRun, Skipped
 from skill_evaluator.errors import JudgeError, PlanError
 from skill_evaluator.judges.asking.judging import judge_manifest
-from skill_evaluator.judges.asking.question import question_sizes
+from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
-from skill_evaluator.judges.regression.batch import ComparedOutputs, RegressionBatch, batch_of
-from skill_evaluator.judges.regression.run_outputs import outputs_of_answers, pairs_of_outputs
+from skill_evaluator.judges.modes.regression_batch import (
+    ComparedOutputs,
+    RegressionBatch,
+    batch_of,
+    outputs_of_answers,
+    pairs_of_outputs,
+)
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Policy
@@ -165,7 +170,7 @@ def read_judging(
     `config` is the folder of the settings, in which the judge's calibration is. Raise JudgeError for a broken one.
     """
     from skill_evaluator.judges.calibration.alerts import read_calibration, with_alerts
-    from skill_evaluator.judges.regression.reducing import reduce_regressions  # imports scipy: not for a plan
+    from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions  # imports scipy: not for a plan
 
     model = judge_of(judging, configuration)
     drawn = batch.judging(plan.invocation, plan.created, model, judging.seed)

@@ -12,14 +12,11 @@ from skill_evaluator.commands.judge_asking import Asking, ask_judges
 from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.judge_score import score_results
 from skill_evaluator.errors import ConfigError, JudgeError, PendingError, RunError
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
-from skill_evaluator.judges.asking.families import Writers, check_families
+from skill_evaluator.judges.asking.criteria import NamedRubric, Writers, check_families, choose_criteria
 from skill_evaluator.judges.asking.items import OutputItem, case_item, items_of_run, value_at
-from skill_evaluator.judges.asking.papers import write_papers
-from skill_evaluator.judges.asking.prompts import load_prompt
-from skill_evaluator.judges.asking.question import question_sizes
-from skill_evaluator.judges.scoring.questions import PROMPTS, score_questions
-from skill_evaluator.judges.scoring.results import JudgeScores
+from skill_evaluator.judges.asking.judging import write_papers
+from skill_evaluator.judges.asking.questions import load_prompt, question_sizes
+from skill_evaluator.judges.modes.scoring import PROMPTS, JudgeScores, score_questions
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, select_models

@@ -6,10 +6,9 @@ from skill_evaluator.commands.judge_calibrate_asking import CalibrationAskingOpt
 from skill_evaluator.commands.options import option, options
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.items import read_items
+from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
 from skill_evaluator.judges.calibration.calibrating import calibrate
 from skill_evaluator.judges.calibration.files import (
-    StoredScore,
-    StoredVerdict,
     held_out_part,
     holds_scores,
     judged_by,
@@ -22,7 +21,7 @@ from skill_evaluator.judges.calibration.judge_results import JudgeCalibration, J
 from skill_evaluator.judges.calibration.measuring import against_labels, measure
 from skill_evaluator.judges.calibration.planting import PlantedPair
 from skill_evaluator.judges.calibration.scored import calibrate_scores
-from skill_evaluator.judges.regression.results import read_regressions
+from skill_evaluator.judges.modes.regression_results import read_regressions
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubric_files import load_rubric
 from skill_evaluator.reports.judging import print_judge_calibration

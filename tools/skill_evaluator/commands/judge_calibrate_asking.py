@@ -11,9 +11,8 @@ from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judg
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.commands.options import option, options, words_of
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import choose_criteria
-from skill_evaluator.judges.asking.families import families_of
-from skill_evaluator.judges.asking.papers import write_papers
+from skill_evaluator.judges.asking.criteria import choose_criteria, families_of
+from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.calibration.answers import JudgeAnswers, measured_answers
 from skill_evaluator.judges.calibration.files import (

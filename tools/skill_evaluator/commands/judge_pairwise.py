@@ -16,14 +16,18 @@ from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_
 from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
 from skill_evaluator.commands.options import option, options
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
-from skill_evaluator.judges.asking.families import Writers, check_families, strict_criteria
+from skill_evaluator.judges.asking.criteria import (
+    NamedRubric,
+    Writers,
+    check_families,
+    choose_criteria,
+    strict_criteria,
+)
 from skill_evaluator.judges.asking.items import read_items
-from skill_evaluator.judges.asking.papers import write_papers
+from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
-from skill_evaluator.judges.pairwise.matches import PairItem, PairMatch, make_matches
-from skill_evaluator.judges.pairwise.results import OVERALL, PairwiseResults
-from skill_evaluator.judges.pairwise.verdicts import write_verdicts
+from skill_evaluator.judges.modes.pairwise import OVERALL, PairItem, PairMatch, PairwiseResults, make_matches
+from skill_evaluator.judges.modes.reduce_pairs import write_verdicts
 from skill_evaluator.judges.panel.reduction import Voices
 from skill_evaluator.judges.review.doubts import doubts_of_pairs
 from skill_evaluator.library.rubric_files import load_rubric
@@ -116,7 +120,7 @@ def _show(
 
 
 def _results(asked: AskedJudging, rubric: NamedRubric, matches: list[PairMatch], voices: Voices) -> PairwiseResults:
-    from skill_evaluator.judges.pairwise.reducing import reduce_matches  # imports scipy: not for a dry run
+    from skill_evaluator.judges.modes.reduce_pairs import reduce_matches  # imports scipy: not for a dry run
     from skill_evaluator.judges.panel.pairs import reduce_panel_pairs
 
     judges = [

@@ -14,7 +14,7 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, JudgeError
-from skill_evaluator.judges.regression.run_outputs import outputs_of_run
+from skill_evaluator.judges.modes.regression_batch import outputs_of_run
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings

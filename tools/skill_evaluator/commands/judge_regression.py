@@ -23,16 +23,21 @@ from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_
 from skill_evaluator.commands.judge_options import ASKED_AGAIN, BatchAskingOptions, CascadeJudges, CascadeLabelsFile
 from skill_evaluator.commands.options import ComponentsOption, FixturesOption, option, options, words_of
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.asking.families import Writers, refuse_family
+from skill_evaluator.judges.asking.criteria import Writers, refuse_family
 from skill_evaluator.judges.asking.items import read_items
-from skill_evaluator.judges.asking.judging import taken_up
-from skill_evaluator.judges.asking.papers import write_papers
+from skill_evaluator.judges.asking.judging import taken_up, write_papers
+from skill_evaluator.judges.modes.regression import RegressionItem, refuse_unasked_blocking
+from skill_evaluator.judges.modes.regression_batch import (
+    NOT_APPLICABLE,
+    ComparedOutputs,
+    RegressionBatch,
+    batch_of,
+    outputs_of_run,
+    pairs_of_outputs,
+)
+from skill_evaluator.judges.modes.regression_results import RegressionResults, read_regressions
+from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence
 from skill_evaluator.judges.panel.reduction import Voices
-from skill_evaluator.judges.regression.batch import ComparedOutputs, RegressionBatch, batch_of
-from skill_evaluator.judges.regression.dimensions import PRESETS, blocking_sentence
-from skill_evaluator.judges.regression.pairs import RegressionItem, refuse_unasked_blocking
-from skill_evaluator.judges.regression.results import RegressionResults, read_regressions
-from skill_evaluator.judges.regression.run_outputs import NOT_APPLICABLE, outputs_of_run, pairs_of_outputs
 from skill_evaluator.judges.review.doubts import doubts_of_regressions
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
@@ -148,7 +153,9 @@ def _judge(
         return print_dry_run(asking, configuration, models, options)
     previous = None
     if options.previous is not None:
-        from skill_evaluator.judges.regression.severity import refuse_incomparable  # imports scipy: not for a dry run
+        from skill_evaluator.judges.modes.reduce_regressions import (
+            refuse_incomparable,  # imports scipy: not for a dry run
+        )
 
         previous = read_regressions(options.previous)
         refuse_incomparable(previous, models, batch.prompt)
@@ -234,9 +241,11 @@ def _warn_of_weak_judges(models: Sequence[Model]) -> None:
 def _results(
     asked: AskedJudging, batch: RegressionBatch, configuration: Configuration, previous: RegressionResults | None
 ) -> RegressionResults:
+    from skill_evaluator.judges.modes.reduce_regressions import (
+        reduce_regressions,  # imports scipy: not for a dry run
+        since,
+    )
     from skill_evaluator.judges.panel.regressions import reduce_panel_regressions
-    from skill_evaluator.judges.regression.reducing import reduce_regressions  # imports scipy: not for a dry run
-    from skill_evaluator.judges.regression.severity import since
 
     judges = [
         reduce_regressions(

@@ -16,15 +16,19 @@ from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_
 from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
 from skill_evaluator.commands.options import ComponentsOption, FixturesOption, flag, option, options
 from skill_evaluator.errors import EXIT_OK, JudgeError
-from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria
-from skill_evaluator.judges.asking.families import Writers, check_families, strict_criteria
+from skill_evaluator.judges.asking.criteria import (
+    NamedRubric,
+    Writers,
+    check_families,
+    choose_criteria,
+    strict_criteria,
+)
 from skill_evaluator.judges.asking.items import OutputItem, items_of_run, read_items
-from skill_evaluator.judges.asking.papers import write_papers
+from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
+from skill_evaluator.judges.modes.scoring import ScoreQuestion, ScoreResults, score_questions
 from skill_evaluator.judges.panel.reduction import Voices
 from skill_evaluator.judges.review.doubts import doubts_of_scores
-from skill_evaluator.judges.scoring.questions import ScoreQuestion, score_questions
-from skill_evaluator.judges.scoring.results import ScoreResults
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
@@ -145,8 +149,8 @@ def score_results(
     reference: bool,
 ) -> ScoreResults:
     """Return what the judges said; `voices` is for several of them, whose panel it makes."""
+    from skill_evaluator.judges.modes.reduce_scores import reduce_scores  # imports scipy: not for a dry run
     from skill_evaluator.judges.panel.scores import reduce_panel_scores
-    from skill_evaluator.judges.scoring.reducing import reduce_scores  # imports scipy: not for a dry run
 
     methods = _methods(rubric, reference=reference)
     judges = [
@@ -175,7 +179,7 @@ def _show(
     notes: Sequence[str] = (),
 ) -> int:
     """Write what a judging leaves beside its journals, and print it."""
-    from skill_evaluator.judges.scoring.reducing import write_scores  # imports scipy: not for a dry run
+    from skill_evaluator.judges.modes.reduce_scores import write_scores  # imports scipy: not for a dry run
 
     write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, scores_bias_page(results))
     write_scores(asked.folder, results.judges)

@@ -10,7 +10,7 @@ from skill_evaluator.commands.options import ConfigOption, PlatformOption, argum
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
-from skill_evaluator.judges.regression.results import decision_code
+from skill_evaluator.judges.modes.regression_results import decision_code
 from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.verdicts.rules import exit_code_of

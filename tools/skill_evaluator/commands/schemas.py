@@ -20,20 +20,19 @@ from skill_evaluator.evaluation.mutation_results import MutationResult
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.judging import Judging
+from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
 from skill_evaluator.judges.calibration.batch import RegressionLabel
-from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem, StoredScore, StoredVerdict
+from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.calibration.planting import PlantedPair
 from skill_evaluator.judges.cascade.results import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
-from skill_evaluator.judges.pairwise.matches import PairItem
-from skill_evaluator.judges.pairwise.results import PairwiseResults
-from skill_evaluator.judges.regression.answer import RegressionAnswer
-from skill_evaluator.judges.regression.pairs import RegressionItem
-from skill_evaluator.judges.regression.results import RegressionResults
+from skill_evaluator.judges.modes.pairwise import PairItem, PairwiseResults
+from skill_evaluator.judges.modes.regression import RegressionAnswer, RegressionItem
+from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.labels import ReviewLabel
 from skill_evaluator.judges.review.results import ReviewStatus
-from skill_evaluator.judges.scoring.results import ScoreResults
 from skill_evaluator.library.components import Datasets, FrontMatter
 from skill_evaluator.library.config import Models, Settings
 from skill_evaluator.library.questions import Question

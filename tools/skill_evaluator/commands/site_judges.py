@@ -9,11 +9,10 @@ from typing import Any
 from skill_evaluator import __version__
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import read_judging
-from skill_evaluator.judges.asking.papers import RESULTS
+from skill_evaluator.judges.asking.judging import RESULTS, read_judging
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.recorded.judgings import RESULTS_OF, judging_digest, newest_judgings, read_recorded
-from skill_evaluator.judges.regression.results import RegressionResults
+from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.recorded import RESULTS_OF, beside_controls, judging_digest, newest_judgings, read_recorded
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.reports.site.judges import judging_blocks, judging_row, queue_row
@@ -121,8 +120,6 @@ class _JudgingPages:
             return None
         results, controls = recorded.results, {}
         if isinstance(results, RegressionResults):
-            from skill_evaluator.judges.recorded.control import beside_controls  # imports numpy
-
             every = self._every_calibration(calibrations)
             controls = {judge.judge.model_id: beside_controls(results, judge, every) for judge in results.judges}
         row = {**judging_row(recorded), "id": folder.name, "judging": recorded.head.id}

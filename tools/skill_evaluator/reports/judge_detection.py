@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import number
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.calibration.detection_results import (
     ANY,
     BatchDimension,
@@ -12,7 +13,6 @@ from skill_evaluator.judges.calibration.detection_results import (
     DimensionDetection,
 )
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.calibration.results import FigureResult
 from skill_evaluator.reports.judge_figures import (
     TRUST_STYLES,
     TRUSTED,

@@ -1,13 +1,19 @@
 """What the reports of all judge modes write alike: intervals, trust, the page on what may be wrong with a judge."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.text import Text
 
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import code_span, prose
-from skill_evaluator.display.sheets import Sheet, markdown_table
+from skill_evaluator.display.safe_text import code_span, prose, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.results import SeverityDrift
+from skill_evaluator.judges.asking.results import FigureResult
+from skill_evaluator.judges.modes.regression_results import SeverityDrift
+from skill_evaluator.runner.prices import Estimate, sum_of
+from skill_evaluator.text import counted
 
 TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
 TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
@@ -87,3 +93,64 @@ def severity_counts(counts: Mapping[str, int]) -> str:
 def _two(value: float) -> str:
     """Write a figure to two places; what rounds to zero has no sign."""
     return f"{round(value, 2) + 0.0:.2f}"
+
+
+_AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+_CLOSING = "dry run: no call was made, nothing was written"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSize:
+    """What one judge is asked, and whether its key is there."""
+
+    model_id: str
+    provider: str
+    key: str
+    estimate: Estimate
+
+
+def print_judging_size(judging: Judging, judges: Sequence[JudgeSize], notes: Sequence[str], form: Format) -> None:
+    """Write the size of a judging to stdout; `notes` are sentences about how its calls come about."""
+    total = sum_of([judge.estimate for judge in judges])
+    asked = counted(len(judging.questions), "question")
+    heading = f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"
+    print_result(
+        form,
+        json=lambda: {
+            **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
+            "items": len(judging.items),
+            "questions": len(judging.questions),
+            "judges": [_row(judge) for judge in judges],
+            "total": asdict(total),
+            "notes": list(notes),
+        },
+        markdown=lambda: "\n".join(
+            [f"{visible(heading)}\n", markdown_table(_sheet(judges, total)), *(f"{note}\n" for note in notes), _CLOSING]
+        ),
+        text=lambda: [
+            Text(visible(heading)),
+            Text(),
+            _sheet(judges, total),
+            *(Text(note) for note in notes),
+            Text(_CLOSING),
+        ],
+    )
+
+
+def _row(judge: JudgeSize) -> Mapping[str, object]:
+    return {"model_id": judge.model_id, "provider": judge.provider, "key": judge.key, **asdict(judge.estimate)}
+
+
+def _sheet(judges: Sequence[JudgeSize], total: Estimate) -> Sheet:
+    rows = [
+        (Cell(judge.model_id, code=True), Cell(judge.provider), Cell(judge.key), *_amounts(judge.estimate))
+        for judge in judges
+    ]
+    rows.append((Cell("all"), Cell(""), Cell(""), *_amounts(total)))
+    return Sheet(columns=("judge", "provider", "key", *_AMOUNTS), rows=rows, numbers=frozenset(_AMOUNTS))
+
+
+def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
+    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
+    counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
+    return (*(Cell(f"{count:,}") for count in counts), Cell(cost))

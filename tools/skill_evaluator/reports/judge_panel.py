@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator
 
 from skill_evaluator.display import number
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.pairwise.results import PanelPreferences
-from skill_evaluator.judges.regression.results import PanelRegressions
-from skill_evaluator.judges.scoring.results import PanelScores
+from skill_evaluator.judges.asking.results import FigureResult
+from skill_evaluator.judges.modes.pairwise import PanelPreferences
+from skill_evaluator.judges.modes.regression_results import PanelRegressions
+from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.text import counted
 
 

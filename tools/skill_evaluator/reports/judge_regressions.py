@@ -8,13 +8,14 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import prose, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.calibration.detection_results import FEWEST_PAIRS
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.reading import CheckedFinding, Mismatch
-from skill_evaluator.judges.regression.results import (
+from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
+    CheckedFinding,
     DimensionResult,
     JudgeRegressions,
+    Mismatch,
     PairResult,
     RateAlert,
     RegressionResults,

@@ -1,7 +1,7 @@
 """judging.json: what judges are asked. Items, criteria, prompts and judges, each with its digest.
 
-A judging lies in `judgements/<id>/`: this file, one run a judge in `runs/`, and what came of it. Resuming and results
-go by it.
+A judging lies in `judgements/<id>/`: this file, one run a judge in `runs/`, its results, and papers for people.
+Resuming and results go by it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from skill_evaluator import __version__
+from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
-from skill_evaluator.judges.asking.prompts import PromptIdentity
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Transport, outcomes, read_manifest
 from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
@@ -185,3 +185,34 @@ def judge_manifest(judging: Judging, model: Model) -> Manifest:
 def judge_answers(run: Run) -> Mapping[Call, Replicate]:
     """Return what a judge answered, by call; of calls that were never made there is nothing."""
     return outcomes(run.folder)
+
+
+RUBRIC = "evaluation_rubric.json"
+PROMPT = "evaluation_prompt.md"
+RESULTS = "evaluation_results.json"
+BIAS = "bias_analysis_report.md"
+
+
+def write_papers(
+    folder: Path,
+    rubric: Mapping[str, Any],
+    prompts: Sequence[JudgePrompt],
+    systems: Sequence[str],
+    results: FrozenModel,
+    bias: str,
+) -> None:
+    """Write all four; raise StorageError. `systems`: the instructions that were sent, each once."""
+    replace_text(folder / RUBRIC, json_text(rubric))
+    replace_text(folder / PROMPT, _prompt_page(prompts, systems))
+    replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
+    replace_text(folder / BIAS, bias)
+
+
+def _prompt_page(prompts: Sequence[JudgePrompt], systems: Sequence[str]) -> str:
+    parts = ["# What the judge was told\n"]
+    for prompt in prompts:
+        parts.append(f"Prompt `{prompt.identity.name}` {prompt.identity.version}, `{prompt.identity.digest}`.\n")
+    parts += [f"## Instructions, the same for every item\n\n{code_block(system)}\n" for system in systems]
+    for prompt in prompts:
+        parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
+    return "\n".join(parts)

@@ -1,24 +1,67 @@
 """What every file of results says of its judging and of each judge: what was asked, of whom, and what it took."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, StrictModel
 from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
 from skill_evaluator.judges.asking.judging import JudgeMode, Judging
-from skill_evaluator.judges.asking.prompts import PromptIdentity
-from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.judges.asking.questions import PromptIdentity
 from skill_evaluator.library.config import Price
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.stats import Interval, rounded, total_or_none
 
 if TYPE_CHECKING:  # it imports numpy, which a dry run need not wait for
     from skill_evaluator.judges.statistics.bounded import Bounded
+
+
+def _refuse_booleans(value: object) -> object:
+    if isinstance(value, bool):  # they equal 1 and 0
+        raise ValueError("1 or 2 is expected, and no boolean")
+    return value
+
+
+Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
+Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
+Index = Annotated[int, Field(ge=0, strict=True)]
+Level = Annotated[int, Field(ge=1, le=10, strict=True)]
+
+
+class StoredVerdict(StrictModel):
+    """A line of the verdicts: what a judge said of a pair in one order, mapped back to the outputs."""
+
+    id: Label = Field(min_length=1, description="that of the item")
+    judge: Label = Field(min_length=1)
+    order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
+    winner: Winner | None = Field(description="the output it prefers, or tie; null: the answer could not be parsed")
+    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    confidence: Share | None = None
+    criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
+    text: str | None = Field(default=None, description="the answer as it was given")
+
+
+class StoredScore(StrictModel):
+    """A line of the verdicts: how a judge scored an output by one criterion."""
+
+    id: Label = Field(min_length=1, description="that of the item")
+    judge: Label = Field(min_length=1)
+    criterion: Label = Field(min_length=1)
+    score: Level | None = Field(description="null: the answer could not be parsed")
+    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    confidence: Share | None = None
+
+
+class FigureResult(FrozenModel):
+    """A figure with its 95 % interval and the number of pairs it rests on."""
+
+    value: float | None
+    ci95: Interval | None
+    n: int
 
 
 _OF_JUDGING = {"id", "created", "mode", "skill", "rubric", "seed", "replicates", "transport"}

@@ -9,12 +9,11 @@ from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
-from skill_evaluator.judges.asking.prompts import PromptIdentity
-from skill_evaluator.judges.asking.results import JudgeRecord, figure
+from skill_evaluator.judges.asking.questions import PromptIdentity
+from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, figure
 from skill_evaluator.judges.calibration.detection_results import DimensionDetection
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.results import RateAlert, RegressionResults
+from skill_evaluator.judges.modes.regression_results import RateAlert, RegressionResults
 from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.judge_policy import JudgePolicy

@@ -27,22 +27,20 @@ from skill_evaluator.judges.calibration.probes import (
 )
 from skill_evaluator.judges.calibration.questions import AskedPart, CalibrationQuestions
 from skill_evaluator.judges.calibration.scored import calibrate_scores
-from skill_evaluator.judges.pairwise.reducing import reduce_matches
-from skill_evaluator.judges.pairwise.results import JudgePreferences, PairwiseResults
-from skill_evaluator.judges.pairwise.verdicts import verdicts_of, write_verdicts
-from skill_evaluator.judges.regression.blind import with_roles
-from skill_evaluator.judges.regression.dimensions import dimensions_of
-from skill_evaluator.judges.regression.pairs import JudgedPair
-from skill_evaluator.judges.regression.reducing import reduce_regressions
-from skill_evaluator.judges.regression.results import (
+from skill_evaluator.judges.modes.blind import with_roles
+from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseResults
+from skill_evaluator.judges.modes.reduce_pairs import reduce_matches, verdicts_of, write_verdicts
+from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
+from skill_evaluator.judges.modes.reduce_scores import reduce_scores, scores_of, write_scores
+from skill_evaluator.judges.modes.regression import JudgedPair
+from skill_evaluator.judges.modes.regression_results import (
     JudgeRegressions,
     RegressionResults,
     RulesResult,
     most_careful,
 )
-from skill_evaluator.judges.regression.rules import ShipRules
-from skill_evaluator.judges.scoring.reducing import reduce_scores, scores_of, write_scores
-from skill_evaluator.judges.scoring.results import JudgeScores
+from skill_evaluator.judges.modes.scoring import JudgeScores
+from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.runner.schedule import Call, Replicate
 
 PLANTED = "planted.jsonl"

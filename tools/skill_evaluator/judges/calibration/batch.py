@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, first_problem, read_lines
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.results import figure
+from skill_evaluator.judges.asking.results import FigureResult, figure
 from skill_evaluator.judges.calibration.detection import (
     Seen,
     is_reported,
@@ -25,10 +25,9 @@ from skill_evaluator.judges.calibration.detection_results import (
     BatchResult,
     DimensionDetection,
 )
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.answer import Finding, Impact
-from skill_evaluator.judges.regression.results import DimensionResult, DimensionSummary, PairResult
-from skill_evaluator.judges.regression.severity import NONE, SEVERITIES, count_severities, severity_drift
+from skill_evaluator.judges.modes.reduce_regressions import NONE, SEVERITIES, count_severities, severity_drift
+from skill_evaluator.judges.modes.regression_results import DimensionResult, DimensionSummary, PairResult
+from skill_evaluator.judges.modes.ship_rules import Finding, Impact
 from skill_evaluator.judges.statistics.against_control import against_control
 from skill_evaluator.judges.statistics.bounded import Bounded, rate
 from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
-from skill_evaluator.judges.asking.families import family_of
-from skill_evaluator.judges.asking.results import figure
-from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem, StoredScore, StoredVerdict
+from skill_evaluator.judges.asking.criteria import family_of
+from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict, figure
+from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult
-from skill_evaluator.judges.pairwise.results import OVERALL
+from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.statistics.bounded import Bounded
 from skill_evaluator.judges.statistics.preference import excess, favour
 

@@ -20,8 +20,8 @@ from skill_evaluator.judges.calibration.output_text import (
     value_spans,
     written_like,
 )
-from skill_evaluator.judges.regression.answer import Impact
-from skill_evaluator.judges.regression.form import broken_rules
+from skill_evaluator.judges.modes.form import broken_rules
+from skill_evaluator.judges.modes.ship_rules import Impact
 
 _MUCH, _SOME = 3, 6  # a third of the words or more is a loss of high impact, a sixth of medium, less of low
 _FEWEST_SENTENCES = 3  # of which one can be dropped

@@ -3,13 +3,12 @@
 from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 
-from skill_evaluator.judges.asking.results import figure
+from skill_evaluator.judges.asking.results import FigureResult, StoredVerdict, figure
 from skill_evaluator.judges.calibration.biases import Given, own_in_pairs, pick
-from skill_evaluator.judges.calibration.files import Judged, LabelledPair, StoredVerdict, by_stratum
+from skill_evaluator.judges.calibration.files import Judged, LabelledPair, by_stratum
 from skill_evaluator.judges.calibration.judge_results import JudgeResult
 from skill_evaluator.judges.calibration.results import (
     ConfidenceResult,
-    FigureResult,
     ReliabilityBin,
     ReliabilityResult,
     StratumResult,

@@ -6,9 +6,9 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.regression.answer import Impact
-from skill_evaluator.judges.regression.results import SeverityDrift
+from skill_evaluator.judges.asking.results import FigureResult
+from skill_evaluator.judges.modes.regression_results import SeverityDrift
+from skill_evaluator.judges.modes.ship_rules import Impact
 
 FEWEST_PAIRS = 100  # of a batch, for its rates to say something
 ANY = "any"  # in place of a dimension: whether there is a regression in any of them

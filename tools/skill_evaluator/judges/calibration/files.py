@@ -13,18 +13,9 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import ModelT, StrictModel, first_problem, read_lines
-from skill_evaluator.identifiers import Label, Share
+from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
 
-
-def _refuse_booleans(value: object) -> object:
-    if isinstance(value, bool):  # they equal 1 and 0
-        raise ValueError("1 or 2 is expected, and no boolean")
-    return value
-
-
-Winner = Annotated[Literal[1, 2, "tie"], BeforeValidator(_refuse_booleans)]
-Order = Annotated[Literal[1, 2], BeforeValidator(_refuse_booleans)]
-Index = Annotated[int, Field(ge=0, strict=True)]
 Split = Literal["development", "held_out"]
 
 
@@ -32,7 +23,6 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value if isinstance(value, tuple) else (value,)
 
 
-Level = Annotated[int, Field(ge=1, le=10, strict=True)]
 Scores = Annotated[tuple[Level, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 ItemSplit = Annotated[
     Split | None,
@@ -87,30 +77,6 @@ class LabelledPair(LabelledItem):
     def preferred(self) -> str | None:
         """The output that people prefer, of a tie the first; None without an overall label."""
         return None if self.human is None else self.output_2 if self.human == 2 else self.output_1
-
-
-class StoredVerdict(StrictModel):
-    """A line of the verdicts: what a judge said of a pair in one order, mapped back to the outputs."""
-
-    id: Label = Field(min_length=1, description="that of the item")
-    judge: Label = Field(min_length=1)
-    order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
-    winner: Winner | None = Field(description="the output it prefers, or tie; null: the answer could not be parsed")
-    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
-    confidence: Share | None = None
-    criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
-    text: str | None = Field(default=None, description="the answer as it was given")
-
-
-class StoredScore(StrictModel):
-    """A line of the verdicts: how a judge scored an output by one criterion."""
-
-    id: Label = Field(min_length=1, description="that of the item")
-    judge: Label = Field(min_length=1)
-    criterion: Label = Field(min_length=1)
-    score: Level | None = Field(description="null: the answer could not be parsed")
-    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
-    confidence: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from skill_evaluator.judges.calibration.batch import Labels, batch_rates, read_l
 from skill_evaluator.judges.calibration.detection import detection, see
 from skill_evaluator.judges.calibration.judge_results import JudgeResult
 from skill_evaluator.judges.calibration.planting import PlantedPair
-from skill_evaluator.judges.regression.results import JudgeRegressions, RegressionResults
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
 
 
 def measure(

@@ -15,7 +15,7 @@ from pydantic import Field
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
 from skill_evaluator.judges.calibration.breaking import DAMAGES, NoPlaceError, break_output
 from skill_evaluator.judges.calibration.rewording import REWORDINGS, reword_output
-from skill_evaluator.judges.regression.answer import Impact
+from skill_evaluator.judges.modes.ship_rules import Impact
 
 SAME_TEXT, REPLICATE = "same_text", "replicate"
 CONTROLS = (SAME_TEXT, REPLICATE, *REWORDINGS)

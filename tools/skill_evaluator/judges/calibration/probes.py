@@ -18,11 +18,10 @@ from skill_evaluator.judges.calibration.files import LabelledPair
 from skill_evaluator.judges.calibration.planting import SAME_TEXT, PlantedPair
 from skill_evaluator.judges.calibration.results import BiasResult
 from skill_evaluator.judges.calibration.touching import PROBES, Plea, in_turns
-from skill_evaluator.judges.pairwise.matches import PairItem
-from skill_evaluator.judges.pairwise.results import OVERALL, JudgePreferences
-from skill_evaluator.judges.regression.dimensions import dimensions_of
-from skill_evaluator.judges.regression.results import JudgeRegressions
-from skill_evaluator.judges.scoring.results import JudgeScores
+from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, PairItem
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions
+from skill_evaluator.judges.modes.scoring import JudgeScores
+from skill_evaluator.judges.modes.ship_rules import dimensions_of
 from skill_evaluator.judges.statistics.bounded import rate
 from skill_evaluator.judges.statistics.preference import shift
 from skill_evaluator.text import counted, nearest

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 
 from skill_evaluator.judges.asking.criteria import NamedRubric
 from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.asking.prompts import JudgePrompt
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.planting import PlantedPair, PlantedSet
 from skill_evaluator.judges.calibration.probes import Probes, probes_of
-from skill_evaluator.judges.pairwise.matches import PairItem, PairMatch, make_matches
-from skill_evaluator.judges.regression.blind import blind_questions
-from skill_evaluator.judges.regression.pairs import JudgedPair, RegressionItem, pairs_of
-from skill_evaluator.judges.regression.questions import regression_questions
-from skill_evaluator.judges.regression.rules import ShipRules
-from skill_evaluator.judges.scoring.questions import ScoreQuestion, score_questions
+from skill_evaluator.judges.modes.blind import blind_questions
+from skill_evaluator.judges.modes.pairwise import PairItem, PairMatch, make_matches
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
+from skill_evaluator.judges.modes.scoring import ScoreQuestion, score_questions
+from skill_evaluator.judges.modes.ship_rules import ShipRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

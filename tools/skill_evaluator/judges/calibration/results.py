@@ -4,15 +4,8 @@ from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.stats import Interval
-
-
-class FigureResult(FrozenModel):
-    """A figure with its 95 % interval and the number of pairs it rests on."""
-
-    value: float | None
-    ci95: Interval | None
-    n: int
 
 
 class ReliabilityBin(FrozenModel):

@@ -10,12 +10,12 @@ from statistics import fmean
 from types import MappingProxyType
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.results import figure
+from skill_evaluator.judges.asking.results import FigureResult, StoredScore, figure
 from skill_evaluator.judges.calibration.biases import own_in_scores
 from skill_evaluator.judges.calibration.calibrating import reliability_of
-from skill_evaluator.judges.calibration.files import ScoredItem, StoredScore, by_stratum
+from skill_evaluator.judges.calibration.files import ScoredItem, by_stratum
 from skill_evaluator.judges.calibration.judge_results import JudgeResult
-from skill_evaluator.judges.calibration.results import FigureResult, ReliabilityResult, ScoreResult
+from skill_evaluator.judges.calibration.results import ReliabilityResult, ScoreResult
 from skill_evaluator.judges.statistics.alpha import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within
 from skill_evaluator.judges.statistics.kappa import Floats, cohen_kappa, confusion

@@ -12,7 +12,7 @@ from typing import Any
 
 from skill_evaluator.judges.calibration.breaking import NoPlaceError
 from skill_evaluator.judges.calibration.output_text import bullet_lines, kind_of, sentences
-from skill_evaluator.judges.regression.form import broken_rules
+from skill_evaluator.judges.modes.form import broken_rules
 
 _FEWEST_WORDS = 4  # of a text to which anything is added
 _FILLER = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from skill_evaluator.judges.asking.judging import Judging
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.cascade.reducing import Decided, Ways
 from skill_evaluator.judges.cascade.results import CascadeShares

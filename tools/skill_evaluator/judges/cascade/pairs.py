@@ -7,17 +7,15 @@ from pathlib import Path
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric
 from skill_evaluator.judges.asking.judging import Judging
-from skill_evaluator.judges.asking.question import JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, figure, head_of
-from skill_evaluator.judges.calibration.files import Winner, read_pairs
+from skill_evaluator.judges.asking.questions import JudgeQuestion
+from skill_evaluator.judges.asking.results import JudgeRecord, Winner, figure, head_of
+from skill_evaluator.judges.calibration.files import read_pairs
 from skill_evaluator.judges.cascade.kind import GivenLabels
 from skill_evaluator.judges.cascade.reducing import PEOPLE, Decided
 from skill_evaluator.judges.cascade.results import CascadeMatch, CascadeResult, CascadeResults, CascadeShares
 from skill_evaluator.judges.cascade.routing import Key, Standing
-from skill_evaluator.judges.pairwise.combining import SHARES
-from skill_evaluator.judges.pairwise.matches import PAIR, PairMatch
-from skill_evaluator.judges.pairwise.reducing import reduce_matches
-from skill_evaluator.judges.pairwise.results import OVERALL, JudgePreferences, MatchResult, Preferred
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, MatchResult, PairMatch, Preferred
+from skill_evaluator.judges.modes.reduce_pairs import SHARES, reduce_matches
 from skill_evaluator.judges.review.doubts import reasons_of_match
 from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
 from skill_evaluator.judges.review.labelled import WINNERS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import Judging
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.batch import read_labels
 from skill_evaluator.judges.cascade.kind import GivenLabels
@@ -18,13 +18,11 @@ from skill_evaluator.judges.cascade.results import (
     RegressionCascadeResults,
 )
 from skill_evaluator.judges.cascade.routing import Key, Standing
-from skill_evaluator.judges.regression.answer import Impact, ShipDecision
-from skill_evaluator.judges.regression.batch import RegressionBatch
-from skill_evaluator.judges.regression.pairs import JudgedPair
-from skill_evaluator.judges.regression.questions import ORDERS, question_id
-from skill_evaluator.judges.regression.reducing import reduce_regressions
-from skill_evaluator.judges.regression.results import JudgeRegressions, PairResult, most_careful
-from skill_evaluator.judges.regression.rules import decide
+from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
+from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
+from skill_evaluator.judges.modes.regression_batch import RegressionBatch
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, most_careful
+from skill_evaluator.judges.modes.ship_rules import Impact, ShipDecision, decide
 from skill_evaluator.judges.review.doubts import reasons_of_regression
 from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
 from skill_evaluator.judges.review.labels import ReviewAnswer

@@ -6,12 +6,12 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, ModelId, Share
-from skill_evaluator.judges.calibration.results import FigureResult
-from skill_evaluator.judges.pairwise.results import PairwiseResults, Preferred
-from skill_evaluator.judges.regression.answer import ShipDecision
-from skill_evaluator.judges.regression.results import RegressionResults
+from skill_evaluator.judges.asking.results import FigureResult
+from skill_evaluator.judges.modes.pairwise import PairwiseResults, Preferred
+from skill_evaluator.judges.modes.regression_results import RegressionResults
+from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.modes.ship_rules import ShipDecision
 from skill_evaluator.judges.review.items import ReviewReason
-from skill_evaluator.judges.scoring.results import ScoreResults
 
 
 class CascadeGuarantee(FrozenModel):

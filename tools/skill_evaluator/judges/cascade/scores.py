@@ -9,20 +9,19 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.judging import Judging
-from skill_evaluator.judges.asking.question import JudgeQuestion
+from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, figure, head_of
 from skill_evaluator.judges.calibration.files import read_scored
 from skill_evaluator.judges.cascade.kind import GivenLabels
 from skill_evaluator.judges.cascade.reducing import PEOPLE, Decided
 from skill_evaluator.judges.cascade.results import CascadeScore, CascadeShares, ScoreCascade, ScoreCascadeResults
 from skill_evaluator.judges.cascade.routing import Key, Standing
+from skill_evaluator.judges.modes.reduce_scores import reduce_scores, weighted_summary
+from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreQuestion
 from skill_evaluator.judges.review.doubts import reasons_of_scores
 from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.labels import ReviewAnswer
 from skill_evaluator.judges.review.making import scored_item
-from skill_evaluator.judges.scoring.questions import ScoreQuestion
-from skill_evaluator.judges.scoring.reducing import reduce_scores, weighted_summary
-from skill_evaluator.judges.scoring.results import ItemScores, JudgeScores
 from skill_evaluator.judges.statistics.bounded import mean_within
 from skill_evaluator.library.rubrics import MethodName
 from skill_evaluator.runner.schedule import Call, Replicate

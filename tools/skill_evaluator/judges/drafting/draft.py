@@ -8,9 +8,14 @@ from pydantic import Field, ValidationError, model_validator
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, first_problem
-from skill_evaluator.judges.asking.delimiting import mark_of
-from skill_evaluator.judges.asking.prompts import JudgePrompt, load_prompt
-from skill_evaluator.judges.asking.question import JudgeQuestion, make_question, object_schema
+from skill_evaluator.judges.asking.questions import (
+    JudgePrompt,
+    JudgeQuestion,
+    load_prompt,
+    make_question,
+    mark_of,
+    object_schema,
+)
 from skill_evaluator.judges.asking.reading import Unscored, last_whole
 from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
 from skill_evaluator.library.yaml_files import yaml_text

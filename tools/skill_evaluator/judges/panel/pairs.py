@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from skill_evaluator.judges.asking.results import figure
-from skill_evaluator.judges.pairwise.combining import SHARES
-from skill_evaluator.judges.pairwise.matches import PAIR
-from skill_evaluator.judges.pairwise.reducing import rank
-from skill_evaluator.judges.pairwise.results import (
+from skill_evaluator.judges.modes.pairwise import (
+    PAIR,
     JudgePreferences,
     MatchResult,
     PanelMatch,
@@ -15,6 +13,7 @@ from skill_evaluator.judges.pairwise.results import (
     PanelPreferences,
     Preferred,
 )
+from skill_evaluator.judges.modes.reduce_pairs import SHARES, rank
 from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
 from skill_evaluator.judges.statistics.alpha import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within

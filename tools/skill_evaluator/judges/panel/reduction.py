@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-from skill_evaluator.judges.asking.families import Writers
+from skill_evaluator.judges.asking.criteria import Writers
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.judge_policy import JudgePanel
 

@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from skill_evaluator.judges.asking.results import figure
-from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
-from skill_evaluator.judges.regression.answer import IMPACTS
-from skill_evaluator.judges.regression.pairs import JudgedPair
-from skill_evaluator.judges.regression.reading import FOR_PEOPLE
-from skill_evaluator.judges.regression.results import (
+from skill_evaluator.judges.modes.regression import JudgedPair
+from skill_evaluator.judges.modes.regression_results import (
+    FOR_PEOPLE,
     DimensionResult,
     JudgeRegressions,
     PairResult,
@@ -21,7 +19,8 @@ from skill_evaluator.judges.regression.results import (
     PanelSummary,
     most_careful,
 )
-from skill_evaluator.judges.regression.rules import ShipRules, decide
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, ShipRules, decide
+from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
 from skill_evaluator.judges.statistics.alpha import krippendorff
 from skill_evaluator.judges.statistics.bounded import rate
 

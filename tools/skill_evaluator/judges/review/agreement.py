@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.review.items import ReviewItem, ReviewKind
 from skill_evaluator.judges.review.labels import ReviewLabel, allowed_answers, latest
 from skill_evaluator.judges.review.results import DisputedItem, ReviewerAgreement, ReviewStatus

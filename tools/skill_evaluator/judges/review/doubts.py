@@ -7,13 +7,12 @@ that do not count, and whatever would keep a version from being shipped.
 from collections.abc import Iterable, Mapping, Sequence
 
 from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.pairwise.matches import PairMatch
-from skill_evaluator.judges.pairwise.results import MatchResult, PairwiseResults
-from skill_evaluator.judges.regression.pairs import JudgedPair
-from skill_evaluator.judges.regression.results import PairResult, RegressionResults
+from skill_evaluator.judges.modes.pairwise import MatchResult, PairMatch, PairwiseResults
+from skill_evaluator.judges.modes.regression import JudgedPair
+from skill_evaluator.judges.modes.regression_results import PairResult, RegressionResults
+from skill_evaluator.judges.modes.scoring import ItemScores, ScoreResults
 from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
 from skill_evaluator.judges.review.making import paired_item, regression_item, sampled, scored_item
-from skill_evaluator.judges.scoring.results import ItemScores, ScoreResults
 from skill_evaluator.library.rubrics import Criterion
 
 Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]

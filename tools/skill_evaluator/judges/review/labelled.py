@@ -12,10 +12,11 @@ from typing import TypeVar
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import replace_blocks
+from skill_evaluator.judges.asking.results import Winner
 from skill_evaluator.judges.calibration.batch import RegressionLabel
-from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem, Winner
-from skill_evaluator.judges.pairwise.results import OVERALL
-from skill_evaluator.judges.regression.answer import IMPACTS
+from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
+from skill_evaluator.judges.modes.pairwise import OVERALL
+from skill_evaluator.judges.modes.ship_rules import IMPACTS
 from skill_evaluator.judges.review.items import ReviewItem, ReviewKind
 from skill_evaluator.judges.review.labels import ReviewAnswer, ReviewLabel
 

@@ -8,8 +8,8 @@ from pydantic import Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import Label, Timestamp
-from skill_evaluator.judges.calibration.files import Order
-from skill_evaluator.judges.regression.answer import Finding, Impact
+from skill_evaluator.judges.asking.results import Order
+from skill_evaluator.judges.modes.ship_rules import Finding, Impact
 from skill_evaluator.judges.review.items import ReviewId, ReviewItem, ReviewQuestion
 from skill_evaluator.text import listed
 

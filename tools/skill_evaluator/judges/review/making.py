@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import first_problem, read_lines
 from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.pairwise.matches import PAIR, PairItem
-from skill_evaluator.judges.pairwise.results import OVERALL
-from skill_evaluator.judges.regression.pairs import JudgedPair, RegressionItem, pairs_of
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, PairItem
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
 from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion, ReviewReason, review_item
 from skill_evaluator.library.rubrics import Criterion
 

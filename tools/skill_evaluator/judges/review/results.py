@@ -2,7 +2,7 @@
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Timestamp
-from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.review.items import ReviewKind
 
 

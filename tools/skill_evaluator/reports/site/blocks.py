@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.display.sheets import Cell, Sheet
-from skill_evaluator.judges.calibration.results import FigureResult
+from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.reports.judge_figures import share
 from skill_evaluator.text import counted
 

@@ -5,18 +5,18 @@ Evidence, justifications and what was judged are not in it: they are read where 
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.calibration.detection_results import BatchDimension
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.cascade.results import CascadeShares
-from skill_evaluator.judges.pairwise.results import PairwiseResults
-from skill_evaluator.judges.recorded.judgings import JudgingResults, RecordedJudging
-from skill_evaluator.judges.regression.results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.pairwise import PairwiseResults
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.recorded import Controlled, JudgingResults, RecordedJudging
 from skill_evaluator.judges.review.results import ReviewStatus
-from skill_evaluator.judges.scoring.results import ScoreResults
 from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.reports.judge_detection import rate_sheet
 from skill_evaluator.reports.judge_figures import share
@@ -33,9 +33,6 @@ from skill_evaluator.reports.site.blocks import Block, interval_chart, point, po
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.standing import ComponentStanding
-
-if TYPE_CHECKING:  # it imports numpy, which only a site with regressions needs
-    from skill_evaluator.judges.recorded.control import Controlled
 
 _MOODS = {"ship": "improved", "block": "regressed"}
 _DOUBTS = "What may be wrong with the judge, as far as it shows without labels"

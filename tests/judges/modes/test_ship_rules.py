@@ -1,0 +1,49 @@
+"""Dimensions: by preset, by name, of the team's own, and what is wrong with a wish."""
+
+from typing import get_args
+
+import pytest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.judges.modes.regression import RegressionAnswer
+from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence, dimensions_of
+from skill_evaluator.library.judge_policy import ComponentJudge
+
+
+def test_a_preset_has_its_dimensions_and_names_win_over_it() -> None:
+    for preset, names, blocking in (
+        ("default", ["factuality", "completeness", "format_adherence"], "factuality"),
+        ("chat", ["factuality", "completeness", "tone"], "factuality"),
+        ("code", ["correctness", "format", "efficiency"], "correctness"),
+        ("checklist", ["completeness", "format"], "no dimension"),
+    ):
+        dimensions = dimensions_of(preset=preset)
+        assert [dimension.name for dimension in dimensions] == names, preset
+        assert blocking_sentence(dimensions) == f"any regression of {blocking} blocks, whatever its impact", preset
+        assert set(PRESETS) == set(get_args(ComponentJudge.model_fields["preset"].annotation)), preset
+    dimensions = dimensions_of(["correctness, house style"], preset="code", blocking=["House-Style"])
+    assert [(dimension.name, dimension.blocking) for dimension in dimensions] == [
+        ("correctness", False),  # it blocks by the preset, which is not used
+        ("house_style", True),
+    ]
+
+
+def test_a_wish_that_cannot_be_met_is_an_error_of_one_line() -> None:
+    for names, preset, blocking, complaint in (
+        ((), "chatt", (), "unknown preset 'chatt' (did you mean 'chat'?)"),
+        (["tone", "Tone"], "default", (), "the dimension 'tone' is named twice"),
+        ((), "chat", ["tones"], "the blocking dimension 'tones' is not asked about (did you mean 'tone'?)"),
+        (["a\u202eb"], "default", (), "'a\\u202eb' names no dimension: 100 characters at most, all that print"),
+        (["x" * 101], "default", (), f"'{'x' * 100}' names no dimension: 100 characters at most, all that print"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            dimensions_of(names, preset, blocking)
+        assert str(caught.value) == complaint, names
+
+
+def test_the_keys_of_an_answer_have_the_order_in_which_it_is_to_be_written() -> None:
+    schema = RegressionAnswer.model_json_schema()
+    keys = "per_dimension regression_detected regression_severity ship_decision ship_reason decision_basis"
+    assert list(schema["properties"]) == keys.split()
+    keys = "dimension verdict evidence_baseline evidence_candidate impact"
+    assert list(schema["$defs"]["DimensionFinding"]["properties"]) == keys.split()
+    assert schema["required"] == list(schema["properties"])

@@ -1,0 +1,326 @@
+"""`judge pairwise`: items → matches of two outputs with a question in each order; and the models of its results."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, Self
+
+from pydantic import NonNegativeInt, PositiveFloat, model_validator
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.identifiers import Label, Share
+from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text, mitigations_of
+from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
+from skill_evaluator.judges.asking.questions import (
+    JudgePrompt,
+    JudgeQuestion,
+    load_prompt,
+    make_question,
+    mark_of,
+    object_schema,
+)
+from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead, Order
+from skill_evaluator.library.judge_policy import JudgePanel
+from skill_evaluator.library.rubrics import Criterion
+
+ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first
+PAIR = ("1", "2")
+
+
+class PairItem(JudgedItem):
+    """Two outputs, or several by name; `model_1`, `model_2` and `models` say who wrote them, where that is known."""
+
+    output_1: JudgedText | None = None
+    output_2: JudgedText | None = None
+    outputs: dict[Label, JudgedText] = {}
+    model_1: Label | None = None
+    model_2: Label | None = None
+    models: dict[Label, Label] = {}
+
+    @model_validator(mode="after")
+    def _refuse_other_forms(self) -> Self:
+        given = [output for output in (self.output_1, self.output_2) if output]
+        if not ((len(given) == 2 and not self.outputs) or (not given and len(self.outputs) > 1)):
+            raise ValueError("output_1 and output_2 are needed, or outputs with two texts or more by name")
+        if not all(self.outputs.values()):
+            raise ValueError("an output is empty")
+        return self
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The outputs by name; those of a pair are called 1 and 2."""
+        return self.outputs or dict(zip(PAIR, (self.output_1 or "", self.output_2 or ""), strict=True))
+
+    @property
+    def writers(self) -> tuple[str | None, ...]:
+        """Who wrote each output, None where it is not said."""
+        if self.outputs:
+            return tuple(self.models.get(name) for name in self.outputs)
+        return self.model_1, self.model_2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairMatch:
+    """Two outputs of an item by name, and the questions about them: in order, then exchanged."""
+
+    item: PairItem
+    names: tuple[str, str]
+    questions: tuple[JudgeQuestion, JudgeQuestion]
+
+    @property
+    def outputs(self) -> tuple[str, str]:
+        """The two texts."""
+        left, right = self.names
+        return self.item.texts[left], self.item.texts[right]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All texts that the judge sees."""
+        return tuple(text for text in (*self.outputs, self.item.input) if text)
+
+    @property
+    def of_a_pair(self) -> bool:
+        """Whether the item has just these two outputs."""
+        return not self.item.outputs
+
+
+def make_matches(
+    rubric: NamedRubric, items: Sequence[PairItem], seed: int, opponents: int | None = None
+) -> tuple[list[PairMatch], JudgePrompt]:
+    """Return the matches of all items with the prompt; of several outputs all pairs, or each with so many opponents."""
+    prompt = load_prompt("pairwise")
+    instructions = {
+        "criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False),
+        "form": _form(rubric.criteria),
+    }
+    schema = preference_schema(rubric.criteria)
+    matches = []
+    for item in items:
+        places = {name: place for place, name in enumerate(item.texts, 1)}
+        mark = mark_of(seed, item.digest)
+        for left, right in drawn_pairs(tuple(item.texts), opponents, f"{seed}/{item.id}"):
+            between = "" if not item.outputs else f"/{places[left]}-{places[right]}"
+            asked = []
+            for order in ORDERS:
+                first, second = (left, right) if order == ORDERS[0] else (right, left)
+                texts = {"first_output": item.texts[first], "second_output": item.texts[second]}
+                case_id = f"{item.id}{between}/{order}"
+                asked.append(make_question(case_id, prompt, instructions, {"input": item.input, **texts}, schema, mark))
+            matches.append(PairMatch(item=item, names=(left, right), questions=(asked[0], asked[1])))
+    return matches, prompt
+
+
+def drawn_pairs(names: Sequence[str], opponents: int | None, seed: str) -> list[tuple[str, str]]:
+    """Return all pairs of some names, or so few that each name meets `opponents` (an even number) others.
+
+    The few lie on a circle that the seed draws: each meets its neighbours, so that any two are linked.
+
+    >>> len(drawn_pairs("abcdef", None, "")), len(drawn_pairs("abcdef", 2, ""))
+    (15, 6)
+    """
+    if opponents is None or opponents >= len(names) - 1:
+        return list(combinations(names, 2))
+    if opponents < 2 or opponents % 2:
+        raise JudgeError(f"--opponents must be an even number from 2, not {opponents}")
+    circle = list(names)
+    random.Random(seed).shuffle(circle)  # noqa: S311 (no secret)
+    place = {name: index for index, name in enumerate(names)}
+    drawn = {
+        tuple(sorted((circle[start], circle[(start + step) % len(circle)]), key=place.__getitem__))
+        for start in range(len(circle))
+        for step in range(1, opponents // 2 + 1)
+    }
+    return [pair for pair in combinations(names, 2) if pair in drawn]
+
+
+def preference_schema(criteria: Sequence[Criterion]) -> dict[str, Any]:
+    """Return the schema of an answer; the order of its keys has the judge argue before it decides."""
+    pieces = {"type": "array", "items": {"type": "string"}}
+    return object_schema(
+        {
+            "criteria": object_schema(
+                {
+                    criterion.id: object_schema(
+                        {
+                            "evidence_first": pieces,
+                            "evidence_second": pieces,
+                            "justification": {"type": "string"},
+                            "winner": {"type": "string", "enum": winners_of(criterion)},
+                            "confidence": {"type": "number", "description": "from 0 to 1"},
+                        }
+                    )
+                    for criterion in criteria
+                }
+            )
+        }
+    )
+
+
+def winners_of(criterion: Criterion) -> list[str]:
+    """Return the words for a winner that a criterion allows."""
+    return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
+
+
+def _form(criteria: Sequence[Criterion]) -> str:
+    form = {
+        criterion.id: {
+            "evidence_first": ["…"],
+            "evidence_second": ["…"],
+            "justification": "…",
+            "winner": " or ".join(winners_of(criterion)),
+            "confidence": "a number from 0 to 1",
+        }
+        for criterion in criteria
+    }
+    return json.dumps({"criteria": form}, indent=2, ensure_ascii=False)
+
+
+PAIRWISE_VERSION = 1
+OVERALL = "overall"
+Preferred = Literal[1, 2, "tie"]
+
+
+class OrderJudgement(FrozenModel):
+    """What a judge said in one order; `winner` is mapped back to the outputs. Without one `unscored` says why."""
+
+    evidence: list[JudgeText] = []
+    justification: JudgeText = ""
+    winner: Preferred | None = None
+    confidence: Share | None = None
+    quotes: NonNegativeInt = 0
+    unscored: UnscoredReason | None = None
+    detail: JudgeText = ""
+
+
+class PairJudgement(FrozenModel):
+    """What both orders say by one criterion, or overall: the winner, or a tie where they differ.
+
+    `share` is output 1's: 1, 0.5 or 0. Null, all of it, unless both orders count.
+    """
+
+    criterion: Label
+    replicate: NonNegativeInt
+    winner: Preferred | None
+    share: Share | None
+    confidence: Share | None
+    agreed: bool | None
+    orders: list[OrderJudgement]
+
+
+class MatchResult(FrozenModel):
+    """Two outputs of an item, by name; `shares`: by criterion the mean share of the first, over replicates."""
+
+    item: Label
+    stratum: Label
+    names: tuple[Label, Label]
+    shares: dict[Label, Share | None]
+    judgements: list[PairJudgement]
+
+
+class PairwiseCriterion(FrozenModel):
+    """One criterion over all matches, or all criteria together (`overall`).
+
+    `wins`: how often output 1 wins, a tie being half a win; over items with two outputs. `equal_length`: the same if
+    both were equally long; it is what counts where `by_equal_length`. `length`: the pull of length on verdicts, in
+    log-odds. `counts`: judgements by winner, `disagreed`: ties because the orders differ.
+
+    Over the matches in which both orders count, `flips` is the share whose verdict changes with the order,
+    `picks_first` the share of verdicts for what stands first, `lean` that minus the share for the second. `noise`: how
+    often two answers to the same request differ, where there are replicates; `flips_beyond_noise`: what it leaves of
+    the flips.
+    """
+
+    criterion: Label
+    weight: PositiveFloat
+    wins: FigureResult
+    equal_length: FigureResult
+    by_equal_length: bool
+    length: FigureResult
+    counts: dict[str, NonNegativeInt]
+    disagreed: NonNegativeInt
+    unscored: dict[UnscoredReason, NonNegativeInt]
+    confidence: FigureResult
+    unsure: NonNegativeInt
+    flips: FigureResult
+    picks_first: FigureResult
+    lean: FigureResult
+    noise: FigureResult | None = None
+    flips_beyond_noise: FigureResult | None = None
+
+
+class Ranking(FrozenModel):
+    """Several outputs by name, best first. `wins[i][j]`: how often i beat j; `ties` likewise.
+
+    `strengths`: log strengths of Bradley and Terry with ties, their mean being 0; null where `remark` says why.
+    """
+
+    criterion: Label
+    names: list[Label]
+    wins: list[list[NonNegativeInt]]
+    ties: list[list[NonNegativeInt]]
+    strengths: list[FigureResult] | None
+    remark: str = ""
+
+
+class JudgePreferences(FrozenModel):
+    """One judge: `criteria` with the overall figures last, the overall wins by stratum, the rankings, every match."""
+
+    judge: JudgeRecord
+    criteria: list[PairwiseCriterion]
+    strata: dict[Label, FigureResult]
+    rankings: list[Ranking]
+    matches: list[MatchResult]
+
+    @property
+    def shown(self) -> list[Label]:
+        """The criteria worth showing: of one criterion the overall figures say the same again."""
+        names = [criterion.criterion for criterion in self.criteria]
+        return names[:1] if names[1:] == [OVERALL] else names
+
+
+class PanelMatch(FrozenModel):
+    """Two outputs of an item; by criterion, the winner and the weight of the judges behind each verdict.
+
+    Without a majority it is a tie; null where no judge's verdict counts.
+    """
+
+    item: Label
+    stratum: Label
+    names: tuple[Label, Label]
+    winners: dict[Label, Preferred | None]
+    votes: dict[Label, dict[str, PositiveFloat]]
+
+
+class PanelPreference(FrozenModel):
+    """One criterion, or overall; `disputed` counts the matches on which judges differ.
+
+    `wins`: how often output 1 wins, over items with two outputs. `agreement`: Krippendorff's α of the judges.
+    """
+
+    criterion: Label
+    counts: dict[str, NonNegativeInt]
+    wins: FigureResult
+    disputed: NonNegativeInt
+    agreement: FigureResult
+
+
+class PanelPreferences(FrozenModel):
+    """Several judges as one, by majority; the overall figures are last."""
+
+    policy: JudgePanel
+    criteria: list[PanelPreference]
+    rankings: list[Ranking]
+    matches: list[PanelMatch]
+
+
+class PairwiseResults(FrozenModel):
+    """The file. `panel` is null for a single judge. No figure here is about people."""
+
+    results_version: int = PAIRWISE_VERSION
+    judging: JudgingHead
+    judges: list[JudgePreferences]
+    panel: PanelPreferences | None = None

@@ -1,0 +1,222 @@
+"""Two runs, or a run and pinned outputs → pairs, case by case; pairs and policy → the batch that is asked and decided.
+
+The command that asks and CI, which reads the answers again, make the same of both.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.asking.judging import Judging, draw_judging
+from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
+from skill_evaluator.judges.asking.results import head_of
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
+from skill_evaluator.judges.modes.regression_results import (
+    JudgeRegressions,
+    PanelRegressions,
+    RegressionResults,
+    RulesResult,
+    most_careful,
+)
+from skill_evaluator.judges.modes.ship_rules import ShipRules
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Model, Policy
+from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs
+from skill_evaluator.runner.journal import Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import canonical_json, digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedOutputs:
+    """What is compared: items, and of a component its name and the two runs. `left_out`: by case, why it is not."""
+
+    items: Mapping[str, RegressionItem]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    skill: str | None = None
+    baseline: str | None = None
+    candidate: str | None = None
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionBatch:
+    """Pairs with their questions, and the rules by which is decided. `paper`: both in short, in place of a rubric."""
+
+    compared: ComparedOutputs
+    pairs: Sequence[JudgedPair]
+    rules: ShipRules
+    prompt: JudgePrompt
+    questions: Sequence[JudgeQuestion]
+    paper: Mapping[str, Any]
+
+    @property
+    def rubric(self) -> str:
+        """The digest of what is looked for."""
+        return digest(canonical_json(self.paper))
+
+    @property
+    def items(self) -> dict[str, str]:
+        """A digest of the texts of each pair, by its id."""
+        return {pair.id: pair.digest for pair in self.pairs}
+
+    def judging(self, judging_id: str, created: str, model: Model, seed: int) -> Judging:
+        """Return the judging in which one judge is asked every question once."""
+        return draw_judging(
+            "regression",
+            skill=self.compared.skill,
+            judging_id=judging_id,
+            created=created,
+            rubric=self.rubric,
+            criteria=list(self.paper["dimensions"]),
+            prompts=[self.prompt.identity],
+            models=[model],
+            items=self.items,
+            questions=self.questions,
+            seed=seed,
+            replicates=1,
+        )
+
+    def results(
+        self, judging: Judging, judges: Sequence[JudgeRegressions], panel: PanelRegressions | None = None
+    ) -> RegressionResults:
+        """Return the results of all judges, and what follows: what their panel says, or else the one judge."""
+        blocking = [name for name, dimension in self.paper["dimensions"].items() if dimension["blocking"]]
+        decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
+        unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
+        return RegressionResults(
+            judging=head_of(judging, "dimensions"),
+            rules=RulesResult(one_low=self.rules.one_low, high_stakes=self.rules.high_stakes, blocking=blocking),
+            baseline=self.compared.baseline,
+            candidate=self.compared.candidate,
+            left_out=dict(self.compared.left_out),
+            ship_decision=most_careful([*decisions, *unseen]),
+            judges=list(judges),
+            panel=panel,
+        )
+
+
+def batch_of(
+    compared: ComparedOutputs,
+    policy: Policy,
+    seed: int,
+    *,
+    dimensions: Sequence[str] = (),
+    preset: str = "default",
+    blocking: Sequence[str] = (),
+) -> RegressionBatch:
+    """Return what is asked about these items under a policy; raise ConfigError or JudgeError for what cannot be."""
+    own = policy.components.get(compared.skill or "")
+    rules = ShipRules(one_low=policy.judge.one_low, high_stakes=own is not None and own.stakes == "high")
+    pairs = pairs_of(compared.items, dimensions, preset, (*policy.judge.blocking, *blocking))
+    questions, prompt = regression_questions(pairs, rules, seed)
+    asked = {dimension.name: dimension for pair in pairs for dimension in pair.dimensions}
+    paper = {
+        "dimensions": {
+            name: {"question": dimension.question, "blocking": dimension.blocking} for name, dimension in asked.items()
+        },
+        "one_low": rules.one_low,
+        "high_stakes": rules.high_stakes,
+    }
+    return RegressionBatch(compared=compared, pairs=pairs, rules=rules, prompt=prompt, questions=questions, paper=paper)
+
+
+NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
+_CHANGED_FOR = "the case is not as it was for the {}"
+
+
+def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
+    """Return the first answer of every case of a run, and by case why another has none.
+
+    Raise RunError for what is no run of a component, JudgeError for one under a scenario, or without any answer.
+    """
+    manifest = read_component_manifest(folder)
+    if manifest.scenario is not None:
+        raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': take a run of the prompt itself")
+    return outputs_of_answers(manifest, outcomes(folder), str(folder))
+
+
+def outputs_of_answers(
+    manifest: Manifest, answers: Mapping[Call, Replicate], place: str
+) -> tuple[PinnedOutputs, dict[str, str]]:
+    """Return the same of a run's answers, wherever they lie; raise JudgeError without any."""
+    made = sorted(answers.items(), key=lambda item: item[0].replicate)
+    outputs: dict[str, PinnedOutput] = {}
+    unanswered = dict.fromkeys(manifest.cases, "not answered")
+    unanswered |= dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
+    for call, replicate in made:
+        if call.case_id not in manifest.cases or call.case_id in outputs:
+            continue
+        if replicate.failure is not None:
+            unanswered[call.case_id] = replicate.failure.kind
+        elif replicate.completion is not None:
+            text = replicate.completion.text
+            outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], text)
+    unanswered = {case_id: why for case_id, why in unanswered.items() if case_id not in outputs}
+    if not outputs:
+        raise JudgeError(f"{place} holds no answer: {next(iter(unanswered.values()))}")
+    pinned = PinnedOutputs(
+        skill=manifest.skill,
+        skill_version=manifest.skill_version,
+        model_id=manifest.model_id,
+        run_id=manifest.run_id,
+        created=manifest.created,
+        digests=manifest.digests,
+        outputs=outputs,
+    )
+    return pinned, unanswered
+
+
+def pairs_of_outputs(
+    component: Component,
+    cases: Sequence[Case],
+    baseline: PinnedOutputs,
+    candidate: PinnedOutputs,
+    unanswered: Mapping[str, str],
+) -> tuple[dict[str, RegressionItem], dict[str, str]]:
+    """Return a pair for each case of the baseline, and by case why another cannot be compared.
+
+    The prompt of a pair is the candidate's, with the case's document: that is what is demanded now. `unanswered` says
+    of the candidate's cases why one has no output. Raise JudgeError where the component is not the candidate's.
+    """
+    if baseline.skill != component.name:
+        raise JudgeError(
+            f"the baseline {baseline.run_id} is of '{baseline.skill}', the candidate of '{component.name}'"
+        )
+    if candidate.digests.get("prompt") != component.digests["prompt"]:
+        raise JudgeError(
+            f"the prompt of '{component.name}' is not that of the candidate {candidate.run_id}; check out its commit"
+        )
+    by_id = {case.id: case for case in cases}
+    items: dict[str, RegressionItem] = {}
+    left_out: dict[str, str] = {}
+    for case_id, before in baseline.outputs.items():
+        case, after = by_id.get(case_id), candidate.outputs.get(case_id)
+        if case is None:
+            left_out[case_id] = "the case is no longer there"
+        elif case.digest != before.case:
+            left_out[case_id] = _CHANGED_FOR.format("baseline")
+        elif after is None:
+            why = unanswered.get(case_id, "not asked")
+            left_out[case_id] = why if why == NOT_APPLICABLE else f"candidate: {why}"
+        elif case.digest != after.case:
+            left_out[case_id] = _CHANGED_FOR.format("candidate")
+        elif not before.text.strip():
+            left_out[case_id] = "baseline: empty"
+        else:
+            items[case_id] = RegressionItem.model_validate(
+                {
+                    "id": case_id,
+                    "prompt": f"{component.prompt}\n\n{case.document}",
+                    "baseline_output": before.text,
+                    "candidate_output": after.text,
+                    "baseline_model": baseline.model_id,
+                    "candidate_model": candidate.model_id,
+                }
+            )
+    if not items:
+        raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
+    return items, left_out

@@ -1,0 +1,162 @@
+"""The dimensions of a regression, and the rules that turn its impacts into a severity and a ship decision.
+
+No model applies these rules. They stand in one place so that a person can read what ships.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.text import nearest
+
+Finding = Literal["candidate_better", "same", "candidate_worse"]
+Impact = Literal["low", "medium", "high"]
+RegressionSeverity = Literal["none", "low", "medium", "high"]
+ShipDecision = Literal["ship", "review_required", "block"]
+IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # from the least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One quality; `question` is what the judge is asked about it.
+
+    A regression in one that is `blocking` never ships, whatever its impact. In one of `form`, code can check what the
+    prompt demands. In one of `style`, a finding about style is to the point.
+    """
+
+    name: str
+    question: str
+    blocking: bool = False
+    form: bool = False
+    style: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Dimensions for one kind of output, and those of them that are blocking here besides."""
+
+    names: tuple[str, ...]
+    blocking: frozenset[str] = frozenset()
+
+
+_FORM = "Does it have the form that the prompt demands: kind of output, order, number of items, length?"
+DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
+    {
+        dimension.name: dimension
+        for dimension in (
+            Dimension(
+                name="factuality",
+                question="Is every statement true, and supported by what the prompt gives?",
+                blocking=True,
+            ),
+            Dimension(name="completeness", question="Is everything there that the prompt asks for?"),
+            Dimension(name="format_adherence", question=_FORM, form=True),
+            Dimension(name="format", question=_FORM, form=True),
+            Dimension(
+                name="tone", question="Does it address its reader as the prompt wants, or as is fitting?", style=True
+            ),
+            Dimension(name="correctness", question="Does the code do what is demanded, for every input allowed?"),
+            Dimension(name="efficiency", question="Does the code take no more time and memory than it has to?"),
+        )
+    }
+)
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "default": Preset(names=("factuality", "completeness", "format_adherence")),
+        "chat": Preset(names=("factuality", "completeness", "tone")),
+        "code": Preset(names=("correctness", "format", "efficiency"), blocking=frozenset({"correctness"})),
+        "checklist": Preset(names=("completeness", "format")),
+    }
+)
+_LONGEST = 100  # characters of a name
+
+
+def dimensions_of(
+    names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
+) -> tuple[Dimension, ...]:
+    """Return the dimensions that are named, apart or with commas between, else those of a preset.
+
+    A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
+    Raises ConfigError for an unknown preset, a dimension named twice or by a name that no file can hold, and a blocking
+    one that is not asked about.
+
+    >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
+    ['factuality', 'format_adherence']
+    """
+    if preset not in PRESETS:
+        raise ConfigError(f"unknown preset '{preset}' {nearest(preset, PRESETS)}")
+    wanted = [dimension_name(part) for name in names for part in name.split(",") if part.strip()]
+    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    if twice:
+        raise ConfigError(f"the dimension '{twice}' is named twice")
+    for name in wanted:
+        if not name.isprintable() or len(name) > _LONGEST:
+            raise ConfigError(f"{name[:_LONGEST]!a} names no dimension: {_LONGEST} characters at most, all that print")
+    also = {dimension_name(name) for name in blocking} | (frozenset() if wanted else PRESETS[preset].blocking)
+    chosen = wanted or list(PRESETS[preset].names)
+    for name in sorted(also - set(chosen)):
+        raise ConfigError(f"the blocking dimension '{name}' is not asked about {nearest(name, chosen)}")
+    own = "Is it as good as the other in this respect?"
+    dimensions = [DIMENSIONS.get(name, Dimension(name=name, question=own)) for name in chosen]
+    return tuple(replace(dimension, blocking=dimension.blocking or dimension.name in also) for dimension in dimensions)
+
+
+def dimension_name(text: str) -> str:
+    """Return a name as records have it.
+
+    >>> dimension_name(" Format-Adherence ")
+    'format_adherence'
+    """
+    return "_".join(text.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
+    """Say which dimensions block, for the prompt, the report and the dry run.
+
+    >>> blocking_sentence(dimensions_of(preset="code"))
+    'any regression of correctness blocks, whatever its impact'
+    """
+    names = [dimension.name for dimension in dimensions if dimension.blocking]
+    return f"any regression of {' or '.join(names) if names else 'no dimension'} blocks, whatever its impact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShipRules:
+    """What the team decides: what one regression of low impact leads to, and whether a person must always agree.
+
+    `one_low` is `review_required` by default, since only «no regression» may ship. `high_stakes` is a component's.
+    """
+
+    one_low: Literal["ship", "review_required"] = "review_required"
+    high_stakes: bool = False
+
+
+def severity_of(impacts: Sequence[Impact]) -> RegressionSeverity:
+    """Return the highest impact of the regressions; `none` without any."""
+    return max(impacts, key=IMPACTS.index) if impacts else "none"
+
+
+def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
+    """Return the decision on these regressions, and its reason: that of the first line that holds.
+
+    >>> decide({"tone": "low"}, [], ShipRules())
+    ('review_required', 'one regression of low impact: tone')
+    """
+    high = [name for name, impact in worse.items() if impact == "high"]
+    blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
+    medium = [name for name, impact in worse.items() if impact == "medium"]
+    if high:
+        return "block", f"a regression of high impact: {', '.join(high)}"
+    if blocking:
+        return "block", f"a regression where any blocks: {', '.join(blocking)}"
+    if medium:
+        return "review_required", f"a regression of medium impact: {', '.join(medium)}"
+    if len(worse) > 1:
+        return "review_required", f"several regressions of low impact: {', '.join(worse)}"
+    if worse and rules.one_low == "review_required":
+        return "review_required", f"one regression of low impact: {', '.join(worse)}"
+    if rules.high_stakes:
+        return "review_required", "the stakes are high: a person must agree"
+    return "ship", f"one regression of low impact: {', '.join(worse)}" if worse else "no regression"

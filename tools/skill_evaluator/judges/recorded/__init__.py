@@ -1,1 +1,0 @@
-"""What judgings left on disk: their results read again, each beside what its judge is known to make up."""

@@ -1,1 +1,0 @@
-"""Direct and reference-based scoring: each output by itself, on a criterion's scale."""

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from skill_evaluator.records.leaderboard import laid_out
 from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.records.rows import laid_out
 
 from benchmarks.measure import ROOT, Measured, measure, spread
 from tests.support.records import a_record
@@ -29,7 +29,7 @@ def rows(quick: bool) -> Iterator[Measured]:
         for seed, file in enumerate(files):
             write_record(file, large_record(seed))
         board = folder / "leaderboard.json"
-        board.write_text("".join(laid_out({"skill": "receipt-extraction"}, long_leaderboard())))
+        board.write_bytes(laid_out({"skill": "receipt-extraction"}, long_leaderboard()))
         compare = [sys.executable, "-m", "skill_evaluator", "compare", "--format", "json"]
         compare += ["--baseline", str(files[0]), "--candidate", str(files[1])]
         for title, command, bound in (

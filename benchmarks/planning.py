@@ -120,7 +120,7 @@ def _write_component(root: Path, name: str, row: dict[str, Any]) -> None:
         {**row, "skill": name, "skill_version": "1.0.0", "model_id": model_id, "run_id": f"{row['run_id']}-{model_id}"}
         for _, model_id in MODELS
     ]
-    board = {"skill": name, "schema_version": 1, "runs": rows}
+    board = {"skill": name, "schema_version": 2, "runs": rows}
     (component / "leaderboard.json").write_text(json.dumps(board, indent=2))
     source = ROOT / "fixtures" / EXAMPLE.name / "cases"
     for case in sorted(source.iterdir())[:CASES]:

@@ -102,4 +102,4 @@ def test_a_broken_one_is_a_problem_and_hides_no_other(git: GitRepository) -> Non
         boards, (problem,) = recorded_boards(Repository(git.root), ["HEAD", "main"], "components")
         assert boards.keys() == {"a"}, text
         assert (problem.file, problem.line) == ("components/b/leaderboard.json", 1), text
-        assert "is not a leaderboard" in problem.message, text
+        assert "components/b/leaderboard.json" in problem.message, text

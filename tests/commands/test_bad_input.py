@@ -141,7 +141,7 @@ TABLE = [
     Bad(
         "another component's leaderboard",
         (f"{_COMPONENT}/leaderboard.json", "'receipts'"),
-        spoil=_writes(f"{_COMPONENT}/leaderboard.json", {"skill": "receipts", "schema_version": 1, "runs": []}),
+        spoil=_writes(f"{_COMPONENT}/leaderboard.json", {"skill": "receipts", "schema_version": 2, "runs": []}),
     ),
     Bad(
         "a results folder under a file",  # which even root cannot write to

@@ -189,11 +189,11 @@ ROW = {"skill_version": "1.0.0", "run_id": "r", "model_id": "m", "timestamp": ""
 
 def test_a_broken_leaderboard_is_an_error_of_one_line(library: Library) -> None:
     for board, says in (
-        ("{", "is not a leaderboard"),
-        ({"runs": [{"skill_version": "1.0.0"}]}, "is not a leaderboard"),
-        ({"runs": [{**ROW, "run_id": 3, "timestamp": 1}]}, "a valid string at runs[0].run_id"),
+        ("{", "leaderboard.json:1:2: not JSON"),
+        ({"runs": []}, "a required key is missing at skill"),
+        ({"skill": SKILL, "runs": [{**ROW, "run_id": 3, "timestamp": 1}]}, "a valid string at runs[0].run_id"),
         ({"schema_version": 99, "runs": []}, "upgrade skill-evaluator"),
-        ({"runs": [{**ROW, "run_id": "../../../secret"}]}, "cannot be the name of a file"),
+        ({"skill": SKILL, "runs": [{**ROW, "run_id": "../../../secret"}]}, "cannot be the name of a file"),
     ):
         library.write(f"components/{SKILL}/leaderboard.json", board)
         assert compare(library).refuses(says), says

@@ -20,8 +20,8 @@ import yaml
 from skill_evaluator.errors import StorageError
 from skill_evaluator.records import leaderboard
 from skill_evaluator.records.integrity import Books, disagreements
+from skill_evaluator.records.leaderboard import laid_out
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.rows import laid_out
 from skill_evaluator.scoring.imported import records_in
 
 from tests.support.library import ROOT, SKILL, Ended, Library
@@ -295,7 +295,7 @@ def test_what_cases_and_rows_take_grows_as_their_number(library: Library) -> Non
     def checked_of(rows: int) -> int:
         row = a_run("1.0.0", 1, RIGHT).row().as_json()
         runs = [{**row, "run_id": f"r-{at:05d}"} for at in range(rows, 0, -1)]
-        text = "".join(laid_out({"skill": row["skill"]}, runs)).encode()
+        text = laid_out({"skill": row["skill"]}, runs)
         books = Books(skill=row["skill"], folder="f", leaderboard=text, records={})
         return calls_of(lambda: [*disagreements(books)])
 

@@ -20,7 +20,7 @@ def entry(
 ) -> RecordedRun:
     return RecordedRun(
         run_id=f"{version}-{day}-{model_id}",
-        version=version,
+        skill_version=version,
         model_id=model_id,
         scenario=scenario,
         complete=complete,
@@ -77,7 +77,7 @@ def test_a_version_that_no_model_has_is_an_error() -> None:
 def test_versions_that_are_none_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "leaderboard.json"
     row = {"skill_version": "draft", "run_id": "r", "model_id": "m", "complete": True, "timestamp": "t", "more": {}}
-    path.write_text(json.dumps({"runs": [row, {**row, "skill_version": "1.0.0"}]}))
+    path.write_text(json.dumps({"skill": "s", "runs": [row, {**row, "skill_version": "1.0.0"}]}))
     assert [one.version for one in read_entries(path)] == ["1.0.0"]
     assert read_entries(tmp_path / "none.json") == []
 

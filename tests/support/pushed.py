@@ -53,7 +53,7 @@ class PushedLibrary(GitRepository):
     def record(self, name: str, *versions: str, models: Sequence[str] = MODELS, complete: bool = True) -> None:
         """Add rows to a leaderboard, with as much in them as a plan reads."""
         path = self.root / self.folder / name / "leaderboard.json"
-        board = json.loads(path.read_text()) if path.exists() else {"skill": name, "schema_version": 1, "runs": []}
+        board = json.loads(path.read_text()) if path.exists() else {"skill": name, "schema_version": 2, "runs": []}
         for version in versions:
             for model in models:
                 row = {

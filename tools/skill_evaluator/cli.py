@@ -56,8 +56,6 @@ COMMANDS: Mapping[str, str] = {
     "wrong.",
     "records import": "Make records of another tool's results, for `compare`, `history` and `leaderboard`; importing "
     "again adds nothing.",
-    "records upgrade": "Rewrite the rows of old leaderboards in today's short shape; each only where its record holds "
-    "the rest.",
     "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
     "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI; only --probe makes "
     "calls.",

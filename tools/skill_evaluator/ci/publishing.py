@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -219,14 +218,14 @@ def _derive_files(
         board = boards[skill]
         rows = [record.row() for record in of_skill.values() if record.has_row]
         try:
-            additions = with_rows(BytesIO(there[board]) if board in there else None, Path(board), skill, rows)
+            additions = with_rows(there.get(board), Path(board), skill, rows)
         except LeaderboardError as problem:
             problems.append(problem)
             continue
         problems += additions.refused.values()
         of_skill = {path: record for path, record in of_skill.items() if record.run_id not in additions.refused}
         new = {path: json_text(record.model_dump(mode="json")).encode() for path, record in of_skill.items()}
-        files |= {board: b"".join(additions.blocks())} if additions.edits else {}
+        files |= {board: b"".join(additions.blocks)} if additions.blocks else {}
         files |= {path: content for path, content in new.items() if path not in there}
         problems += [
             LeaderboardError(f"{path} is there and says something else; a record is never edited")

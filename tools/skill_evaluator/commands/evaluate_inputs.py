@@ -12,7 +12,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
-from skill_evaluator.records.leaderboard import open_board, with_rows
+from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
@@ -73,8 +73,7 @@ def read_inputs(options: EvaluateOptions, configuration: Configuration | None = 
     )
     patterns = () if options.resume or options.top_up else options.cases  # a run that is there remembers its cases
     cases = load_cases(component, options.fixtures, patterns)
-    with open_board(component.leaderboard_path) as board:
-        with_rows(board, component.leaderboard_path, component.name, ())
+    with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())
     models = select_models(configuration.models, options.models)
     if options.batch:
         refuse_unbatched(models)

@@ -71,8 +71,8 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
 def _planned(component: Component, model: Model) -> RecordedRun:
     """Return what a leaderboard would say of a run of the component that is about to be made."""
     return RecordedRun(
-        run_id="",
-        version=component.version,
+        run_id="planned",
+        skill_version=component.version,
         model_id=model.id,
         scenario=component.scenario,
         complete=False,

@@ -1,24 +1,23 @@
 """The recorded runs of a component, as its leaderboards list them, and their records.
 
-Of a leaderboard the heads of its rows are read; a record is read when it is asked for.
+The heads of a leaderboard's rows are read at once; a record is read when it is asked for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import Annotated, Literal
 
 import semver
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import first_problem, open_file, parse_json, read_bytes
-from skill_evaluator.identifiers import is_baseline, is_file_name
+from skill_evaluator.files import ModelT, SizeLimit, decoded, parse_json, read_bytes, validated
+from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.acceptance import Acceptance, read_acceptances
 from skill_evaluator.records.record import (
+    BOARD_VERSION,
     Record,
     Row,
     parse_record,
@@ -27,14 +26,13 @@ from skill_evaluator.records.record import (
     short_digest,
     short_digests,
 )
-from skill_evaluator.records.rows import BOARD_VERSION, OtherLayout, RowHead, read_header, read_rows, whole_text
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import digest
 
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
-
+BOARD_SIZE = SizeLimit(most=500_000_000)
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
@@ -54,25 +52,36 @@ def precedence(version: str) -> Precedence:
     return parsed.major, parsed.minor, parsed.patch, not parts, identifiers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
+class RecordedRun(BaseModel):
     """What a leaderboard, or a record's file, says of a run; `beside` is the run whose calls alternated with its.
 
-    `adaptive`: its calls stopped early, at a score that happened to settle the verdict. `edited`: its prompt is not
-    that of its version's first run.
+    Of a row no other key is read. `edited`: its prompt is not that of its version's first run.
     """
 
-    run_id: str
-    version: str
-    model_id: str
-    scenario: str | None
+    model_config = ConfigDict(frozen=True)
+
+    run_id: RunId
+    skill_version: str
+    model_id: ModelId
+    scenario: Label | None = None
     complete: bool
-    timestamp: str
-    digests: Mapping[str, str] = field(default_factory=dict)
+    timestamp: Label
+    digests: Annotated[dict[str, str], AfterValidator(short_digests)] = {}
     scorer_version: int = 1
-    beside: str | None = None
-    adaptive: bool = False
+    beside: RunId | None = None
+    saved_calls: int = 0
+    scored: int = 0
     edited: bool = False
+
+    @property
+    def version(self) -> str:
+        """The version of the component."""
+        return self.skill_version
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether its calls stopped early, at a score that happened to settle the verdict."""
+        return self.saved_calls > 0
 
     @property
     def prompt(self) -> str | None:
@@ -100,11 +109,12 @@ class RecordedRun:
         return alike and self.scorer_version == other.scorer_version
 
 
-class _Board(BaseModel):
-    """The keys that are read of a leaderboard; all others are passed over while parsing."""
+class Heads(BaseModel):
+    """The keys that are read of a leaderboard to choose runs and to add rows; parsing passes over all others."""
 
-    schema_version: int = 0
-    runs: list[RowHead]
+    skill: ComponentName
+    schema_version: Literal[2] = BOARD_VERSION
+    runs: list[RecordedRun] = []
 
 
 class Archive:
@@ -134,7 +144,7 @@ class Archive:
         folder = repository.place(self._component.folder)
         blobs = {path.removeprefix(f"{folder}/"): blob for path, blob in repository.files(commit, folder).items()}
         if _BOARD in blobs:
-            board = BytesIO(repository.contents([blobs[_BOARD]])[blobs[_BOARD]])
+            board = repository.contents([blobs[_BOARD]])[blobs[_BOARD]]
             run_ids = {entry.run_id for entry in self.entries}
             entries = parse_entries(board, Path(f"{commit}:{folder}/{_BOARD}"))
             self.entries += [entry for entry in entries if entry.run_id not in run_ids]
@@ -202,48 +212,29 @@ class Archive:
 
 def read_entries(path: Path) -> list[RecordedRun]:
     """Return the runs on a leaderboard, newest first, none without a file; raise LeaderboardError."""
-    if not path.exists():
-        return []
-    with open_file(path, LeaderboardError) as file:
-        return parse_entries(file, path)
+    return parse_entries(read_bytes(path, LeaderboardError, BOARD_SIZE), path) if path.exists() else []
 
 
-def parse_entries(file: IO[bytes], path: Path) -> list[RecordedRun]:
+def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     """Return the runs in the text of a leaderboard, newest first; raise LeaderboardError."""
+    runs = parse_board(content, path, Heads).runs
+    versions = set(filter(semver.Version.is_valid, {run.version for run in runs}))
+    return sorted((run for run in runs if run.version in versions), key=lambda run: run.order, reverse=True)
+
+
+def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
+    """Parse a leaderboard quickly; parse one that is refused again to say why, and raise LeaderboardError."""
     try:
-        header, _ = read_header(file)
-        refuse_newer(header, path, BOARD_VERSION)
-        heads = [row.head() for row in read_rows(file)]
-    except OtherLayout:
-        heads = _parse_heads(whole_text(file, path), path)
-    versions = set(filter(semver.Version.is_valid, {head.skill_version for head in heads}))
-    entries = [entry_of(head) for head in heads if head.skill_version in versions]
-    return sorted(entries, key=lambda entry: entry.order, reverse=True)
+        return model.model_validate_json(content)
+    except ValidationError:
+        value = parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError)
+        refuse_newer(value, path, BOARD_VERSION)
+        return validated(model, value, path, LeaderboardError)
 
 
-def _parse_heads(text: str, path: Path) -> list[RowHead]:
-    try:
-        board = _Board.model_validate_json(text)
-    except ValidationError as problem:
-        raise LeaderboardError(f"{path} is not a leaderboard: {first_problem(problem)}") from None
-    refuse_newer({"schema_version": board.schema_version}, path, BOARD_VERSION)
-    return board.runs
-
-
-def entry_of(record: Record | Row | RowHead) -> RecordedRun:
+def entry_of(record: Record | Row) -> RecordedRun:
     """Return what a leaderboard says of a run, or would say of a record that was named by its file."""
-    return RecordedRun(
-        run_id=record.run_id,
-        version=record.skill_version,
-        model_id=record.model_id,
-        scenario=record.scenario,
-        complete=record.complete,
-        timestamp=record.timestamp,
-        digests=short_digests(record.digests),
-        scorer_version=record.scorer_version,
-        beside=record.beside,
-        adaptive=record.saved_calls > 0,
-    )
+    return RecordedRun.model_validate(record, from_attributes=True)
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
@@ -254,13 +245,9 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Return the runs, those that measured another prompt than their version's marked as edited."""
-    first = first_runs(entries)
-    return [
-        replace(
-            entry, edited=entry.prompt not in (None, first[entry.version].prompt if entry.version in first else None)
-        )
-        for entry in entries
-    ]
+    prompts = {version: run.prompt for version, run in first_runs(entries).items()}
+    edited = (entry.prompt not in (None, prompts.get(entry.version)) for entry in entries)
+    return [entry.model_copy(update={"edited": is_edited}) for entry, is_edited in zip(entries, edited, strict=True)]
 
 
 def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:

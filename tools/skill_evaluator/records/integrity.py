@@ -19,7 +19,6 @@ from skill_evaluator.records.acceptance import parse_acceptances
 from skill_evaluator.records.archive import entry_of, first_runs, marked
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
-from skill_evaluator.records.upgrading import is_full, not_in_record, upgraded
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest, nearest
 
@@ -113,7 +112,6 @@ def disagreements(books: Books) -> Iterator[Problem]:
         return
     yield from _disorder(books, rows)
     yield from _edited_prompts(books, rows)
-    raw_rows = _raw_rows(books) or {}
     for row in rows:
         if row.skill != books.skill:
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of '{row.skill}', not of '{books.skill}'")
@@ -121,7 +119,7 @@ def disagreements(books: Books) -> Iterator[Problem]:
             missing = books.record_path(row.run_id)
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
         elif row.run_id in records:
-            yield from _contradictions(books, row, raw_rows[row.run_id], records[row.run_id])
+            yield from _contradictions(books, row, records[row.run_id])
     in_rows = {row.run_id for row in rows}
     for run_id in records:
         if run_id not in in_rows and records[run_id].has_row:
@@ -142,22 +140,20 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
             yield _problem_at_row(books, entry.run_id, message)
 
 
-def _contradictions(books: Books, row: Row, raw: Sequence[Any], record: Record) -> Iterator[Problem]:
+def _contradictions(books: Books, row: Row, record: Record) -> Iterator[Problem]:
     """Yield what a row says otherwise than its record, and whether the record is another than the row was added for.
 
-    A row from before it held the record's digest does not tell the latter. `raw` has the run's rows as the file does.
+    A row without a digest, as older evaluators wrote it, does not tell the latter.
     """
     if record.draft:
         yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of a draft, which has no row; remove it")
     expected = record.row()
-    keys = {key: None for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)}
-    as_written = _json_or_none(books.records[row.run_id])
-    keys |= {key: None for value in raw if is_full(value) for key in not_in_record(value, record, as_written)}
+    keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:
         message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
         yield _problem_at_row(books, row.run_id, message)
     is_as_added = row.digest in (None, expected.digest)  # or a later evaluator, which knows more keys, added the row
-    if not is_as_added and row.digest != digest(canonical_json(as_written)):
+    if not is_as_added and row.digest != digest(canonical_json(_json_or_none(books.records[row.run_id]))):
         message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {books.board_path}"
         yield Problem(file=books.record_path(row.run_id), line=1, message=message)
 
@@ -196,17 +192,14 @@ def _wrong_acceptances(path: Path, books: Books) -> Iterator[Problem]:
 
 
 def rewritings(before: Books, after: Books) -> Iterator[Problem]:
-    """Yield the rows and records that were edited or removed; they may only be added. A draft may be removed.
-
-    What `records upgrade` does to a row is no edit.
-    """
+    """Yield the rows and records that were edited or removed; they may only be added. A draft may be removed."""
     old_rows, new_rows = _raw_rows(before), _raw_rows(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
             if run_id not in new_rows:
                 message = f"row '{run_id}' was removed; rows are only added"
                 yield Problem(file=after.board_path, line=1, message=message)
-            elif new_rows[run_id] not in (rows, [upgraded(row) for row in rows]):
+            elif new_rows[run_id] != rows:
                 yield _problem_at_row(after, run_id, f"row '{run_id}' was edited; rows are only added")
     for run_id, raw in before.records.items():
         path = after.record_path(run_id)

@@ -1,78 +1,67 @@
 """`leaderboard.json`: one row a run, newest first. Rows are added, never edited.
 
 Rows are added under a lock, each run id once, and the file is replaced as a whole: writers that race lose nothing, and
-a reader never sees half a file. What is there is copied; no more of it is parsed than the heads of its rows.
+a reader never sees half a file. The text of the rows in the file is copied as it stands.
 """
 
-import os
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Literal
 
 import semver
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, decoded, locked, open_file, parse_json, replace_blocks, validated
+from skill_evaluator.files import FrozenModel, decoded, locked, parse_json, read_bytes, replace_blocks, validated
 from skill_evaluator.identifiers import ComponentName
-from skill_evaluator.records.archive import RecordedRun, entry_of, first_runs, parse_entries, why_refused
-from skill_evaluator.records.record import PARTIAL, Record, Row, refuse_newer, write_record
-from skill_evaluator.records.rows import (
-    BOARD_VERSION,
-    TAIL,
-    Edit,
-    OtherLayout,
-    RowHead,
-    edited,
-    header_text,
-    laid_out,
-    read_header,
-    read_rows,
-    row_text,
-    whole_text,
+from skill_evaluator.records.archive import (
+    BOARD_SIZE,
+    Heads,
+    RecordedRun,
+    entry_of,
+    first_runs,
+    parse_board,
+    parse_entries,
+    why_refused,
 )
+from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, refuse_newer, write_record
+
+_ROW = re.compile(rb"\n    \{\n")
+_TAIL = b"\n  ]\n}\n"
 
 
 class Leaderboard(FrozenModel):
-    """The file; `runs` newest first. It may hold rows that an older evaluator added, in the shape of their time."""
+    """The file; `runs` newest first."""
 
     skill: ComponentName
-    schema_version: int = BOARD_VERSION
+    schema_version: Literal[2] = BOARD_VERSION
     runs: list[Row] = []
 
 
 def load_leaderboard(path: Path, skill: str) -> Leaderboard:
     """Read a leaderboard, an empty one if there is no file; raise LeaderboardError for a broken or newer one."""
-    with open_board(path) as file:
-        written = () if file is None else rows_as_written(file, path, skill)
-        return Leaderboard(skill=skill, runs=[validated(Row, row, path, LeaderboardError) for row in written])
-
-
-def rows_as_written(file: IO[bytes], path: Path, skill: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows as the file has them, each parsed by itself; raise LeaderboardError for what is no leaderboard."""
-    try:
-        header, _ = read_header(file)
-        for row in read_rows(file):
-            row.head()
-    except OtherLayout:
-        value = parse_json(whole_text(file, path), path, LeaderboardError)
-        parse_leaderboard(value, path, skill)
-        yield from value.get("runs", ())
-        return
-    parse_leaderboard(header, path, skill)
-    for row in read_rows(file):
-        yield parse_json(decoded(b"{%b}" % row.text, path, LeaderboardError), path, LeaderboardError)
+    content = read_board(path)
+    if content is None:
+        return Leaderboard(skill=skill)
+    board = parse_board(content, path, Leaderboard)
+    _refuse_other(board.skill, path, skill)
+    return board
 
 
 def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
     """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or another component's one."""
     refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
-    if board.skill != skill:
-        raise LeaderboardError(f"{path} is the leaderboard of '{board.skill}', not of '{skill}'")
+    _refuse_other(board.skill, path, skill)
     return board
+
+
+def _refuse_other(found: str, path: Path, skill: str) -> None:
+    if found != skill:
+        raise LeaderboardError(f"{path} is the leaderboard of '{found}', not of '{skill}'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +77,12 @@ def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
 
     Runs that are incomplete, under a scenario, or of a version that is not semver do not count.
     """
-    measured = [run for run in parse_entries(BytesIO(content), Path(where)) if run.complete and run.scenario is None]
+    measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
     measured.sort(key=lambda run: semver.Version.parse(run.version))
     return {run.model_id: Recorded(version=run.version, schema=run.digests.get("schema")) for run in measured}
 
 
-def order(row: Row | RowHead) -> tuple[str, str, bool, int, str]:
+def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
     """Return the key that sorts rows by time, then run; of attempts at a run, the one that came further is newer."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
@@ -116,103 +105,98 @@ def add_records(path: Path, records: Mapping[Path, Record]) -> None:
 
 @contextmanager
 def _adding(path: Path, skill: str, rows: Iterable[Row]) -> Iterator[None]:
-    """Add rows to the file, which no other process writes meanwhile, after what is done while they are not refused."""
-    with locked_board(path) as file:
-        additions = with_rows(file, path, skill, rows)
+    """Add rows to the file after what the caller does, unless one is refused; no other process writes meanwhile."""
+    with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
+        additions = with_rows(read_board(path), path, skill, rows)
         for refusal in additions.refused.values():
             raise refusal
         yield
-        if additions.edits:
-            replace_blocks(path, additions.blocks())
+        if additions.blocks:
+            replace_blocks(path, additions.blocks)
 
 
-@contextmanager
-def locked_board(path: Path) -> Iterator[IO[bytes] | None]:
-    """Open a leaderboard to read while no other process writes it; None where there is no file."""
-    with locked(path.parent / "evals" / "results" / ".leaderboard.lock"), open_board(path) as file:
-        yield file
-
-
-@contextmanager
-def open_board(path: Path) -> Iterator[IO[bytes] | None]:
-    """Open a leaderboard to read; None where there is no file."""
-    with open_file(path, LeaderboardError) if path.exists() else nullcontext() as file:
-        yield file
+def read_board(path: Path) -> bytes | None:
+    """Return the text of a leaderboard, None where there is no file; raise LeaderboardError."""
+    return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """What adds rows to the text of a leaderboard, and by run id why rows are refused."""
+    """The text of a leaderboard with rows added, in blocks, none if no row is new; by run id why rows are refused."""
 
-    file: IO[bytes]
-    edits: Sequence[Edit]
+    blocks: Sequence[bytes]
     refused: Mapping[str, LeaderboardError]
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the text with the rows added."""
-        return edited(self.file, self.edits)
 
+def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
+    """Add rows to the text of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
-def with_rows(file: IO[bytes] | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
-    """Return what adds rows to a leaderboard (None: no file yet); no edit where none is new. `path` is for errors.
-
-    Rows that are there stay as they are, byte for byte. Raise LeaderboardError for a text that cannot be added to.
+    A complete run is refused if its version was recorded with another prompt; of new rows that contradict each other,
+    the oldest is added. Raise LeaderboardError for a text that cannot be added to.
     """
-    by_id = {row.run_id: row for row in rows}
-    for row in by_id.values():
+    new = {row.run_id: row for row in rows}
+    for row in new.values():
         if row.skill != skill:
             raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
-    value: dict[str, Any] = {}
-    if file is not None:
-        try:
-            return _additions(file, path, skill, by_id)
-        except OtherLayout:
-            value = parse_json(whole_text(file, path), path, LeaderboardError)
-            parse_leaderboard(value, path, skill)
-    text = "".join(laid_out({"skill": skill}, value.get("runs", ())))
-    return _additions(BytesIO(text.encode("utf-8", "backslashreplace")), path, skill, by_id)
-
-
-def _refused(runs: Iterable[RecordedRun], path: Path, rows: Iterable[Row]) -> dict[str, LeaderboardError]:
-    """Return by run id why rows cannot be added to the runs there: complete ones of a version with another prompt.
-
-    Of new rows that contradict each other, the oldest is added.
-    """
-    entries = list(runs)
-    refused = {}
-    for new in sorted(map(entry_of, rows), key=lambda entry: entry.order):
-        why = why_refused(entries, new.version, new.prompt) if new.complete else None
+    heads = Heads(skill=skill) if content is None else parse_board(content, path, Heads)
+    _refuse_other(heads.skill, path, skill)
+    for head in heads.runs:
+        new.pop(head.run_id, None)
+    first = list(first_runs(heads.runs).values())
+    refused: dict[str, LeaderboardError] = {}
+    for entry in sorted(map(entry_of, new.values()), key=lambda entry: entry.order):
+        why = why_refused(first, entry.version, entry.prompt) if entry.complete else None
         if why is None:
-            entries.append(new)
+            first.append(entry)
         else:
-            refused[new.run_id] = LeaderboardError(f"run '{new.run_id}' is not added to {path}: {why}")
-    return refused
+            refused[entry.run_id] = LeaderboardError(f"run '{entry.run_id}' is not added to {path}: {why}")
+    added = sorted((row for row in new.values() if row.run_id not in refused), key=order, reverse=True)
+    blocks = _with_rows(content or b"", path, heads, added) if added else []
+    return Additions(blocks=blocks, refused=refused)
 
 
-def _additions(file: IO[bytes], path: Path, skill: str, new: Mapping[str, Row]) -> Additions:
-    header, start = read_header(file)
-    parse_leaderboard(header, path, skill)
-    missing = dict(new)
-    below: dict[str, int] = {}  # by run id, where the next older row begins
-    first: dict[str, RecordedRun] = {}  # by version, as far as it is asked for
-    versions = {row.skill_version for row in new.values()}
-    for text in read_rows(file):
-        head = text.head()
-        missing.pop(head.run_id, None)
-        for run_id in missing.keys() - below.keys():
-            if order(head) < order(missing[run_id]):
-                below[run_id] = text.start
-        if head.skill_version in versions:
-            first |= first_runs([*first.values(), entry_of(head)])
-    refused = _refused(first.values(), path, missing.values())
-    added = sorted((row for row in missing.values() if row.run_id not in refused), key=order, reverse=True)
-    end = file.seek(0, os.SEEK_END) - len(TAIL)
-    edits: list[Edit] = []
+def _with_rows(text: bytes, path: Path, heads: Heads, added: Sequence[Row]) -> list[bytes]:
+    """Return a text with rows added, newest first, each before the first row that is older."""
+    if not heads.runs:
+        return [laid_out({"skill": heads.skill}, (row.as_json() for row in added))]
+    places = [match.start() + 1 for match in _ROW.finditer(text)]
+    if len(places) != len(heads.runs) or not text.endswith(_TAIL):  # another program laid it out
+        value = parse_json(decoded(text, path, LeaderboardError), path, LeaderboardError)
+        text = laid_out(value, value["runs"])
+        places = [match.start() + 1 for match in _ROW.finditer(text)]
+    keys, blocks, done = [*map(order, heads.runs)], [], 0
     for row in added:
-        at, lines = below.get(row.run_id, end), row_text(row.as_json())
-        is_alone = end < start and not edits
-        lines = f"{lines},\n" if at < end else f"\n{lines}" if is_alone else f",\n{lines}"
-        edits.append(Edit(at, at, lines.encode("utf-8", "backslashreplace")))
-    if edits and header.get("schema_version") != BOARD_VERSION:
-        edits.insert(0, Edit(0, start, header_text(header).encode()))
-    return Additions(file=file, edits=edits, refused=refused)
+        older = next((at for at, key in enumerate(keys) if key < order(row)), len(keys))
+        place = [*places, len(text) - len(_TAIL)][older]
+        lines = _row_text(row.as_json()).encode("utf-8", "backslashreplace")
+        blocks += [text[done:place], b"%b,\n" % lines if older < len(keys) else b",\n%b" % lines]
+        done = place
+    return [*blocks, text[done:]]
+
+
+def laid_out(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return the text of a leaderboard: a line a key of a row, and a line a metric or case."""
+    keys = {**header, "schema_version": BOARD_VERSION}
+    lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in keys.items() if key != "runs"]
+    text = "".join(["{\n", *lines, '  "runs": [\n', ",\n".join(map(_row_text, rows)), "\n  ]\n}\n"])
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _row_text(row: Mapping[str, Any]) -> str:
+    keys = sorted(row, key="per_case".__eq__)  # the cases last
+    return "    {\n" + ",\n".join(f"      {_json(key)}: {_spread(row[key])}" for key in keys) + "\n    }"
+
+
+def _spread(value: Any) -> str:
+    """Write a value in a line, and one that holds lists or mappings in a line a member."""
+    members = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    if not any(isinstance(member, dict | list) for member in members):
+        return _json(value)
+    keys = [f"{_json(key)}: " for key in value] if isinstance(value, dict) else [""] * len(members)
+    lines = ",\n".join(f"        {key}{_json(member)}" for key, member in zip(keys, members, strict=True))
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{lines}\n      {closing}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -46,6 +46,7 @@ from skill_evaluator.records.summaries import (
 from skill_evaluator.text import canonical_json, digest
 
 RECORD_VERSION = 1
+BOARD_VERSION: Literal[2] = 2
 SCORER_VERSION = 2  # raised when equal answers score differently than before: older records are then not comparable
 SCORED_ELSEWHERE = 0  # the version of another tool's scorer: its results are compared with each other alone
 PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
@@ -140,7 +141,7 @@ class AdaptiveLooks(FrozenModel):
 
 
 def _only(name: str) -> BeforeValidator:
-    """Take one number out of a summary, where an older row has a summary and no plain number."""
+    """Take one number out of a record's summary."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else value)
 
 
@@ -176,8 +177,7 @@ class Row(FrozenModel):
     """A leaderboard row: what people and scripts read of a run; all else is in its record, whose digest is `digest`.
 
     `failures` and `scored` add up to `planned`. The reproducibility is strict means. `digests` are those that a
-    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing. Rows of
-    `schema_version` 1 hold most of the record; they are read as the same rows.
+    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
     """
 
     run_id: RunId
@@ -225,13 +225,13 @@ class Record(FrozenModel):
     `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
     settled; `planned` is without them. `adaptive` has the looks that could settle it. `tops_up` is a run stopped so,
     whose answers this one took over. `beside` is the id of the run whose calls alternated with this one's, so that no
-    time lies between the two. Keys with a default came later: a record written before has them not, and is read all the
-    same. A `draft` has no row: it was measured to be looked at, and nothing is ever compared with it unasked. `judged`
-    is what a judge says of free text, if one was asked; no metric and no verdict has anything of it. `faults` says
-    where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the model
-    was not asked, and why: they are in no count and no score. `transport` says whether each call was made by itself, or
-    many in a batch, of which no latency is known. `calls` says how time and cost of single calls are spread. `drift` is
-    what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
+    time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names it. `judged`
+    is what a judge says of free text; it counts in no metric and no verdict. `faults` says where and why calls were not
+    scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked, and why; no
+    count and no score includes them. `transport` says whether each call was made by itself, or many in a batch, whose
+    latency is unknown. `calls` says how time and cost of single calls are spread. `drift` is what asking a recorded
+    version again showed. `server` is that of a `base_url`, or one that has fingerprints. Keys with a default were added
+    later; older records lack them.
     """
 
     run_id: RunId
@@ -335,12 +335,14 @@ def parse_record(value: Any, where: Path) -> Record:
     return validated(Record, value, where, LeaderboardError)
 
 
-def refuse_newer(value: Any, where: Path, newest: int = RECORD_VERSION) -> None:
-    """Raise LeaderboardError for a file that a newer evaluator wrote."""
-    version = value.get("schema_version", 0) if isinstance(value, dict) else 0
+def refuse_newer(value: Any, where: Path, known: int = RECORD_VERSION) -> None:
+    """Raise LeaderboardError for a file that a newer evaluator wrote, or one from before the first release."""
+    version = value.get("schema_version", known) if isinstance(value, dict) else known
     if not isinstance(version, int):
         raise LeaderboardError(f"schema_version in {where} is {version!r}; a whole number is expected")
-    if version > newest:
+    if version > known:
         raise LeaderboardError(
-            f"{where} has schema_version {version}, this evaluator knows {newest}; upgrade skill-evaluator"
+            f"{where} has schema_version {version}, this evaluator knows {known}; upgrade skill-evaluator"
         )
+    if version < known:
+        raise LeaderboardError(f"{where} has schema_version {version}, which was never released; {known} is expected")

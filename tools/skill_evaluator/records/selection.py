@@ -5,7 +5,7 @@ accepted one, or of the next.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import semver
@@ -153,7 +153,7 @@ def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Record
 
 def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
     """Return why no run of a lower version is a baseline."""
-    full = [replace(entry, adaptive=False) for entry in entries]
+    full = [entry.model_copy(update={"saved_calls": 0}) for entry in entries]
     return _ONLY_STOPPED if runs_below(full, candidate) else _NO_LOWER
 
 

@@ -8,12 +8,12 @@ from skill_evaluator.audit.run.runs import Cells
 from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import Legs, PlatformOption, Reason, option, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 

@@ -14,7 +14,6 @@ from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_
 from skill_evaluator.audit.run.runs import Cells, runs_of
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
 from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
-from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.options import (
     AUDITS,
     Audits,
@@ -40,6 +39,7 @@ from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
+from skill_evaluator.runner.spending import max_cost_in_month
 from skill_evaluator.text import nearest
 
 EXAMPLES = (

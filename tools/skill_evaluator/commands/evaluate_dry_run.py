@@ -9,7 +9,6 @@ from pathlib import Path
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import beside_words, costs_left, plan_runs
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
 from skill_evaluator.library.cases import Case
@@ -25,6 +24,7 @@ from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer

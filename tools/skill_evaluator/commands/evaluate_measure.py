@@ -10,7 +10,6 @@ from skill_evaluator.commands.evaluate_adaptive import lookout_for, with_looks
 from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, SkillEvaluatorError
@@ -35,6 +34,7 @@ from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manif
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of

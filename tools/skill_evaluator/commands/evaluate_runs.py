@@ -8,7 +8,6 @@ from pathlib import Path
 
 from skill_evaluator.commands.evaluate_inputs import Inputs
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
@@ -20,6 +19,7 @@ from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.journal import Manifest, Role, find_runs, outcomes, read_manifest
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed

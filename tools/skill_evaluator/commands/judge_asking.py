@@ -13,7 +13,6 @@ from pathlib import Path
 
 from skill_evaluator.commands.batching import pending_in, refuse_pending
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
-from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.options import COMPONENTS, refuse_submit_only
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
@@ -44,6 +43,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.spending import max_cost_in_month
 from skill_evaluator.text import counted
 
 

@@ -10,7 +10,6 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.month_cap import max_cost_in_month
 from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
@@ -29,6 +28,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import call_cost, dearest_cost, estimate, input_sizes, most_cost, price_of, sum_of
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
+from skill_evaluator.runner.spending import max_cost_in_month
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer

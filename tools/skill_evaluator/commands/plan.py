@@ -16,7 +16,6 @@ from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.plan_inputs import PlanOptions, read_asked
 from skill_evaluator.errors import EXIT_OK, ConfigError, GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
@@ -32,6 +31,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.forecasts import forecasts_of
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.text import nearest
 
 EXAMPLES = (

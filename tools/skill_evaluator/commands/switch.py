@@ -10,7 +10,6 @@ from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
 from skill_evaluator.commands.evaluate_measure import ask_and_keep, print_how_to_resume
 from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs
-from skill_evaluator.commands.month_cap import month_of
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -32,6 +31,7 @@ from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.reports.ending import ending
 from skill_evaluator.runner.prices import estimate, input_sizes
 from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.choosing import usd_per_1000

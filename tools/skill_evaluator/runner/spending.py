@@ -1,30 +1,28 @@
-"""What the runs of a month cost, held against the cap of settings.yaml before any call is made.
+"""The cap on a month: what its runs cost so far, held before any call is made.
 
-Runs that leave no record (audits, judges, mutants, runs under way) cost what their answers on this machine did. Runs
-that lie with a vendor in batches count with the most that they may cost.
+A run costs what its record says. What has no record (an audit, a judging, mutants, a run that was killed) costs what
+its answers on this machine do, and a run that lies with a vendor in batches the most that it may.
 """
 
 import datetime
-import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel, read_bytes
 from skill_evaluator.identifiers import Label, RunId
-from skill_evaluator.library.config import Price
-from skill_evaluator.providers.base import LOST, Usage
+from skill_evaluator.library.config import Model, Settings, load_models
+from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.records.summaries import RowTokens
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.batch_journal import BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, RECORD, read_answers, read_manifest
-from skill_evaluator.runner.prices import Priced, call_cost, dearest_cost, usage_cost
+from skill_evaluator.runner.prices import Priced, call_cost, dearest_cost, price_of, usage_cost
+from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 
@@ -35,13 +33,14 @@ _NO_PRICE = (
 )
 _WAIT = "wait for the next month, or"
 _DATED = re.compile(r"(\d{6})\d\dT")  # how the id of a run begins, and so the name of its record
+_SHARD = re.compile(r"-\d+of\d+$")  # how the id of a run in shards ends
 
 
 class Month(FrozenModel):
     """What the runs that began in a month (UTC) cost so far, and the cap on it.
 
     The cost of the runs in `unknown` is not told, or not in full: it is not in `spent_usd`. `lying_usd` is the most
-    that runs may cost which lie with a vendor in batches.
+    that the runs may cost which lie with a vendor in batches.
     """
 
     month: Label
@@ -82,61 +81,35 @@ class Month(FrozenModel):
         if why is not None:
             raise ConfigError(why)
 
-    def leaves(self, prices: Mapping[str, Price | None], max_cost: float | None = None) -> float | None:
-        """Return what models may cost that are asked until it is spent; raise ConfigError where that is nothing."""
-        unpriced = [model_id for model_id, price in prices.items() if price is None]
-        if unpriced:
-            raise ConfigError(_NO_PRICE.format(unpriced[0]))
-        if not any(usd for price in prices.values() for _, usd in price or ()):
-            return max_cost
-        if self.left_usd < 0.01:
-            raise ConfigError(f"{self.words}; {_WAIT} raise budget.month_usd in settings.yaml")
-        return self.left_usd if max_cost is None else min(self.left_usd, max_cost)
-
-
-class _JudgedCost(BaseModel):
-    cost_usd: NonNegativeFloat | None
-
 
 class _Paid(BaseModel):
-    """The keys that are read of a record."""
+    """The keys that are read of a record; one without settings is another tool's, which was paid elsewhere."""
 
     run_id: RunId
     timestamp: Label
     cost_usd: NonNegativeFloat | None
-    tops_up: RunId | None = None
-    judged: _JudgedCost | None = None
-    shard: str | None = None
-    settings: dict[str, Any] | None
+    settings: dict[str, object] | None
     model_id: Label = ""
     tokens: RowTokens = RowTokens(input=None, output=None)
-    reasons: dict[str, int] = {}
     transport: Label = "direct"
 
-    @property
-    def whole(self) -> str:
-        """The id of the run that it is a part of, or its own."""
-        run_id = self.run_id.partition(PARTIAL)[0]
-        return run_id if self.shard is None else run_id.removesuffix(f"-{self.shard.replace('/', 'of')}")
-
-    @property
-    def costs(self) -> list[float | None]:
-        """What the calls cost, None where a batch lost some, and what a judge's did."""
-        lost = [None] * bool(self.cost_usd and LOST in self.reasons)
-        return [self.cost_usd, *lost, *([self.judged.cost_usd] if self.judged else [])]
-
-    def priced(self, prices: Mapping[str, Priced]) -> "_Paid":
-        """Return the same with what its tokens cost by the price of what was asked, where no cost is told."""
+    def cost_by(self, prices: Mapping[str, Priced]) -> float | None:
+        """Return the cost; where it is not told, what the tokens cost by the price of the model that was asked."""
         if self.cost_usd is not None or self.model_id not in prices:
-            return self
+            return self.cost_usd
         counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
-        usage = Usage(**counts, batch=self.transport == "batch")
-        return self.model_copy(update={"cost_usd": usage_cost(prices[self.model_id][1], usage)})
+        return usage_cost(prices[self.model_id][1], Usage(**counts, batch=self.transport == "batch"))
 
 
 class _Job(BaseModel):
     cost_upper_usd: NonNegativeFloat | None
     max_cost_usd: NonNegativeFloat | None = None
+
+    @property
+    def most_usd(self) -> float | None:
+        """The most that its calls cost."""
+        costs = [cost for cost in (self.cost_upper_usd, self.max_cost_usd) if cost is not None]
+        return min(costs, default=None)
 
 
 class _Lying(BaseModel):
@@ -146,152 +119,155 @@ class _Lying(BaseModel):
     entries: list[_Job]
     judgings: list[_Job] = []
 
-    @property
-    def most_usd(self) -> float | None:
-        """The most that its jobs cost."""
-        return total_or_none(
-            job.cost_upper_usd if job.max_cost_usd is None else min(job.max_cost_usd, job.cost_upper_usd or math.inf)
-            for job in (*self.entries, *self.judgings)
-        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journals:
-    """Where answers lie that no record tells of, beside run folders, and the prices of models by id.
-
-    What lies in `own` is not counted: its budget counts it.
-    """
-
-    folders: Sequence[Path]
-    prices: Mapping[str, Priced]
-    own: Path | None = None
-
-
-def month_so_far(
-    cap_usd: float,
+def month_of(
+    settings: Settings,
+    config: Path,
     components: Path,
-    journals: Journals,
+    *,
     results: Path | None = None,
+    own: Path | None = None,
     repository: Repository | None = None,
     refs: Sequence[str] = (),
-) -> Month:
-    """Add up this month's runs: in the work tree, among run folders, and on the branches that hold records.
+) -> Month | None:
+    """Add up the month's runs in the work tree and on the branches `refs`, each once; None without a cap on it.
 
-    A run counts once, however far it came. Records of other tools' results were paid elsewhere and are not counted.
+    Answers in the folder `own` are left out: the budget of whoever asks there counts them.
     """
+    cap = settings.budget.month_usd
+    if cap is None:
+        return None
     month = f"{datetime.datetime.now(datetime.UTC):%Y-%m}"
-    texts = [*_in_work_tree(components, results, month)]
-    waiting = [*_in_work_tree(components, None, month, _PENDING)]
-    if repository is not None:
-        folder = repository.place(components)
-        texts += _on_branches(repository, refs, folder, month)
-        waiting += _on_branches(repository, refs, folder, month, _PENDING)
-    paid: dict[str, list[_Paid]] = {}
-    unknown = {name for name, text in texts if text is None}
-    for name, text in texts:
+    models = load_models(config, settings.limits)
+    kinds = kinds_of(models, str(config / "models.yaml"))
+    prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
+    places = (month, components, repository, refs)
+    costs: dict[str, list[float | None]] = {}
+    for name, text in (*_texts(_RECORDS, *places), *_kept_records(month, components, results)):
         try:
-            record = None if text is None else _Paid.model_validate_json(text)
+            paid = _Paid.model_validate_json(text)
         except ValidationError:
-            unknown.add(name)
-            continue
-        if record is not None and record.timestamp.startswith(month) and record.settings is not None:
-            paid.setdefault(record.run_id.partition(PARTIAL)[0], []).append(record.priced(journals.prices))
-    contained = {record.tops_up for records in paid.values() for record in records}  # their calls are in the whole runs
-    contained |= {run_id for run_id, records in paid.items() if records[0].whole != run_id and records[0].whole in paid}
-    furthest = {
-        run_id: max((record.costs for record in records), key=_known)
-        for run_id, records in paid.items()
-        if run_id not in contained
+            costs.setdefault(name, []).append(None)
+        else:
+            if paid.settings is not None and paid.timestamp.startswith(month):
+                costs.setdefault(paid.run_id.partition(PARTIAL)[0], []).append(paid.cost_by(prices))
+    # a record may be there several times, and tell how far a run had come; a run in shards may be joined
+    spent = {
+        run_id: max(told, key=lambda cost: -1 if cost is None else cost)
+        for run_id, told in costs.items()
+        if _SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs
     }
-    answered = _by_answers(components, results, journals, month, paid.keys())
-    spent = {**answered, **furthest}
-    lying = {name: most for name, most in _lying(waiting, month) if name not in paid}
-    unknown |= {run_id for run_id, costs in spent.items() if None in costs}
-    unknown |= {run_id for run_id, most in lying.items() if most is None}
+    lying = {name: most for name, most in _lying(_texts(_PENDING, *places), month) if name not in costs}
+    unknown = {run_id for run_id, cost in {**spent, **lying}.items() if cost is None}
+    for name, folder in _unrecorded(components, results, own):
+        try:
+            manifest = read_manifest(folder)
+            if manifest.run_id in costs or not manifest.created.startswith(month):
+                continue
+            priced = prices.get(manifest.model_id)
+            made = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]
+        except RunError:
+            made = [None]
+        spent[name] = (spent.get(name) or 0.0) + sum(cost or 0.0 for cost in made)
+        unknown |= {name} if None in made else set()
     return Month(
         month=month,
-        cap_usd=cap_usd,
-        spent_usd=round(sum(map(_known, spent.values())), 6),
-        runs=len(spent.keys() | unknown | lying.keys()),
+        cap_usd=cap,
+        spent_usd=round(sum(cost or 0.0 for cost in spent.values()), 6),
+        runs=len(spent.keys() | lying.keys()),
         unknown=sorted(unknown),
-        lying_usd=round(_known(lying.values()), 6),
+        lying_usd=round(sum(most or 0.0 for most in lying.values()), 6),
     )
 
 
-def _lying(waiting: Iterable[tuple[str, bytes | None]], month: str) -> Iterator[tuple[str, float | None]]:
-    """Yield the runs of a month that lie with a vendor, and the most that they cost."""
-    for name, text in waiting:
-        try:
-            lying = _Lying.model_validate_json(text or b"")
-        except ValidationError:
-            yield name, None
-        else:
-            if lying.created.startswith(month):
-                yield name, lying.most_usd
+def max_cost_in_month(
+    max_cost: float | None,
+    settings: Settings,
+    models: Iterable[Model],
+    kinds: Kinds,
+    *,
+    config: Path,
+    components: Path,
+    own: Path,
+) -> float | None:
+    """Return the lower of --max-cost and of what the month's cap leaves to what is asked in the folder `own`.
+
+    Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
+    """
+    month = month_of(settings, config, components, own=own)
+    if month is None:
+        return max_cost
+    prices = {model.id: price_of(model, kinds[model.provider]) for model in models}
+    unpriced = [model_id for model_id, price in prices.items() if price is None]
+    if unpriced:
+        raise ConfigError(_NO_PRICE.format(unpriced[0]))
+    if not any(usd for price in prices.values() for _, usd in price or ()):
+        return max_cost
+    if month.left_usd < 0.01:
+        raise ConfigError(f"{month.words}; {_WAIT} raise budget.month_usd in settings.yaml")
+    return month.left_usd if max_cost is None else min(month.left_usd, max_cost)
 
 
-def _by_answers(
-    components: Path, results: Path | None, journals: Journals, month: str, recorded: Container[str]
-) -> dict[str, list[float | None]]:
-    """Return what the answers cost that no record tells of, by run, audit, judging and set of mutants."""
-    paths = {path: path.parents[1].name for path in components.glob(f"*/{_RESULTS}/mutants-*/*/{MANIFEST}")}
-    for pattern, folder in ((f"*/{_RESULTS}/*/{MANIFEST}", components), (f"*/{MANIFEST}", results)):
-        paths |= {path: path.parent.name for path in folder.glob(pattern)} if folder else {}
-    for folder in journals.folders:
-        paths |= {path: path.relative_to(folder).parts[0] for path in folder.rglob(MANIFEST)}
-    costs: dict[str, list[float | None]] = {}
-    own = journals.own and journals.own.resolve()
-    for path, name in paths.items():
-        run = path.parent
-        if (run / RECORD).exists() or (own is not None and run.resolve().is_relative_to(own)):
-            continue
-        try:
-            manifest = read_manifest(run)
-            if manifest.created.startswith(month) and manifest.run_id not in recorded and not manifest.tops_up:
-                priced, mine = journals.prices.get(manifest.model_id), costs.setdefault(name, [])
-                for made in [*read_answers(run, lambda _: None)]:  # all or none of a damaged journal
-                    if made.completion is not None:
-                        mine.append(dearest_cost(*priced, made.completion) if priced else None)
-                    elif priced:
-                        mine.append(call_cost(*priced, made))
-                mine += [None] if BatchJournal.read(run).open else []
-        except RunError:
-            costs.setdefault(name, []).append(None)
-    return costs
-
-
-def _known(costs: Iterable[float | None]) -> float:
-    return sum(cost for cost in costs if cost is not None)
-
-
-def _in_work_tree(
-    components: Path, results: Path | None, month: str, kind: str = _RECORDS
-) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the id and the text of each record that may be of a month; None for one that cannot be read."""
-    places = [(path.stem, path) for path in components.glob(f"*/{kind}/*.json")]
-    if kind == _RECORDS:
-        folders = [*components.glob(f"*/{_RESULTS}/*/{RECORD}"), *(results.glob(f"*/{RECORD}") if results else [])]
-        places += [(path.parent.name, path) for path in folders]
-    for name, path in places:
-        if _may_be_of(name, month):
-            try:
-                yield name, read_bytes(path)
-            except SkillEvaluatorError:
-                yield name, None
-
-
-def _on_branches(
-    repository: Repository, refs: Iterable[str], folder: str, month: str, kind: str = _RECORDS
-) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the same of the records at some commits; a commit that is not here has none."""
+def _texts(
+    kind: str, month: str, components: Path, repository: Repository | None, refs: Sequence[str]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield name and text of each file of a kind that may be of a month, in the work tree and on branches."""
+    for path in components.glob(f"*/{kind}/*.json"):
+        if _may_be_of(path.stem, month):
+            yield path.stem, _bytes_of(path)
+    if repository is None:
+        return
+    folder = repository.place(components)
     for commit in filter(None, map(repository.commit, refs)):
         blobs = {
             blob: name
             for path, blob in repository.files(commit, folder).items()
             if f"/{kind}/" in path and _may_be_of(name := Path(path).stem, month)
         }
-        for blob, text in repository.contents(blobs).items():
-            yield blobs[blob], text
+        yield from ((blobs[blob], text) for blob, text in repository.contents(blobs).items())
+
+
+def _kept_records(month: str, components: Path, results: Path | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the same of the records in run folders."""
+    for path in (*components.glob(f"*/{_RESULTS}/*/{RECORD}"), *(results.glob(f"*/{RECORD}") if results else ())):
+        if _may_be_of(path.parent.name, month):
+            yield path.parent.name, _bytes_of(path)
+
+
+def _lying(pending: Iterable[tuple[str, bytes]], month: str) -> Iterator[tuple[str, float | None]]:
+    """Yield the runs of a month that lie with a vendor, and the most that they cost."""
+    for name, text in pending:
+        try:
+            plan = _Lying.model_validate_json(text)
+        except ValidationError:
+            yield name, None
+        else:
+            if plan.created.startswith(month):
+                yield name, total_or_none(job.most_usd for job in (*plan.entries, *plan.judgings))
+
+
+def _unrecorded(components: Path, results: Path | None, own: Path | None) -> Iterator[tuple[str, Path]]:
+    """Yield each folder of answers without a record, by the run, audit, judging or set of mutants that it is of."""
+    folders = [*components.glob(f"*/{_RESULTS}"), *(components.parent / name for name in ("audits", "judgements"))]
+    for root in {*folders, *([results] if results else [])}:
+        for path in root.rglob(MANIFEST):
+            folder = path.parent
+            if not (folder / RECORD).exists() and (own is None or not folder.resolve().is_relative_to(own.resolve())):
+                yield folder.relative_to(root).parts[0], folder
+
+
+def _cost_of(made: Replicate, priced: Priced | None) -> float | None:
+    if priced is None:
+        return None
+    return call_cost(*priced, made) if made.completion is None else dearest_cost(*priced, made.completion)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Read a file; one that cannot be read is empty, and so no record."""
+    try:
+        return read_bytes(path)
+    except SkillEvaluatorError:
+        return b""
 
 
 def _may_be_of(name: str, month: str) -> bool:

@@ -37,7 +37,7 @@ TABLE = (
     "commands",
     "cli",
 )
-ONLY_IMPORTER = {"yaml": "library.yaml_files", "git": "repository"}
+ONLY_IMPORTER = {"yaml": "library.reading", "git": "repository"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",

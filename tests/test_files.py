@@ -25,7 +25,7 @@ from skill_evaluator.files import (
     read_lines,
     read_text,
 )
-from skill_evaluator.library.yaml_files import read_yaml
+from skill_evaluator.library.reading import read_yaml
 
 from tests.support.hostile_files import deep_json, deep_objects
 from tests.support.json_values import json_values, quick

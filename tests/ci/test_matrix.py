@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, job_words, outputs_of, sharing
 from skill_evaluator.ci.plan import Entry, PlannedBaseline, planned_runs
 from skill_evaluator.errors import PlanError
-from skill_evaluator.library.asking import Jobs
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Limits, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import InputSize
 

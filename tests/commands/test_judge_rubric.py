@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.library.rubric_files import load_rubric
+from skill_evaluator.library.rubrics import load_rubric
 
 from tests.support.asked_judges import JUDGE, JudgingLibrary
 from tests.support.rubrics import level

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_models, load_settings
+from skill_evaluator.library.config import load_models, load_settings, load_waivers
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import read_version
-from skill_evaluator.library.waivers import load_waivers
 from skill_evaluator.runner.prompting import build_request
 
 from tests.support.components import NAME, write_component

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.library.mutants import OPERATORS, capped, mutants_of, neutrals
-from skill_evaluator.library.passages import passages_of
+from skill_evaluator.library.mutants import OPERATORS, capped, mutants_of, neutrals, passages_of
 
 PROMPT = """# Receipts
 

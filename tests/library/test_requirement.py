@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
-from skill_evaluator.library.requirement import requirement, requirement_of
+from skill_evaluator.library.scaffolding import requirement, requirement_of
 
 from tests.support.git import GitRepository
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import FixtureError
-from skill_evaluator.library.roots import Root
+from skill_evaluator.library.reading import Root
 
 
 def linked(path: Path, target: Path | str) -> Path:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.rubric_files import criteria_of, find_rubrics, load_rubric, read_rubric_text
-from skill_evaluator.library.rubrics import Mitigation, Rubric
+from skill_evaluator.library.rubrics import Mitigation, Rubric, criteria_of, find_rubrics, load_rubric, read_rubric_text
 
 from tests.support.rubrics import level, some_criterion, some_levels
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.yaml_files import parse_front_matter, parse_yaml, yaml_lines
+from skill_evaluator.library.reading import parse_front_matter, parse_yaml, yaml_lines
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml, merging_yaml
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError, StorageError
-from skill_evaluator.library.asking import Retry
-from skill_evaluator.library.config import Model, SafetyLimits, Settings
+from skill_evaluator.library.config import Model, Retry, SafetyLimits, Settings
 from skill_evaluator.providers.answer_lines import AnswerLine
 from skill_evaluator.providers.base import (
     Completion,

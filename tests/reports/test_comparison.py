@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.display import probability, signed
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Waiver
 from skill_evaluator.reports.comparison import print_comparison, scope_words
 from skill_evaluator.reports.comparison_sheets import measure_sheet
 from skill_evaluator.reports.history import print_csv, print_history, print_junit

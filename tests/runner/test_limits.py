@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.library.asking import Retry
-from skill_evaluator.library.config import Limits
+from skill_evaluator.library.config import Limits, Retry
 from skill_evaluator.runner import limits
 from skill_evaluator.runner.limits import Bucket, Budget, Gate, Pace, wait_before_retry
 

@@ -4,8 +4,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.library.config import Policy
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Policy, Waiver
 from skill_evaluator.verdicts.comparability import Measure
 from skill_evaluator.verdicts.effects import Within
 from skill_evaluator.verdicts.measuring import Measured

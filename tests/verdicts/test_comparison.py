@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Waiver
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records

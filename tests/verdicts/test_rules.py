@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from scipy.special import stdtrit
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Waiver
 from skill_evaluator.verdicts.comparability import Kind, Measure
 from skill_evaluator.verdicts.effects import Effect, unseen_share
 from skill_evaluator.verdicts.rules import VerdictRules, is_lost, measure_verdict

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 from skill_evaluator.judges.cascade.routing import Key, Labels, Standing, audited, halves, route
 from skill_evaluator.judges.modes.pairwise import PAIR
-from skill_evaluator.library.judge_policy import JudgeCascade
+from skill_evaluator.library.config import JudgeCascade
 
 POLICY = JudgeCascade(alpha=0.2, delta=0.2)
 MATCHES = 240

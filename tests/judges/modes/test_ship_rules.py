@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.modes.regression import RegressionAnswer
 from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence, dimensions_of
-from skill_evaluator.library.judge_policy import ComponentJudge
+from skill_evaluator.library.config import ComponentJudge
 
 
 def test_a_preset_has_its_dimensions_and_names_win_over_it() -> None:

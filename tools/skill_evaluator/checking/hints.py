@@ -15,7 +15,7 @@ from skill_evaluator.comparing.comparators import amount, canonical
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Waiver
 from skill_evaluator.text import letters_of
 from skill_evaluator.verdicts.comparability import TO_MOVE
 

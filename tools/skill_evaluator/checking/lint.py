@@ -1,17 +1,16 @@
-"""A component, read with all its cases → its field plan, hints, and everything that is wrong with it."""
+"""A component with its cases and what its runs left → its field plan, hints, and everything that is wrong with it."""
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.checking.hints import KeyBalance, hints, key_balance, waiver_hints
-from skill_evaluator.checking.pinned import pinned_remarks
 from skill_evaluator.comparing.field_plan import FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
-from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import (
     Case,
@@ -22,10 +21,14 @@ from skill_evaluator.library.cases import (
     read_question_cases,
 )
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits, Waiver
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.pinned import PinnedOutputs, read_pinned
+from skill_evaluator.records.record import read_record
+from skill_evaluator.repository import within
+from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
 from skill_evaluator.verdicts.few import FEW_CASES, can_show
 
 Declaration = Mapping[str, Any]
@@ -216,3 +219,47 @@ def _read_cases(component: Component, fixtures: Path | None, waiting: Sequence[s
         except SkillEvaluatorError as problem:
             problems.append(str(problem))
     return good, problems or [first]
+
+
+def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:
+    """Yield each record of a component whose run folder is still here, and keeps other answers.
+
+    `folder` names the folder of components in the problems. What cannot be read is left to the checks of its own file.
+    """
+    evals = components / name / "evals"
+    for path in sorted((evals / "records").glob("*.json")):
+        run = evals / "results" / path.stem
+        if not (run / ANSWERS).exists():
+            continue
+        try:
+            is_other = has_other_answers(read_record(path), run, read_manifest(run))
+        except SkillEvaluatorError:
+            continue
+        if is_other:
+            message = f"this record was not made of the answers in {run / ANSWERS}: one of the two was edited"
+            yield Problem(file=within(folder, f"{name}/evals/records/{path.name}"), line=1, message=message)
+
+
+def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
+    """Return hints on outputs that are stale, and problems with files that cannot be used.
+
+    An output is stale where its case is gone or another, or where the prompt of its version is no longer that prompt.
+    """
+    try:
+        pinned = read_pinned(component.folder, component.name)
+    except JudgeError as problem:
+        return [], [str(problem)]
+    digests = {case.id: case.digest for case in cases}
+    return [hint for outputs in pinned.values() for hint in _stale(outputs, component, digests)], []
+
+
+def _stale(outputs: PinnedOutputs, component: Component, digests: dict[str, str]) -> list[str]:
+    stale = [
+        f"case '{case_id}' is {'another' if case_id in digests else 'gone'}"
+        for case_id, output in outputs.outputs.items()
+        if digests.get(case_id) != output.case
+    ]
+    if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
+        stale.append(f"the prompt of {component.version} is another")
+    name = f"the pinned outputs of {outputs.model_id} ({outputs.run_id})"
+    return [f"{name} are stale: {what}; pin a newer run with `judge pin RUN`" for what in stale]

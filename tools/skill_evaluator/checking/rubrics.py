@@ -17,8 +17,16 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.rubric_files import Place, RubricText, criteria_of, read_rubric_text
-from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion, Level
+from skill_evaluator.library.rubrics import (
+    MITIGATIONS,
+    USUAL_METHOD,
+    Criterion,
+    Level,
+    Place,
+    RubricText,
+    criteria_of,
+    read_rubric_text,
+)
 from skill_evaluator.text import listed, nearest_path, words
 
 Severity = Literal["error", "warning"]

@@ -8,7 +8,7 @@ from skill_evaluator.ci.matrix import environment_of, secrets_for
 from skill_evaluator.ci.platforms.github_setup import KEY, SITE, Setup
 from skill_evaluator.files import StrictModel
 from skill_evaluator.library.config import Model
-from skill_evaluator.library.roots import FixturesElsewhere
+from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.boundary import opened

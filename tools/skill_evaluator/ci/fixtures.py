@@ -12,7 +12,7 @@ from skill_evaluator.ci.platforms.github import clone_access
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import FixtureError, GitError
 from skill_evaluator.files import locked
-from skill_evaluator.library.roots import FixturesElsewhere, Root
+from skill_evaluator.library.reading import FixturesElsewhere, Root
 from skill_evaluator.providers.weights import cache_dir
 from skill_evaluator.repository import open_store
 from skill_evaluator.text import digest

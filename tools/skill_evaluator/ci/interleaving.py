@@ -13,7 +13,7 @@ from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Policy
-from skill_evaluator.library.past_prompts import component_at, find_prompt
+from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.prices import input_sizes

@@ -24,8 +24,7 @@ from skill_evaluator.judges.modes.regression_batch import (
 )
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Policy
-from skill_evaluator.library.judge_policy import ComponentJudge
+from skill_evaluator.library.config import ComponentJudge, Model, Policy
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, read_pinned
 from skill_evaluator.runner.journal import merged_outcomes

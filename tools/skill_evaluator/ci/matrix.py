@@ -12,9 +12,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
 from skill_evaluator.errors import PlanError
-from skill_evaluator.library.asking import Jobs
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Limits, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers import key_variables
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, sum_of

@@ -15,9 +15,8 @@ from skill_evaluator.commands.options import (
 )
 from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, refuse
 from skill_evaluator.library.case_table import Columns, cases_of, read_rows, write_cases
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.components import load_component, places_of
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.truths import places_of
 from skill_evaluator.providers.weights import cache_dir
 from skill_evaluator.text import counted
 

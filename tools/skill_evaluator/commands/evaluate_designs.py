@@ -14,8 +14,8 @@ from skill_evaluator.evaluation.designs import ask_again, find_baseline, find_re
 from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.past_prompts import PastPrompt, component_at, component_with
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
+from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import Run, run_of_other

@@ -20,7 +20,7 @@ from skill_evaluator.judges.modes.scoring import PROMPTS, JudgeScores, score_que
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.library.rubric_files import find_rubrics, load_rubric
+from skill_evaluator.library.rubrics import find_rubrics, load_rubric
 from skill_evaluator.providers import BATCHES, Configuration, lack_of
 from skill_evaluator.records.judged import JudgedCriterion, JudgedField, JudgedFields
 from skill_evaluator.records.record import Record

@@ -3,7 +3,6 @@
 import re
 import sys
 
-from skill_evaluator.checking.answers import edited_since
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -23,7 +22,7 @@ from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.records.record import SCORED
 from skill_evaluator.reports.explanation import print_explanation
 from skill_evaluator.reports.field_table import print_field
-from skill_evaluator.runner.journal import ANSWERS, Manifest, find_run, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, edited_since, find_run, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.scoring.explanation import explain_answer, read_answers

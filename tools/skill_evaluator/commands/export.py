@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.checking.answers import has_other_answers
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -33,7 +32,14 @@ from skill_evaluator.reports.flat_tables import table_blocks
 from skill_evaluator.reports.inspect_log import inspect_log
 from skill_evaluator.reports.junit import Test, junit_text, verdict_suites
 from skill_evaluator.reports.promptfoo_results import promptfoo_results
-from skill_evaluator.runner.journal import ANSWERS, RECORD, find_run, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    RECORD,
+    find_run,
+    has_other_answers,
+    outcomes,
+    read_component_manifest,
+)
 from skill_evaluator.scoring.exported import ExportedRun
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.recorded import verdict_on

@@ -16,9 +16,8 @@ from skill_evaluator.commands.options import COMPONENTS, CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
 from skill_evaluator.errors import EXIT_OK, ComponentError
-from skill_evaluator.library.adoption import declarations, fitting_parts
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.scaffolding import ignore
+from skill_evaluator.library.scaffolding import declarations, fitting_parts, ignore
 from skill_evaluator.text import counted
 
 _NEXT = """

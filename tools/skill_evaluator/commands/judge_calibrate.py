@@ -23,7 +23,7 @@ from skill_evaluator.judges.calibration.planting import PlantedPair
 from skill_evaluator.judges.calibration.scored import calibrate_scores
 from skill_evaluator.judges.modes.regression_results import read_regressions
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.rubric_files import load_rubric
+from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.reports.judging import print_judge_calibration
 
 EXAMPLES = (

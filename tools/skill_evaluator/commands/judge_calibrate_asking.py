@@ -29,8 +29,7 @@ from skill_evaluator.judges.calibration.probes import PROBE_NAMES, refuse_unknow
 from skill_evaluator.judges.calibration.questions import CalibrationQuestions, calibration_questions
 from skill_evaluator.judges.statistics.trust import BAR
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.rubric_files import load_rubric
-from skill_evaluator.library.rubrics import MethodName
+from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.reports.judging import calibration_page, print_judge_calibration
 from skill_evaluator.text import canonical_json, counted, digest
 

@@ -30,7 +30,7 @@ from skill_evaluator.judges.modes.pairwise import OVERALL, PairItem, PairMatch, 
 from skill_evaluator.judges.modes.reduce_pairs import write_verdicts
 from skill_evaluator.judges.panel.reduction import Voices
 from skill_evaluator.judges.review.doubts import doubts_of_pairs
-from skill_evaluator.library.rubric_files import load_rubric
+from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.reports.judge_pairs import pairs_bias_page, print_judge_pairs
 
 EXAMPLES = (

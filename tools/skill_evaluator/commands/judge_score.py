@@ -32,8 +32,7 @@ from skill_evaluator.judges.review.doubts import doubts_of_scores
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.rubric_files import load_rubric
-from skill_evaluator.library.rubrics import MethodName
+from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.reports.judge_scores import print_judge_scores, scores_bias_page
 from skill_evaluator.runner.journal import outcomes, read_component_manifest
 

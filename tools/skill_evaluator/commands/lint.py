@@ -13,8 +13,7 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from skill_evaluator.checking.answers import answer_problems
-from skill_evaluator.checking.lint import Linted, lint_component
+from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
 from skill_evaluator.ci.attested import attested_records
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
@@ -32,9 +31,8 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.config import check_waivers, load_settings
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.library.waivers import check_waivers
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.reports.lint import not_evaluated, print_linted

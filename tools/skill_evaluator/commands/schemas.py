@@ -33,12 +33,11 @@ from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.labels import ReviewLabel
 from skill_evaluator.judges.review.results import ReviewStatus
+from skill_evaluator.library.cases import Question
 from skill_evaluator.library.components import Datasets, FrontMatter
-from skill_evaluator.library.config import Models, Settings
-from skill_evaluator.library.questions import Question
+from skill_evaluator.library.config import Models, Settings, Waiver
 from skill_evaluator.library.rubrics import Rubric, RubricLevels
 from skill_evaluator.library.scenarios import ScenarioFrontMatter
-from skill_evaluator.library.waivers import Waiver
 from skill_evaluator.records.acceptance import AcceptedVersions
 from skill_evaluator.records.leaderboard import Leaderboard
 from skill_evaluator.records.pinned import PinnedOutputs, PinReport

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
-from skill_evaluator.checking.answers import has_other_answers
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
@@ -25,7 +24,7 @@ from skill_evaluator.reports.site.case import (
 )
 from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, data_script
-from skill_evaluator.runner.journal import ANSWERS, Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.case_view import case_view
 from skill_evaluator.text import canonical_json, digest

@@ -9,7 +9,7 @@ from itertools import count
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Policy
-from skill_evaluator.library.past_prompts import PastPrompt, component_with
+from skill_evaluator.library.versions import PastPrompt, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import SCORER_VERSION, Record, short_digests
 from skill_evaluator.records.selection import runs_alike

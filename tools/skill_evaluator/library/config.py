@@ -1,13 +1,13 @@
-"""`.evaluator/models.yaml` and `.evaluator/settings.yaml`, read once into frozen models and trusted afterwards.
+"""`.evaluator/`: models.yaml, settings.yaml and waivers/, read once into frozen models and trusted afterwards.
 
 Each class is a mapping in one of these files, each field a key. Provider names are checked in `providers`, which knows
 them.
 """
 
+import datetime
 import json
 import sys
-from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -25,15 +25,137 @@ from pydantic import (
     model_validator,
 )
 
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Label, ModelId, ReplicateCount, Share
-from skill_evaluator.library.asking import BatchSettings, Jobs, Retry, SpendingCap
-from skill_evaluator.library.judge_policy import ComponentJudge, DeclaredJudge, JudgePolicy
-from skill_evaluator.library.roots import FixturesElsewhere, Root
-from skill_evaluator.library.site_settings import SiteSettings
-from skill_evaluator.library.yaml_files import YAML_DEPTH, read_yaml
+from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
+from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
+
+
+class Retry(StrictModel):
+    """How often a failed call is tried again, and how long to wait before."""
+
+    attempts: PositiveInt = 6
+    first_wait_s: NonNegativeFloat = 0.5
+    max_wait_s: PositiveFloat = 30.0
+    max_retry_after_s: PositiveFloat = 120.0
+
+
+class BatchSettings(StrictModel):
+    """How `--batch` waits for a vendor, and whether it leaves there what was asked and answered."""
+
+    poll_s: PositiveFloat = Field(default=60.0, description="seconds between two looks at a batch")
+    delete_results: bool = Field(
+        default=False, description="have the vendor delete a batch once its answers are here; it keeps them for a month"
+    )
+
+
+class SpendingCap(StrictModel):
+    """What all runs that begin in a calendar month (UTC) may cost together; None: as much as they do."""
+
+    month_usd: PositiveFloat | None = Field(
+        default=None, description="USD a month; what may exceed it is refused, or stops there"
+    )
+
+
+class Jobs(StrictModel):
+    """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
+
+    max_calls: PositiveInt = 1000
+    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
+
+
+class JudgePanel(StrictModel):
+    """How several judges are reduced to one verdict; see docs/judging.md. A judge without a weight has 1.
+
+    `same_family` is about criteria with `different_model_family`: a judge of the family that wrote an output is
+    refused, has half its weight, or counts in full.
+    """
+
+    scores: Literal["mean", "median"] = Field(default="mean", description="of scores; of verdicts it is the majority")
+    weights: dict[ModelId, PositiveFloat] = {}
+    same_family: Literal["refuse", "half", "allow"] = "refuse"
+
+
+class JudgeCascade(StrictModel):
+    """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judging.md.
+
+    `alpha` and `delta` are for thresholds that labels choose: with confidence 1 − δ at least 1 − α of what the judges
+    settle agrees with people.
+    """
+
+    judges: tuple[ModelId, ModelId] | None = Field(default=None, description="the cheap one, then the strong one")
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    audit: Share = Field(default=0.05, description="what part of the cheap judge's verdicts the strong one checks")
+
+
+class ComponentJudge(StrictModel):
+    """The model that CI has compare new outputs of a component with those that are pinned, and what it is asked about.
+
+    A name alone is a model that is asked about the usual dimensions.
+    """
+
+    model: ModelId
+    preset: Literal["default", "chat", "code", "checklist"] = "default"
+    dimensions: tuple[str, ...] = Field(default=(), description="instead of those of a preset")
+
+
+def _with_usual_dimensions(judge: Any) -> Any:
+    return {"model": judge} if isinstance(judge, str) else judge
+
+
+DeclaredJudge = Annotated[
+    ComponentJudge, BeforeValidator(_with_usual_dimensions, json_schema_input_type=ModelId | ComponentJudge)
+]
+
+
+class JudgePolicy(StrictModel):
+    """What regressions that a judge finds lead to, beyond the fixed rules, and how several judges are reduced."""
+
+    one_low: Literal["review_required", "ship"] = Field(
+        default="review_required", description="what a single regression of low impact leads to"
+    )
+    blocking: tuple[str, ...] = Field(default=(), description="dimensions in which any regression blocks, besides")
+    panel: JudgePanel = JudgePanel()
+    cascade: JudgeCascade = JudgeCascade()
+    alert_above: Share | dict[str, Share] | None = Field(
+        default=None,
+        description="the share of regressions in each dimension, or by its name, above which a batch alerts",
+    )
+    calibration: str | None = Field(
+        default=None, description="the results of `judge calibrate` that reported shares are corrected by: a file here"
+    )
+
+    def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
+        """Return the share of regressions above which a batch alerts: by these dimensions, or by those it names."""
+        if isinstance(self.alert_above, float | int):
+            return dict.fromkeys(dimensions, self.alert_above)
+        return self.alert_above or {}
+
+
+class ComponentSite(StrictModel):
+    """What a site that `site build` makes shows of one component."""
+
+    documents: bool = Field(default=False, description="also documents, ground truths and raw answers")
+
+
+class SiteSettings(StrictModel):
+    """The site that is built of records; `address` is where it is published."""
+
+    address: str | None = Field(
+        default=None, pattern=r"^https?://[^\s<>()\[\]\"']+$", description="Markdown pages link what they name to it"
+    )
+    components: dict[str, ComponentSite] = {}
+
+    def publishes_documents(self, skill: str) -> bool:
+        """Return whether documents, ground truths and raw answers of a component may be in a build."""
+        return self.components.get(skill, ComponentSite()).documents
+
+    def with_documents(self, skills: Iterable[str]) -> "SiteSettings":
+        """Return the same with the documents, ground truths and raw answers of some components, for one's own eyes."""
+        return self.model_copy(update={"components": dict.fromkeys(skills, ComponentSite(documents=True))})
 
 
 class Params(BaseModel):
@@ -106,7 +228,7 @@ class Model(StrictModel):
     transport: Literal["direct", "sdk"] = Field(default="direct", description="of `openai`: without or with its SDK")
     ignores: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
     family: Label | None = Field(default=None, description="whose model it is; default: by its name")
-    retires: date | None = Field(default=None, description="the day on which the vendor switches it off")
+    retires: datetime.date | None = Field(default=None, description="the day on which the vendor switches it off")
     judge: Literal["strong"] | None = Field(
         default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"
     )
@@ -334,7 +456,7 @@ def load_settings(config_dir: Path) -> Settings:
 
 def retiring(models: Iterable[Model]) -> list[str]:
     """Return a sentence on each model that is switched off, or will be within 60 days: when, and what to do."""
-    today = datetime.now(UTC).date()
+    today = datetime.datetime.now(datetime.UTC).date()
     return [
         f"{model.id} {'is' if model.retires > today else 'was'} switched off on {model.retires}: "
         f"`skill-evaluator switch {model.id} NEW` says whether another will do"
@@ -352,3 +474,46 @@ def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[M
         if model_id not in by_id:
             raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, by_id)}")
     return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))
+
+
+class Waiver(StrictModel):
+    """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why.
+
+    `down_to` is its floor: a candidate that scores below it regressed all the same.
+    """
+
+    component: str
+    metric: str | None = None
+    field: str | None = None
+    model: str | None = None
+    reason: str = Field(min_length=1)
+    expires: datetime.date
+    down_to: float | None = Field(default=None, ge=0.0, le=1.0)
+
+    def breaks_floor(self, score: float) -> bool:
+        """Return whether a candidate's strict mean is below the floor."""
+        return self.down_to is not None and score < self.down_to - ROUNDING
+
+
+def load_waivers(config: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> list[Waiver]:
+    """Read every waiver, expired ones too; raises ConfigError."""
+    waivers, problems = check_waivers(config, limits)
+    if problems:
+        raise ConfigError(next(iter(problems.values())))
+    return waivers
+
+
+def check_waivers(config: Path, limits: SafetyLimits) -> tuple[list[Waiver], dict[Path, str]]:
+    """Return the waivers that are in order, and by file what is wrong with the others."""
+    waivers, problems = [], {}
+    root = Root(config, ConfigError, follow_links=limits.follow_links)
+    for path in sorted((config / "waivers").glob("*.y*ml")):
+        try:
+            waiver = validated(Waiver, read_yaml(root.inside(path), depth=limits.yaml_depth), path)
+            if (waiver.metric is None) == (waiver.field is None):
+                raise ConfigError(f"{path} must name either a metric or a field")
+        except SkillEvaluatorError as problem:
+            problems[path] = str(problem)
+        else:
+            waivers.append(waiver)
+    return waivers, problems

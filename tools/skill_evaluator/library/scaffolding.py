@@ -1,15 +1,66 @@
-"""The files that `init` and `demo` lay out: configuration, workflows and example components, as texts by path.
+"""The files that `init` and `demo` lay out or propose: configuration, workflows, components; texts by path.
 
 Their templates are in `scaffold/`; its workflows, scenarios and rubrics are this project's own, byte for byte.
 """
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from skill_evaluator.files import read_text, storing
-from skill_evaluator.library.requirement import requirement
+from skill_evaluator.errors import GitError, SkillEvaluatorError
+from skill_evaluator.files import json_text, read_json, read_text, storing
+from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.contract import Contract, constrains
+from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.repository import Repository
+
+_PACKAGE = "skill-evaluator[charts,github,hub,local]"
+_OVER_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)[:/]([^/].*)")
+_FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE} @ git+https://HOST/OWNER/skill-evaluator@COMMIT"
+
+
+def requirement() -> str:
+    """Return the lines of a requirements file that install this evaluator at its commit.
+
+    Where its address is not known, the line is no requirement: pip stops at it and shows what to fill in.
+    """
+    try:
+        source: Any = json.loads(metadata.distribution("skill-evaluator").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        source = {}
+    if "vcs_info" in source:
+        return f"{_PACKAGE} @ {source['vcs_info']['vcs']}+{source['url']}@{source['vcs_info']['commit_id']}"
+    if "dir_info" in source:
+        return requirement_of(Path(url2pathname(urlsplit(source["url"]).path)))
+    return requirement_of(Path(__file__).parents[3])  # where this is in a checkout that was not installed
+
+
+def requirement_of(checkout: Path) -> str:
+    """Return the lines that install what a checkout of this project has committed, from where it came from."""
+    try:
+        repository = Repository(checkout)
+        commit, origin = repository.commit("HEAD"), repository.address("origin")
+    except GitError:
+        return _FILL_IN
+    if repository.root.resolve() != checkout.resolve() or commit is None or origin is None:
+        return _FILL_IN
+    over_ssh = None if origin.startswith(("https://", "http://")) else _OVER_SSH.fullmatch(origin)
+    address = f"https://{over_ssh[1]}/{over_ssh[2]}" if over_ssh else origin
+    if not address.startswith(("https://", "http://")):
+        return _FILL_IN  # a path of this machine
+    notes = ["# The commit of the checkout that laid this out: it must be pushed before the workflows can install it."]
+    if not repository.is_clean:
+        notes.append("# The checkout also had changes that are not committed, and so not installed.")
+    return "\n".join([*notes, f"{_PACKAGE} @ git+{address}@{commit}"])
+
 
 EXAMPLE = "example-component"
 DEMO = "receipts"
@@ -89,3 +140,53 @@ def _fill_templates(template: str, place: str, replaced: Mapping[str, str] = Map
                 text = text.replace(old, new)
             files[f"{place}/{path.relative_to(_TEMPLATES / template).as_posix()}".removesuffix(".template")] = text
     return files
+
+
+_DEFINITIONS = ("$defs", "definitions")
+_LIKELY = ("output", "answer", "response", "result")
+
+
+def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
+    """Return the parts of a component's schema.json that may be its contract, the likeliest first.
+
+    There are some only where the whole schema asks nothing, or cannot be read; every ground truth validates against
+    each of them.
+    """
+    path = folder / "schema.json"
+    try:
+        schema = read_json(path, limit=limits.size_of("schema_bytes"))
+        if constrains(schema, schema):
+            return []
+        truths = _truths_of(folder, limits)
+        places = [f"schema.json#/{key}/{name}" for key in _DEFINITIONS for name in schema.get(key, {})]
+        fitting = [place for place in places if _fits(folder, place, truths, limits)]
+    except (SkillEvaluatorError, AttributeError):  # lint says what is wrong with it
+        return []
+    return sorted(fitting, key=lambda place: place.rpartition("/")[2].lower() not in _LIKELY)
+
+
+def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str | None:
+    """Return the text of an evals/datasets.json with the contract and what is inferred of texts; None for neither."""
+    truths = _truths_of(folder, limits)
+    dataset: dict[str, Any] = {"schema": place} if place else {}
+    with suppress(SkillEvaluatorError):  # lint says what is wrong with it
+        schema = read_schema(folder, place, limits)[0]
+        texts, prose = find_texts(schema, {}, truths)
+        fields = {path: {"compare": "text" if path in prose else "string"} for path in texts if truths}
+        dataset |= {"fields": fields} if fields else {}
+    for_editors = "../../../.evaluator/schemas/datasets.json"
+    return json_text({"$schema": for_editors, "datasets": [dataset]}) if dataset else None
+
+
+def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
+    cases = places_of(folder, folder.name, None, "cases")
+    return list(read_truths(folder, cases, None, output_of_truths(cases), limits))
+
+
+def _fits(folder: Path, place: str, truths: list[Any], limits: SafetyLimits) -> bool:
+    try:
+        schema, where, _ = read_schema(folder, place, limits)
+        contract = Contract(schema, where)
+    except SkillEvaluatorError:
+        return False
+    return constrains(schema, schema or {}) and all(map(contract.conforms, truths))

@@ -15,8 +15,7 @@ from skill_evaluator.files import StrictModel, read_text, validated
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
-from skill_evaluator.library.roots import Root
-from skill_evaluator.library.yaml_files import parse_front_matter
+from skill_evaluator.library.reading import Root, parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt by itself, which the other scenarios are compared with

@@ -15,7 +15,7 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import DATA, NAMED_SCHEMAS, references_of, schemas_in
-from skill_evaluator.library.roots import Root
+from skill_evaluator.library.reading import Root
 from skill_evaluator.text import canonical_json, digest
 
 _MOST_FILES = 50

@@ -10,7 +10,7 @@ from pydantic import Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, ComponentName, Digest, ModelId, RunId, Timestamp, VersionText
-from skill_evaluator.library.roots import Root
+from skill_evaluator.library.reading import Root
 from skill_evaluator.text import digest
 
 PINNED_VERSION = 1

@@ -41,10 +41,10 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import first_answers
-from skill_evaluator.records.record import read_record
+from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, Server
 from skill_evaluator.runner.begun import Kept, Looks
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
 MANIFEST = "manifest.json"
@@ -302,6 +302,33 @@ class _Outcomes(Mapping[Call, Replicate]):
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Return the outcome of each call in a run folder: its first answer, else its last error; read when asked for."""
     return _Outcomes(folder / ANSWERS)
+
+
+def has_other_answers(
+    record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
+) -> bool:
+    """Return whether a run folder keeps other answers than its record was made of; raise RunError.
+
+    `answers` are those of the folder, where they are read already. A record from before it held their digest does not
+    tell.
+    """
+    expected = record.digests.get("answers")
+    if expected is None:
+        return False
+    journal = outcomes(folder) if answers is None else answers
+    calls = schedule_calls(tuple(manifest.cases), manifest.asked)
+    return digest_of_answers({call: journal[call].digest for call in calls if call in journal}) != expected
+
+
+def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
+    """Return the record of a run, in its folder or among those kept, that was made of other answers; None where none.
+
+    Raise LeaderboardError or RunError for a file that cannot be read.
+    """
+    paths = (folder / RECORD, records / f"{manifest.run_id}.json")
+    return next(
+        (path for path in paths if path.exists() and has_other_answers(read_record(path), folder, manifest)), None
+    )
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.asking import Retry
-from skill_evaluator.library.config import Limits, Model, Settings
+from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.runner.schedule import under
 
 SHARE = "SKILL_EVALUATOR_LIMITS"

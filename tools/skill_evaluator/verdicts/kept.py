@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from skill_evaluator.errors import LeaderboardError, StorageError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_text, replace_text
-from skill_evaluator.library.config import Settings
-from skill_evaluator.library.waivers import Waiver
+from skill_evaluator.library.config import Settings, Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest

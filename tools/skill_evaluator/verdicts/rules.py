@@ -19,8 +19,9 @@ from skill_evaluator.library.config import (
     Settings,
     Tier,
     VerdictName,
+    Waiver,
+    load_waivers,
 )
-from skill_evaluator.library.waivers import Waiver, load_waivers
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.comparability import Measure

@@ -10,8 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings
-from skill_evaluator.library.waivers import load_waivers
+from skill_evaluator.library.config import Settings, load_waivers
 from skill_evaluator.records.archive import Archive, RecordedRun, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_versions

@@ -13,8 +13,7 @@ from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shar
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import FileName, Label, ModelId, ShardText
-from skill_evaluator.library.asking import Jobs
-from skill_evaluator.library.config import Limits, Model
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import InputSize, estimate
 from skill_evaluator.runner.runs import slug

@@ -15,9 +15,8 @@ from skill_evaluator.judges.calibration.detection_results import DimensionDetect
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.modes.regression_results import RateAlert, RegressionResults
 from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
-from skill_evaluator.library.config import Settings
-from skill_evaluator.library.judge_policy import JudgePolicy
-from skill_evaluator.library.roots import Root
+from skill_evaluator.library.config import JudgePolicy, Settings
+from skill_evaluator.library.reading import Root
 
 _NO_CALIBRATION = (
     "nothing says what the judge misses and makes up; name the results of `judge calibrate --broken N` as "

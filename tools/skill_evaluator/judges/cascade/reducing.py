@@ -8,7 +8,7 @@ from skill_evaluator.judges.cascade.results import CascadeGuarantee, CascadeShar
 from skill_evaluator.judges.cascade.routing import Agree, Key, Labels, Routing, Standing, fewest_labels, route
 from skill_evaluator.judges.review.items import ReviewReason
 from skill_evaluator.judges.statistics.bounded import rate
-from skill_evaluator.library.judge_policy import JudgeCascade
+from skill_evaluator.library.config import JudgeCascade
 
 PEOPLE = "people"
 Ways = tuple[Labels | None, Labels | None]

@@ -14,7 +14,7 @@ from typing import Any
 
 from skill_evaluator.judges.review.items import ReviewReason
 from skill_evaluator.judges.statistics.threshold import threshold_for
-from skill_evaluator.library.judge_policy import JudgeCascade
+from skill_evaluator.library.config import JudgeCascade
 
 Key = tuple[str, ...]
 """What is judged: the id of an item, and of a match the names of the two outputs."""

@@ -17,8 +17,8 @@ from skill_evaluator.judges.asking.questions import (
     object_schema,
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole
+from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
-from skill_evaluator.library.yaml_files import yaml_text
 from skill_evaluator.text import digest
 
 QUESTION = "draft"

@@ -24,7 +24,7 @@ from skill_evaluator.judges.asking.questions import (
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead, Order
-from skill_evaluator.library.judge_policy import JudgePanel
+from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion
 
 ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first

@@ -13,7 +13,7 @@ from skill_evaluator.judges.asking.evidence import Evidence
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision
-from skill_evaluator.library.judge_policy import JudgePanel
+from skill_evaluator.library.config import JudgePanel
 
 Leg = Literal["quote", "omission", "form"]
 Flag = Literal["unsupported", "no_evidence", "quote_not_found", "style_only"]

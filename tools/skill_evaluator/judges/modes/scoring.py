@@ -21,7 +21,7 @@ from skill_evaluator.judges.asking.questions import (
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead
-from skill_evaluator.library.judge_policy import JudgePanel
+from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion, MethodName
 
 PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_based": "reference"}

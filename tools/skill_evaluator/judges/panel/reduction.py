@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import TypeVar
 
 from skill_evaluator.judges.asking.criteria import Writers
-from skill_evaluator.library.config import Model
-from skill_evaluator.library.judge_policy import JudgePanel
+from skill_evaluator.library.config import JudgePanel, Model
 
 ValueT = TypeVar("ValueT")
 

@@ -1,17 +1,75 @@
-"""YAML in: its errors name line and column, and what would cost too much to read is refused before it is read.
+"""How the files of a library are read: only inside of their folder, and YAML only where it costs little.
 
-The only importer of yaml. Its loader follows nesting and aliases by recursion, which ends the process where they run
-deep; so a text is first walked as a stream of events, which takes no more memory however deep it goes.
+The only importer of yaml, whose errors name line and column. Its loader follows nesting and aliases by recursion, which
+ends the process where they run deep; so a text is first walked as a stream of events, which takes no more memory
+however deep it goes.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import Field, field_validator
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
-from skill_evaluator.files import SizeLimit, read_text
+from skill_evaluator.files import SizeLimit, StrictModel, read_text
+
+
+class Root:
+    """A folder, and the rule that its files lie in it when all links are followed.
+
+    A folder that is named by a relative path must itself lie in the current one. `follow_links` says whether links out
+    are allowed, None that settings.yaml, which would say so, is not read yet.
+    """
+
+    def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
+        self._folder = folder
+        self._real = os.path.realpath(folder)
+        self._error = error
+        self._follow_links = follow_links
+        self._inside = {folder}
+        if not folder.is_absolute() and ".." not in folder.parts:
+            self._refuse(folder, "the current folder", os.path.realpath(Path.cwd()))
+
+    def inside(self, path: Path) -> Path:
+        """Return a path in the folder; raise the root's error where it leads out of it."""
+        if path not in self._inside:
+            self.inside(path.parent)
+            if path.is_symlink():
+                self._refuse(path, str(self._folder), self._real)
+            self._inside.add(path)
+        return path
+
+    def _refuse(self, path: Path, folder: str, real_folder: str) -> None:
+        if self._follow_links:
+            return
+        real = os.path.realpath(path)
+        if os.path.commonpath((real, real_folder)) != real_folder:
+            advice = (
+                "" if self._follow_links is None else ", or allow it in settings.yaml: limits: {follow_links: true}"
+            )
+            raise self._error(f"{path} leads out of {folder}, to {real}; put what it leads to in its place{advice}")
+
+
+class FixturesElsewhere(StrictModel):
+    """The repository that holds the cases, where this one does not; a commit as `ref` is asked for only once."""
+
+    repository: str = Field(
+        pattern=r"^([A-Za-z0-9][\w.-]*/[\w.-]+|\w[\w.-]*@[\w.-]+:[^\s]+|[a-z]+://[^\s]+|[./].*)$",
+        description="owner/name on GitHub, the address of another repository, or its folder (which begins with . or /)",
+    )
+    ref: str = Field(default="main", pattern=r"^[A-Za-z0-9][\w./+-]*$", description="a branch, a tag or a whole commit")
+    path: str = Field(default=".", description="the folder in it that holds what `fixtures/` would")
+
+    @field_validator("path")
+    @classmethod
+    def _is_inside(cls, path: str) -> str:
+        if path.startswith("/") or ".." in Path(path).parts:
+            raise ValueError(f"'{path}' is no folder inside that repository")
+        return path
+
 
 YAML_DEPTH = 50
 _DEEPEST = 200  # as JSON may be

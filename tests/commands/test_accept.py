@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.library.components import load_component
 from skill_evaluator.records.acceptance import Acceptance, accept_version
 
@@ -70,7 +71,7 @@ def test_it_keeps_who_when_and_why_with_the_runs(creeping: Library) -> None:
             "models": None,
         }
     ]
-    written = json.loads((ROOT / ".evaluator" / "schemas" / "accepted.json").read_bytes())
+    written = json.loads(schema_text("accepted"))
     jsonschema.Draft202012Validator(written).validate(read(creeping.root / FILE))
 
 

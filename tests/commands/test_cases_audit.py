@@ -1,12 +1,12 @@
 """`cases audit`: which cases never told two versions or models apart, and which disagree with the rest."""
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
-from tests.support.library import ROOT, SKILL, Library
+from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_run, keep
 
 ABILITY = {"1.0.0": 0.2, "1.1.0": 0.35, "1.2.0": 0.5, "1.3.0": 0.65, "1.4.0": 0.8, "1.5.0": 0.95}
@@ -27,7 +27,7 @@ def recorded(library: Library) -> Library:
 
 def test_every_case_is_called_what_it_was_planted_as(recorded: Library) -> None:
     audit = recorded.call("cases", "audit", SKILL, "--format", "json").json
-    schema = json.loads((Path(ROOT) / ".evaluator/schemas/case-audit.json").read_text())
+    schema = json.loads(schema_text("case-audit"))
     jsonschema.Draft202012Validator(schema).validate(audit)
     standings = {case["case_id"]: case["standing"] for case in audit["cases"]}
     assert standings == {

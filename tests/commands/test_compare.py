@@ -7,12 +7,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.results import ComparisonResult
 
 from tests.support.chat_server import notice
-from tests.support.library import CASES, ROOT, SKILL, Ended, Library
+from tests.support.library import CASES, SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 GOOD: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
@@ -334,7 +335,7 @@ def test_json_validates_against_its_schema(regressed: Library) -> None:
     keep(regressed, a_run("2.1.0", 4, WORSE, fields=fallen, agreement=dict.fromkeys(GOOD, 0.5)))
     keep(regressed, a_run("2.1.0", 5, GOOD, model_id="new"), a_run("1.0.0", 6, GOOD, model_id="old"))
     waive(regressed)
-    written = json.loads((ROOT / ".evaluator" / "schemas" / "comparison.json").read_bytes())
+    written = json.loads(schema_text("comparison"))
     found = compare(regressed, "--format", "json").json
     jsonschema.Draft202012Validator(written).validate(found)
     assert {"skill", "verdict", "these", "beyond", "models"} <= found.keys()

@@ -4,8 +4,9 @@ import json
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
-from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 
@@ -41,7 +42,7 @@ def test_it_says_whether_the_present_cases_do_and_what_more_would_cost(recorded:
 
 def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(recorded: Library) -> None:
     found = detect(recorded, "0.05", SKILL, "--format", "json").json
-    written = json.loads((ROOT / ".evaluator" / "schemas" / "sizing.json").read_bytes())
+    written = json.loads(schema_text("sizing"))
     jsonschema.Draft202012Validator(written).validate(found)
     m, n = found["models"]
     assert (m["run_id"], m["skill_version"], m["cost_per_call_usd"]) == ("20260102T080000Z-abc002-m", "1.1.0", 0.01)

@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
-from tests.support.library import ROOT, SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 
@@ -57,7 +58,7 @@ def test_one_model_of_them(recorded: Library) -> None:
 
 
 def test_json_validates_against_its_schema(recorded: Library) -> None:
-    written = json.loads((ROOT / ".evaluator" / "schemas" / "history.json").read_bytes())
+    written = json.loads(schema_text("history"))
     jsonschema.Draft202012Validator(written).validate(history(recorded, "--format", "json").json)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
-from tests.support.library import ROOT, Ended, Library, read
+from tests.support.library import ROOT, Ended, Library
 
 STORED = ROOT / "tests" / "data" / "judging"
 TABLE = """
@@ -100,7 +101,7 @@ def test_every_figure_has_an_interval_that_holds_it_and_has_a_width(stored: Any)
 
 
 def test_the_result_keeps_to_its_schema(stored: Any) -> None:
-    jsonschema.validate(stored, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    jsonschema.validate(stored, json.loads(schema_text("judge-calibration")))
 
 
 def test_the_page_says_in_words_what_each_judge_may_be_used_for(library: Library) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.judges.calibration.breaking import DAMAGES
 from skill_evaluator.judges.calibration.planting import CONTROLS
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method
 from tests.support.asked_judges import answer as comparison
 from tests.support.judged import answer
-from tests.support.library import ROOT, Ended, read
+from tests.support.library import Ended
 
 LABELLED = [
     {
@@ -64,7 +65,7 @@ def test_labelled_and_planted_pairs_are_asked_in_one_judging_and_measured(librar
     answered_by_people(library)
     done = both(library, "--format", "json")
     assert done.code == 0, done.err
-    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
     (judge,) = done.json["judges"]
     assert {stratum: figures["accuracy"] for stratum, figures in judge["strata"].items()} == {
         "long": [1.0, 1.0],

@@ -7,11 +7,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, plant
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.judged import answer
-from tests.support.library import ROOT, Ended, read
+from tests.support.library import Ended, read
 
 OUTPUTS = [
     GoodOutput(
@@ -61,7 +62,7 @@ def test_what_a_judge_misses_of_planted_pairs_is_said(library: JudgingLibrary) -
     results = judged(library, "planted", PLANTED.pairs, sees_all_but_dates)
     done = calibrate(library, "--planted", "planted.jsonl", "--regressions", results, "--format", "json")
     assert done.code == 0, done.err
-    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
     (judge,) = done.json["judges"]
     found = {way["planted"]: way["found"]["value"] for way in judge["detection"]["ways"]}
     assert found == {**dict.fromkeys(found, 1.0), "date_changed": 0.0}

@@ -8,12 +8,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
 from tests.support.asked_judges import answer as said
 from tests.support.chat_server import Asked, ChatServer, Reply, chat_server
 from tests.support.judged import answer
-from tests.support.library import ROOT, Ended, read
+from tests.support.library import Ended, read
 
 WRONG = "The sum of these rows is eleven, as anyone can see who adds them."
 PAIRS = [
@@ -49,7 +50,7 @@ def calibrate(library: JudgingLibrary, judge: Callable[[Texts], str], *arguments
         library.served_by(server.url)
         done = call(library, *arguments, "--format", "json")
     assert done.code == 0, done.err
-    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
     (judged,) = done.json["judges"]
     return judged
 

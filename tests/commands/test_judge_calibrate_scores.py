@@ -1,15 +1,17 @@
 """`judge calibrate` on scores: outputs that people scored, and a judge's scores of them, from files or asked for."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, written
 from tests.support.asked_judges import answer as scored_answer
-from tests.support.library import ROOT, Ended, read
+from tests.support.library import Ended
 
 RNG = np.random.default_rng(7)
 PEOPLE = RNG.integers(1, 6, 80).tolist()
@@ -29,7 +31,7 @@ def scored(library: JudgingLibrary, *arguments: str) -> Ended:
 def calibrated(library: JudgingLibrary, *arguments: str) -> Any:
     done = scored(library, "--format", "json", *arguments)
     assert done.code == 0, done.err
-    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-calibration.json"))
+    jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
     return {judge["judge"]: judge for judge in done.json["judges"]}
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
 from tests.support.judged import LIBRARY
 from tests.support.judged import answer as regression
-from tests.support.library import ROOT, Ended, read
+from tests.support.library import Ended
 
 CASCADE = ("--cascade", "cheap,strong")
 EASY = {"audit": 0, "alpha": 0.2, "delta": 0.2}  # 11 labels of a judge are enough
@@ -44,7 +45,7 @@ def reasons(library: JudgingLibrary) -> dict[str, list[str]]:
 def conforms(done: Ended, schema: str) -> None:
     """Hold a result against its schema, without the folder that stands beside it."""
     stored = {key: value for key, value in done.json.items() if key != "folder"}
-    jsonschema.validate(stored, read(ROOT / ".evaluator" / "schemas" / f"{schema}.json"))
+    jsonschema.validate(stored, json.loads(schema_text(schema)))
 
 
 # scores

@@ -7,10 +7,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.judged import answer
-from tests.support.library import CASES, REPLAY, ROOT, SKILL, Ended, read
+from tests.support.library import CASES, REPLAY, SKILL, Ended, read
 
 SAME = json.dumps(answer({"factuality": "same", "completeness": "same", "format_adherence": "same"}))
 PINNED = f"components/{SKILL}/evals/pinned/recorded.json"
@@ -39,7 +40,7 @@ def test_the_first_answers_of_a_run_are_kept_with_what_they_are_bound_to(library
     assert (done.code, done.err) == (0, "")
     assert f"3 outputs of {SKILL} 1.0.0 by recorded pinned in {PINNED}" in done.out
     kept, manifest = read(library.root / PINNED), read(library.run_folder() / "manifest.json")
-    jsonschema.validate(kept, read(ROOT / ".evaluator" / "schemas" / "pinned.json"))
+    jsonschema.validate(kept, json.loads(schema_text("pinned")))
     assert (kept["run_id"], kept["digests"]) == (manifest["run_id"], manifest["digests"])
     assert {case: output["case"] for case, output in kept["outputs"].items()} == manifest["cases"]
     assert kept["outputs"]["beta"]["text"] == '{"title": "beta", "year": 2024}'
@@ -47,7 +48,7 @@ def test_the_first_answers_of_a_run_are_kept_with_what_they_are_bound_to(library
 
 def test_what_was_pinned_is_printed_as_json_by_its_schema(library: JudgingLibrary) -> None:
     done = pin(library, "--case", "beta", "--format", "json")
-    jsonschema.validate(done.json, read(ROOT / ".evaluator" / "schemas" / "judge-pin.json"))
+    jsonschema.validate(done.json, json.loads(schema_text("judge-pin")))
     assert (done.json["path"], done.json["cases"]) == (PINNED, ["beta"])
     assert done.json["run_id"] == library.run_folder().name
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.chat_server import notice
-from tests.support.library import CASES, REPLAY, ROOT, SKILL, Library
+from tests.support.library import CASES, REPLAY, SKILL, Library
 from tests.support.records import Score, a_run, keep
 
 BEST: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
@@ -36,7 +37,7 @@ def two_models(library: Library) -> Library:
 
 def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: Library) -> None:
     (ranking,) = two_models.call("leaderboard", SKILL, "--format", "json").json
-    schema = json.loads((ROOT / ".evaluator/schemas/ranking.json").read_text())
+    schema = json.loads(schema_text("ranking"))
     jsonschema.Draft202012Validator(schema).validate(ranking)
     big, small = ranking["models"]
     assert (big["model_id"], big["place"], big["groups"], big["verdict"]) == ("big", 1, ["a"], "unchanged")

@@ -8,10 +8,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.judged import LIBRARY, Short, answer
-from tests.support.library import ROOT, read
 from tests.support.vendor_server import Answer, vendor_server
 from tests.support.vendors import VENDORS
 
@@ -161,7 +161,7 @@ def test_of_recorded_answers_code_decides(library: JudgingLibrary) -> None:
     library.lines("answers.jsonl", *lines)
     whole = judged(library, "recorded")
     assert dict(as_the_table_says(whole)) == ROWS
-    schema = read(ROOT / ".evaluator" / "schemas" / "judge-regression.json")
+    schema = json.loads(schema_text("judge-regression"))
     jsonschema.validate({key: value for key, value in whole.items() if key != "folder"}, schema)
     unscored = [row.unscored for row in ROWS.values() if row.unscored]
     (judge,) = whole["judges"]

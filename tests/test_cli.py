@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import __version__
-from skill_evaluator.cli import COMMANDS, _with_resume_value, load_command
+from skill_evaluator.cli import COMMANDS, _with_resume_value, load_command, summary_of
 
 from tests.support.library import SCRIPT, SKILL, Ended, Library
 
@@ -92,7 +92,8 @@ def _codes_of(command: str) -> set[str]:
 
 
 def test_a_command_is_listed_with_the_first_line_of_its_help() -> None:
-    assert {command: load_command(command).help.splitlines()[0] for command in COMMANDS} == COMMANDS
+    for command in COMMANDS:
+        assert summary_of(command) == load_command(command).help.splitlines()[0]
 
 
 @pytest.mark.parametrize("command", [(), ("audit",)])

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -23,80 +24,53 @@ from skill_evaluator.commands.options import command_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
 
-# Each command and the first line of its docstring; `audit run` is the function `audit_run` in commands/audit_run.py.
-COMMANDS: Mapping[str, str] = {
-    "demo": "Lay out a small prompt library with recorded runs: see a verdict, a history and an explanation.",
-    "evaluate": "Run a component N times per case on its models; score accuracy and reproducibility; append to its "
-    "leaderboard.",
-    "try": "Ask with the prompt as it is on disk; judge it against the record of the same cases; show what answers "
-    "changed.",
-    "score": "Score a saved run again without a call; rewrites its record.json and report.md, touches no leaderboard.",
-    "explain": "Show where a saved answer is right and wrong, field by field, and why; or one field over all answers.",
-    "compare": "Say whether a version is worse than the recorded one, where, and how sure that is; makes no call.",
-    "leaderboard": "Rank the models of each component: who is told apart, what each costs, and which one to ship. "
-    "Makes no call.",
-    "history": "Show every recorded version beside every model, each judged against the one before, and what made it "
-    "worse.",
-    "export": "Write records as tables (CSV, JSON Lines, Parquet), verdicts as JUnit XML, or a run for inspect or "
-    "promptfoo.",
-    "switch": "Ask every component of two models, in the same minutes, and say which would be worse with the new one.",
-    "accept": "Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.",
-    "mutate": "Damage the prompt in known ways, ask every mutant, and say which of them the cases would not notice.",
-    "plan": "Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no "
-    "call.",
-    "collect": "Put the answers of a plan's jobs together: one record per component and model, and what became of "
-    "every call.",
-    "publish": "Add collected records to a branch in one commit and push it; tries again on top of whoever was "
-    "quicker.",
-    "report": "Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about.",
-    "site build": "Write what is recorded as static pages, which open from the file system and from any server. Makes "
-    "no call.",
-    "site serve": "Show the site in the browser, for this machine alone, until Ctrl-C. Makes no call.",
-    "lint": "Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is "
-    "wrong.",
-    "records import": "Make records of another tool's results, for `compare`, `history` and `leaderboard`; importing "
-    "again adds nothing.",
-    "init": "Lay out configuration, workflows and an example component in a repository; overwrites nothing.",
-    "doctor": "Say which model has a key where, and what stands in the way of runs here and in CI; only --probe makes "
-    "calls.",
-    "cases audit": "Say which cases never told two versions or models apart, and which disagree with the rest. Makes "
-    "no call.",
-    "cases fetch": "Bring the fixtures that settings.yaml names in another repository, and say at which commit they "
-    "are.",
-    "cases import": "Make cases of the rows of a table, each checked against the contract; overwrites nothing.",
-    "schemas": "Write the JSON Schema of every file format, for editors and other tools.",
-    "audit run": "Ask every model every question in every scenario, and keep the answers in audits/<id>.",
-    "audit report": "Say how able and how steady each model is, how sure that is, and which to take for what; with "
-    "page and charts.",
-    "audit plan": "Draw an audit and cut it into jobs, one a model or a shard of its questions. Makes no call and "
-    "needs no key.",
-    "scenarios draft": "Have a model draft system-prompt templates for a domain, marked unreviewed; overwrites "
-    "nothing.",
-    "scenarios check": "Say whether a family of scenarios can carry an audit, by its texts and a trial's answers. "
-    "Makes no call.",
-    "judge score": "Score outputs by a rubric: evidence, justification, score, suggestion and confidence for each "
-    "criterion.",
-    "judge pairwise": "Compare outputs two by two, always in both orders; say which is better, and how much the order "
-    "decides.",
-    "judge rubric": "Have a model draft a rubric, marked unreviewed until a person has read it; overwrites nothing.",
-    "judge lint": "Check rubrics: is every criterion one thing, described, observable, and nothing that a metric "
-    "measures?",
-    "judge regression": "Ask a judge, in both orders, whether candidate outputs are worse than the baseline's; code "
-    "decides what ships.",
-    "judge pin": "Keep a run's first answers in the repository, as the baseline of later judgements. Makes no call.",
-    "judge calibrate": "Say what judges are worth: from verdicts on pairs that people labelled, and on outputs that "
-    "code broke.",
-    "review label": "Label what the queue holds, item by item, with single keys; goes on where it stopped. Makes no "
-    "call.",
-    "review serve": "Show the review queue as a page in the browser, for this machine alone, until Ctrl-C. Makes no "
-    "call.",
-    "review add": "Queue outputs for people to label, all of a file or a sample of it; adding twice changes nothing.",
-    "review export": "Write the labels that count as CSV; or, with --items, what people agree on as pairs for `judge "
-    "calibrate`.",
-    "review import": "Add the labels of a CSV file, as `review export` writes it; importing it again changes nothing.",
-    "review status": "Say how far the queue is, how far its reviewers agree, and which items they see differently. "
-    "Makes no call.",
-}
+# In the order of the help; `audit run` is the function `audit_run` in commands/audit_run.py.
+COMMANDS = (
+    "demo",
+    "evaluate",
+    "try",
+    "score",
+    "explain",
+    "compare",
+    "leaderboard",
+    "history",
+    "export",
+    "switch",
+    "accept",
+    "mutate",
+    "plan",
+    "collect",
+    "publish",
+    "report",
+    "site build",
+    "site serve",
+    "lint",
+    "records import",
+    "init",
+    "doctor",
+    "cases audit",
+    "cases fetch",
+    "cases import",
+    "schemas",
+    "audit run",
+    "audit report",
+    "audit plan",
+    "scenarios draft",
+    "scenarios check",
+    "judge score",
+    "judge pairwise",
+    "judge rubric",
+    "judge lint",
+    "judge regression",
+    "judge pin",
+    "judge calibrate",
+    "review label",
+    "review serve",
+    "review add",
+    "review export",
+    "review import",
+    "review status",
+)
 GROUPS: Mapping[str, str] = {
     "cases": "Make, fetch or audit cases, which are documents with known answers.",
     "records": "Leaderboards and records of components, as files.",
@@ -111,14 +85,33 @@ _RUN = re.compile(r"\d|.*[/\\]")
 
 def load_command(path: str) -> Any:
     """Import a command of COMMANDS and return it with its options."""
-    name = path.replace(" ", "_")
-    name += "_" * iskeyword(name)  # `try`
+    name = _function_of(path)
     module = import_module(f"skill_evaluator.commands.{name}")
     return command_of(getattr(module, name), path.split()[-1], module.EXAMPLES, getattr(module, "EXITS", {}))
 
 
+def summary_of(path: str) -> str:
+    """Return the first line of a command's docstring, read from its source: importing all commands takes a second."""
+    name = _function_of(path)
+    source = Path(__file__).with_name("commands").joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return source.partition(f"\ndef {name}(")[2].partition('"""')[2].partition("\n")[0].removesuffix('"""')
+
+
+def _function_of(path: str) -> str:
+    name = path.replace(" ", "_")
+    return name + "_" * iskeyword(name)  # `try`
+
+
 class _LateCommands(TyperGroup):
-    """Commands that are listed by their summaries, and loaded when they are called."""
+    """Commands whose summaries are read when they are listed, and which are loaded when they are called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        for name in names:
+            path = " ".join([*ctx.command_path.split()[1:], name])
+            if path in COMMANDS:
+                self.commands[name].help = summary_of(path)
+        return names
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
@@ -153,9 +146,9 @@ def _application() -> typer.Typer:
     for name, summary in GROUPS.items():
         groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, no_args_is_help=True)
         root.add_typer(groups[name])
-    for path, summary in COMMANDS.items():
+    for path in COMMANDS:
         group, _, name = path.rpartition(" ")
-        groups[group].command(name, help=summary)(lambda: None)
+        groups[group].command(name)(lambda: None)
     return root
 
 

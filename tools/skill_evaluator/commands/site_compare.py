@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from skill_evaluator.display.pages import sheet_block, word_block
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
@@ -14,7 +15,6 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
-from skill_evaluator.reports.site.blocks import sheet_block, word_block
 from skill_evaluator.reports.site.compare import model_parts, version_parts
 from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, data_script

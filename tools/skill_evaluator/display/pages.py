@@ -1,29 +1,109 @@
-"""A page of Markdown as GitHub shows it: sections of open blocks, with details folded below them.
+"""A page: one list of blocks, drawn on a terminal, as Markdown, and as data for the site.
 
-Every page of the evaluator is written here, so that each begins with its conclusion, has the same order and the same
-blank lines, and can be made to fit: what has no room is left out whole, and said.
+A report says each thing once, as a block. Words from outside are safe in every drawing: a `str` in a `Line` is never
+mark-up. A page of Markdown can be made to fit: what has no room is left out whole, and said.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from skill_evaluator.display.safe_text import abridged, code_span
-from skill_evaluator.display.sheets import Sheet, markdown_table
+from skill_evaluator.display.addresses import linked
+from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
 
-Block = str | Sheet  # a paragraph, a list, a table
+if TYPE_CHECKING:
+    from rich.text import Text
+
+Medium = Literal["terminal", "markdown", "site"]
+Words = str | Cell  # a Cell is a name (`code`), or Markdown of ours; its style may be bold or italic, too
+SiteBlock = dict[str, Any]
+MOST_ROWS = 200  # of a table on the site: the file of results has all
+_MOST_LINES = 60  # of a list on the site
+_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
 _MOST_NAMED = 5  # sections that are said to be left out
 _LONGEST_NAME = 100
 _ROOM_FOR_NOTE = 1_200
 _CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
 
 
+class Line:
+    """A sentence of words and names; `style` is the terminal's, and bold in Markdown, too."""
+
+    __slots__ = ("style", "words")
+
+    def __init__(self, *words: Words, style: str = "") -> None:
+        self.words, self.style = words, style
+
+
+class Heading(Line):
+    """The title of what follows; `level` counts Markdown's `#`."""
+
+    __slots__ = ("level",)
+
+    def __init__(self, *words: Words, level: int = 3) -> None:
+        super().__init__(*words, style="bold")
+        self.level = level
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A list of sentences; without a mark a terminal does not indent them."""
+
+    lines: Sequence[Line | str]
+    mark: Literal["", "-", "[ ]", "1."] = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Captioned:
+    """A table with a caption above and a note below."""
+
+    sheet: Sheet
+    caption: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A chart of altair's: `draw` makes it, `words` stand for it where it cannot be seen, `figures` are its table."""
+
+    file: str
+    words: str
+    draw: Callable[[], Any]
+    figures: Sheet
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Drawings of which a site shows one at a time; `mermaid` stands for them where no file lies beside the page."""
+
+    name: str
+    drawings: Sequence[Drawing]
+    choice: str = ""
+    mermaid: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Details below a line that opens them; the line is ours, never text from outside."""
+    """Details below a line that opens them, which a terminal leaves out; the line is ours, never text from outside."""
 
     summary: str
-    blocks: Sequence[Block]
+    blocks: "Sequence[Block]"
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Blocks of some media alone."""
+
+    media: Sequence[Medium]
+    blocks: "Sequence[Block]"
+
+
+# A bare `str` is Markdown of ours; a SiteBlock is what a script of the site draws by itself.
+Block = str | Line | Lines | Sheet | Captioned | Chart | Fold | Only | SiteBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +117,12 @@ class Section:
 
     def without_folds(self) -> "Section":
         """Return what stands open."""
-        return replace(self, folds=())
+        return replace(self, blocks=[block for block in self.blocks if not isinstance(block, Fold)], folds=())
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether anything is folded."""
+        return bool(self.folds) or any(isinstance(block, Fold) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +131,14 @@ class Page:
 
     sections: Sequence[Section] = field(default_factory=tuple)
 
-    def markdown(self) -> str:
-        """Return the whole page."""
-        return _joined(map(section_markdown, self.sections))
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of all sections."""
+        return [block for section in self.sections for block in (section.heading, *section.blocks, *section.folds)]
+
+    def markdown(self, charts: str = "") -> str:
+        """Return the whole page; `charts` is the folder beside it that holds the drawings."""
+        return _joined(section_markdown(section, charts) for section in self.sections)
 
     def within(self, most: int, size: Callable[[str], int] = len) -> str:
         """Return the page in at most so much, as `size` counts: whole sections, the first ones first, then their folds.
@@ -68,7 +158,7 @@ class Page:
                 room -= needed
             elif not at:
                 return _first_lines(section_markdown(bare), most, size)
-        folded = [at for at in kept if self.sections[at].folds]
+        folded = [at for at in kept if self.sections[at].has_folds]
         unfolded = []
         for at in folded:
             needed = size(section_markdown(self.sections[at])) - size(section_markdown(kept[at]))
@@ -81,13 +171,14 @@ class Page:
         return _joined([*(section_markdown(kept[at]) for at in sorted(kept)), _note(left_out, unfolded)])
 
 
-def section_markdown(section: Section) -> str:
+def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page]) -> None:
+    """Print a result to stdout in the form that was asked for."""
+    print_result(form, json=json, markdown=lambda: page().markdown(), text=lambda: terminal_pieces(page().blocks))
+
+
+def section_markdown(section: Section, charts: str = "") -> str:
     """Return one section."""
-    blocks = [section.heading, *map(_block, section.blocks)]
-    for fold in section.folds:
-        inside = [text for text in map(_block, fold.blocks) if text]
-        blocks += [f"<details><summary>{fold.summary}</summary>", *inside, "</details>"] if inside else []
-    return _joined(blocks)
+    return _joined([section.heading, *(_block(block, charts) for block in (*section.blocks, *section.folds))])
 
 
 def bullets(lines: Sequence[str]) -> str:
@@ -101,8 +192,195 @@ def cut_table(sheet: Sheet, most: int) -> list[Block]:
     return [replace(sheet, rows=sheet.rows[:most]), f"… and {more} more."] if more > 0 else [sheet]
 
 
-def _block(block: Block) -> str:
-    return (markdown_table(block) if block.rows else "") if isinstance(block, Sheet) else block
+def _block(block: Block, charts: str) -> str:
+    """Return a block as Markdown; nothing for one that has nothing to say."""
+    match block:
+        case str():
+            return block
+        case Sheet():
+            return markdown_table(block) if block.rows else ""
+        case Heading():
+            return f"{'#' * block.level} {line_markdown(block)}"
+        case Line():
+            return line_markdown(block)
+        case Lines():
+            marks = {"[ ]": "- [ ]", "1.": "{}."}
+            mark = marks.get(block.mark, "-")
+            return "\n".join(f"{mark.format(at)} {line_markdown(line)}" for at, line in enumerate(block.lines, 1))
+        case Captioned():
+            table = _block(block.sheet, charts)
+            words = (prose(text) if text else "" for text in (f"{block.caption}:" * bool(block.caption), block.note))
+            caption, note = words
+            return _joined([caption, table, note]) if table else ""
+        case Chart():
+            images = [f"![{prose(drawing.words)}]({charts}/{drawing.file})" for drawing in block.drawings]
+            return "\n\n".join(images) if charts else block.mermaid
+        case Fold():
+            inside = [text for text in (_block(part, charts) for part in block.blocks) if text]
+            opened = f"<details><summary>{block.summary}</summary>"
+            return _joined([opened, *inside, "</details>"]) if inside else ""
+        case Only():
+            return _joined(_block(part, charts) for part in block.blocks) if "markdown" in block.media else ""
+        case _:
+            return ""
+
+
+def line_markdown(line: Line | str) -> str:
+    """Write a sentence; words that could be mark-up become code."""
+    if isinstance(line, str):
+        return prose(line)
+    text = ""
+    for word in line.words:
+        cell = Cell(prose(word, bool(text))) if isinstance(word, str) else word
+        shown = linked(code_span(cell.text) if cell.code else cell.text, cell.link)
+        mark = "**" if "bold" in cell.style else "*" if "italic" in cell.style else ""
+        text += f"{mark}{shown}{mark}" if shown else ""
+    return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
+
+
+def line_text(line: Line | str) -> str:
+    """Return the words of a sentence without style, every character of them visible."""
+    words = (line,) if isinstance(line, str) else line.words
+    return "".join(visible(word if isinstance(word, str) else word.text) for word in words)
+
+
+def terminal_pieces(blocks: Iterable[Block]) -> "Iterator[Sheet | Text]":
+    """Yield what a terminal shows: all that stands open, with blank lines around tables and above headings."""
+    from rich.text import Text
+
+    before: Block | None = None
+    for block in _flat(blocks, "terminal"):
+        if isinstance(block, Fold | Chart | dict) or not block or (isinstance(block, Lines) and not block.lines):
+            continue
+        sheet = block.sheet if isinstance(block, Captioned) else block
+        if isinstance(sheet, Sheet) and not sheet.rows:
+            continue
+        near_table = isinstance(block, Captioned | Sheet) and not isinstance(before, Heading)
+        if before and (near_table or isinstance(before, Captioned | Sheet) or isinstance(block, Heading)):
+            yield Text()
+        before = block
+        if isinstance(block, Lines):
+            for at, line in enumerate(block.lines, 1):
+                mark = {"": "", "1.": f"  {at}. "}.get(block.mark, "  - ")
+                yield Text(mark).append_text(_terminal_line(line, block.style))
+        elif isinstance(sheet, Sheet):
+            if isinstance(block, Captioned) and block.caption:
+                yield Text(visible(block.caption), style="bold")
+            yield sheet
+            if isinstance(block, Captioned) and block.note:
+                yield Text(visible(block.note), style="dim")
+        elif isinstance(block, Line | str):
+            yield _terminal_line(block)
+
+
+def _terminal_line(line: Line | str, style: str = "") -> "Text":
+    from rich.text import Text
+
+    text = Text(style=line.style if isinstance(line, Line) else style)
+    for word in (line,) if isinstance(line, str) else line.words:
+        cell = Cell(word) if isinstance(word, str) else word
+        text.append(visible(cell.text), style=cell.style or None)
+    return text
+
+
+def _flat(blocks: Iterable[Block], medium: Medium) -> Iterator[Block]:
+    for block in blocks:
+        if not isinstance(block, Only):
+            yield block
+        elif medium in block.media:
+            yield from _flat(block.blocks, medium)
+
+
+def site_sections(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Return the blocks as the site's scripts draw them, a section a heading."""
+    sections: list[dict[str, Any]] = []
+    for block in _flat(blocks, "site"):
+        if isinstance(block, Heading):
+            sections.append({"title": line_text(block), "blocks": []})
+        elif drawn := site_block(block):
+            sections[-1]["blocks"].append(drawn)
+    return [section for section in sections if section["blocks"]]
+
+
+def site_block(block: Block) -> SiteBlock:
+    """Return a block as the site's scripts draw it; empty for one that has nothing to say."""
+    match block:
+        case Lines():
+            return sentence_block(map(line_text, block.lines), ordered=block.mark == "1.") if block.lines else {}
+        case Line():
+            return word_block(line_text(block))
+        case Captioned():
+            return sheet_block(block.caption, block.sheet, note=block.note) if block.sheet.rows else {}
+        case Chart():
+            return _drawn_block(block)
+        case Fold():
+            inside = [drawn for part in _flat(block.blocks, "site") if (drawn := site_block(part))]
+            return {"kind": "fold", "summary": block.summary, "blocks": inside} if inside else {}
+        case dict():
+            return block
+        case _:  # Markdown, and a table without the caption that a site needs
+            return {}
+
+
+def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = False) -> SiteBlock:
+    """Return a table; a cell with a style is a badge of that mood, and one with a link leads there."""
+    left = len(sheet.rows) - MOST_ROWS
+    return {
+        "kind": "sheet",
+        "caption": caption,
+        "note": f"{note} {counted(left, 'more row')} in the file of results." if left > 0 else note,
+        "folded": folded,
+        "columns": list(sheet.columns),
+        "numbers": [name in sheet.numbers for name in sheet.columns],
+        "rows": [[_shown(cell) for cell in row] for row in sheet.rows[:MOST_ROWS]],
+    }
+
+
+def _shown(cell: Cell) -> list[str | None]:
+    shown = [cell.text, _MOODS.get(cell.style.removeprefix("bold "))]
+    return [*shown, cell.link] if cell.link else shown
+
+
+def sentence_block(lines: Iterable[str], title: str = "", *, ordered: bool = False) -> SiteBlock:
+    """Return sentences as a list."""
+    every = list(lines)
+    left = len(every) - _MOST_LINES
+    more = [f"{counted(left, 'more sentence')} in the report"] if left > 0 else []
+    numbered = {"ordered": True} if ordered else {}
+    return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more, **numbered}
+
+
+def word_block(words: str) -> SiteBlock:
+    """Return a sentence that stands between tables and charts."""
+    return {"kind": "words", "words": words}
+
+
+def _drawn_block(chart: Chart) -> SiteBlock:
+    """Return charts, each with its table, by their labels; of several one is chosen."""
+    from skill_evaluator.display.chart_style import page_spec
+
+    drawn = [
+        {
+            "label": drawing.label,
+            **page_spec(drawing.draw()),
+            "sheet": sheet_block("The figures", drawing.figures),
+        }
+        for drawing in chart.drawings
+    ]
+    return {"kind": "drawn", "chart": chart.name, "choice": chart.choice, "charts": drawn}
+
+
+def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
+    """Return every drawing of a page as SVG, by the name of its file; raise ImportError without the extra."""
+    from skill_evaluator.display.chart_style import svg
+
+    drawings: dict[str, str] = {}
+    for block in blocks:
+        if isinstance(block, Chart):
+            drawings |= {drawing.file: svg(drawing.draw()) for drawing in block.drawings}
+        elif isinstance(block, Fold | Only):
+            drawings |= draw_charts(block.blocks)
+    return drawings
 
 
 def _joined(blocks: "Sequence[str] | Iterator[str]") -> str:

@@ -87,13 +87,13 @@ def code_span(text: str) -> str:
     return fence + room + visible(text).replace("|", "\\|") + room + fence
 
 
-def prose(text: str) -> str:
-    """Write a sentence as it is if nothing in it could be mark-up, else as code.
+def prose(text: str, inside: bool = False) -> str:
+    """Write a sentence, or a part `inside` a line, as it is if nothing in it could be mark-up, else as code.
 
-    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*")
-    ('p <0.001 with 4 models', '`<b> is *best*`')
+    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True)
+    ('p <0.001 with 4 models', '`<b> is *best*`', ', then')
     """
-    harmless = _PLAIN.fullmatch(text) and not _MEANT.search(text)
+    harmless = _PLAIN.fullmatch(f"x{text}" if inside else text) and not _MEANT.search(text)
     return text if harmless else code_span(text)
 
 

@@ -28,8 +28,9 @@ from skill_evaluator.audit.report.wording import (
     neutrality_words,
     threshold_words,
 )
+from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block, word_block
 from skill_evaluator.display.sheets import Sheet
-from skill_evaluator.reports.site.blocks import Block, drawn_block, sentence_block, sheet_block, word_block
+from skill_evaluator.reports.site.blocks import drawn_block
 from skill_evaluator.text import counted
 
 
@@ -62,7 +63,7 @@ def audit_page(name: str, result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _models(result: AuditResult) -> Iterator[Block]:
+def _models(result: AuditResult) -> Iterator[SiteBlock]:
     from skill_evaluator.audit.report.map import benchmark_map, overall_map
 
     yield word_block(
@@ -76,7 +77,7 @@ def _models(result: AuditResult) -> Iterator[Block]:
     yield _table("Models, the best grade first", model_sheet(result))
 
 
-def _grades(result: AuditResult) -> Iterator[Block]:
+def _grades(result: AuditResult) -> Iterator[SiteBlock]:
     from skill_evaluator.audit.report.pictures import odds_chart
 
     yield sentence_block([threshold_words(result), cohort_words(result), *([result.premise] if result.premise else [])])
@@ -86,7 +87,7 @@ def _grades(result: AuditResult) -> Iterator[Block]:
     yield _table("Grades without the scenarios' difficulty", adjusted_sheet(result))
 
 
-def _scenarios(result: AuditResult) -> Iterator[Block]:
+def _scenarios(result: AuditResult) -> Iterator[SiteBlock]:
     from skill_evaluator.audit.report.pictures import heat_map, neutrality_chart
 
     scores = score_sheet(result, result.scenarios)
@@ -96,7 +97,7 @@ def _scenarios(result: AuditResult) -> Iterator[Block]:
         yield drawn_block("neutrality", {"": (neutrality_chart(result), shift_sheet(result))})
 
 
-def _benchmarks(result: AuditResult) -> Iterator[Block]:
+def _benchmarks(result: AuditResult) -> Iterator[SiteBlock]:
     yield word_block(
         "A grade on one benchmark is among these models on that benchmark alone. "
         "(noise): nothing is left of the fluctuation without its noise, so that the grade says nothing."
@@ -111,7 +112,7 @@ def _benchmarks(result: AuditResult) -> Iterator[Block]:
         yield _table("What became of the answers", answer_sheet(result), fold=True)
 
 
-def _fluctuation(result: AuditResult) -> Iterator[Block]:
+def _fluctuation(result: AuditResult) -> Iterator[SiteBlock]:
     from skill_evaluator.audit.report.pictures import box_chart
 
     yield drawn_block("boxes", {"": (box_chart(result), score_sheet(result, result.scenarios))})
@@ -124,7 +125,7 @@ def _fluctuation(result: AuditResult) -> Iterator[Block]:
     yield _table("What it takes to tell two models apart", separation_sheet(result), fold=True)
 
 
-def _table(caption: str, sheet: Sheet, *, fold: bool = False) -> Block:
+def _table(caption: str, sheet: Sheet, *, fold: bool = False) -> SiteBlock:
     """Return a table; nothing for one without rows."""
     return sheet_block(caption, sheet, folded=fold) if sheet.rows else {}
 

@@ -1,53 +1,16 @@
 """What a page is made of, as data: charts, tables and sentences, in the words and figures of the other reports."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from skill_evaluator.display.pages import SiteBlock, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.reports.judge_figures import share
-from skill_evaluator.text import counted
-
-MOST_ROWS = 200  # of a table: the file of results has all
-_MOST_LINES = 60
-_MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
-Block = dict[str, Any]
 
 
-def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = False) -> Block:
-    """Return a table; a cell with a style is a badge of that mood, and one with a link leads there."""
-    left = len(sheet.rows) - MOST_ROWS
-    return {
-        "kind": "sheet",
-        "caption": caption,
-        "note": f"{note} {counted(left, 'more row')} in the file of results." if left > 0 else note,
-        "folded": folded,
-        "columns": list(sheet.columns),
-        "numbers": [name in sheet.numbers for name in sheet.columns],
-        "rows": [[_shown(cell) for cell in row] for row in sheet.rows[:MOST_ROWS]],
-    }
-
-
-def _shown(cell: Cell) -> list[str | None]:
-    shown = [cell.text, _MOODS.get(cell.style.removeprefix("bold "))]
-    return [*shown, cell.link] if cell.link else shown
-
-
-def sentence_block(lines: Iterable[str], title: str = "") -> Block:
-    """Return sentences as a list."""
-    every = list(lines)
-    left = len(every) - _MOST_LINES
-    more = [f"{counted(left, 'more sentence')} in the report"] if left > 0 else []
-    return {"kind": "sentences", "title": title, "lines": every[:_MOST_LINES] + more}
-
-
-def word_block(words: str) -> Block:
-    """Return a sentence that stands between tables and charts."""
-    return {"kind": "words", "words": words}
-
-
-def drawn_block(name: str, charts: Mapping[str, tuple[Any, Sheet]], choice: str = "") -> Block:
+def drawn_block(name: str, charts: Mapping[str, tuple[Any, Sheet]], choice: str = "") -> SiteBlock:
     """Return charts of a report, each with its table, by their labels; of several one is chosen."""
     from skill_evaluator.display.chart_style import page_spec
 
@@ -70,12 +33,12 @@ def interval_chart(
     title: str,
     note: str,
     rows: Sequence[Mapping[str, Any]],
-    sheet: Block,
+    sheet: SiteBlock,
     *,
     axis: str,
     domain: tuple[float, float] = (0.0, 1.0),
     marks: Mapping[float, str] = MappingProxyType({}),
-) -> Block:
+) -> SiteBlock:
     """Return a chart of points with their intervals, and its table; `marks` are lines to read them by."""
     measured = [row for row in rows if row["value"] is not None]
     words = {
@@ -93,11 +56,11 @@ def chart_block(
     title: str,
     note: str,
     rows: Sequence[Mapping[str, Any]],
-    sheet: Block,
+    sheet: SiteBlock,
     *,
     words: Mapping[str, Any],
     more: Mapping[str, Any],
-) -> Block:
+) -> SiteBlock:
     """Return a chart by its specification's name; without a row its table stands alone."""
     if not rows:
         return {**sheet, "note": note, "folded": False}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skill_evaluator.display import number
+from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration, JudgeResult
@@ -13,13 +14,10 @@ from skill_evaluator.judges.calibration.results import ReliabilityResult, ScoreR
 from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, share
 from skill_evaluator.reports.judging import calibration_pieces
 from skill_evaluator.reports.site.blocks import (
-    Block,
     chart_block,
     interval_chart,
     point,
     point_sheet,
-    sentence_block,
-    sheet_block,
 )
 from skill_evaluator.text import listed
 
@@ -44,7 +42,7 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
     return words or "nothing was measured", moods[one.pop()] if len(one) == 1 else None
 
 
-def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
+def calibration_blocks(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
     """Yield charts with their tables, then everything else that the report on a calibration says."""
     trusts = list(_trusts(calibration))
     if trusts:
@@ -101,7 +99,7 @@ def _trusts(calibration: JudgeCalibration) -> Iterator[TrustRow]:
             yield TrustRow(judge=judge.judge, where=where, figure=row.informedness, trusted=row.trusted)
 
 
-def _trust_chart(trusts: list[TrustRow], bar: float) -> Block:
+def _trust_chart(trusts: list[TrustRow], bar: float) -> SiteBlock:
     rows = [point(row.where, row.judge, row.figure) for row in trusts]
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None)])
     parts, whose = [], " ({})" if len({row.judge for row in trusts}) > 1 else ""
@@ -135,7 +133,7 @@ def _trust_chart(trusts: list[TrustRow], bar: float) -> Block:
     )
 
 
-def _detection_chart(judge: JudgeResult) -> Block:
+def _detection_chart(judge: JudgeResult) -> SiteBlock:
     """Return what a judge of regressions finds of broken outputs, and how quiet it is on controls."""
     dimensions = judge.detection.dimensions if judge.detection is not None else []
     figures = [
@@ -159,7 +157,7 @@ def _detection_chart(judge: JudgeResult) -> Block:
     )
 
 
-def _bias_chart(calibration: JudgeCalibration) -> Iterator[Block]:
+def _bias_chart(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
     """Yield what ought not to matter, each bias as a point with its interval around none."""
     figures: list[tuple[str, str, FigureResult]] = []
     present = []
@@ -203,7 +201,7 @@ def _confident(calibration: JudgeCalibration) -> Iterator[tuple[str, Reliability
                     yield f"{judge.judge}, {criterion} on {stratum}", scores.confidence
 
 
-def _reliability(calibration: JudgeCalibration) -> Iterator[Block]:
+def _reliability(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
     """Yield confidence against what came true."""
     rows, lines, follows = [], [], []
     for name, reliability in _confident(calibration):
@@ -229,7 +227,7 @@ def _reliability(calibration: JudgeCalibration) -> Iterator[Block]:
     )
 
 
-def _confusions(calibration: JudgeCalibration) -> Iterator[Block]:
+def _confusions(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
     """Yield each judge's verdicts by people's."""
     for judge in calibration.judges:
         tables: dict[str, StratumResult | ScoreResult] = {f"on {name}": one for name, one in judge.strata.items()}
@@ -241,7 +239,7 @@ def _confusions(calibration: JudgeCalibration) -> Iterator[Block]:
             yield _heat(f"{judge.judge} (rows) beside people (columns), {where}", figures.confusion)
 
 
-def _heat(caption: str, counts: Mapping[Any, Mapping[Any, int]]) -> Block:
+def _heat(caption: str, counts: Mapping[Any, Mapping[Any, int]]) -> SiteBlock:
     people = [str(name) for name in dict.fromkeys(name for row in counts.values() for name in row)]
     rows = [
         [[str(mine), None], *([str(row[name]), "agrees" if name == mine else "differs"] for name in row)]

@@ -8,10 +8,10 @@ from typing import Any
 
 from skill_evaluator.display import WHOLE, ends, number, signed
 from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.pages import MOST_ROWS, SiteBlock, sheet_block, word_block
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.comparison_sheets import all_sheets
-from skill_evaluator.reports.site.blocks import MOST_ROWS, Block, sheet_block, word_block
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 
@@ -84,7 +84,7 @@ def _row(one: MeasureResult) -> dict[str, Any]:
     }
 
 
-def _tables(skill: str, model: ModelVerdict) -> Iterator[Block]:
+def _tables(skill: str, model: ModelVerdict) -> Iterator[SiteBlock]:
     for piece in all_sheets(model, narrow=False, skill=skill, site=_HERE, most=MOST_ROWS):
         if isinstance(piece, Sheet):
             head = piece.columns[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import number, probability
+from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.calibration.detection_results import BatchDimension
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
@@ -29,7 +30,7 @@ from skill_evaluator.reports.judge_regressions import (
 )
 from skill_evaluator.reports.judge_scores import score_doubts, score_notes, score_sheet
 from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
-from skill_evaluator.reports.site.blocks import Block, interval_chart, point, point_sheet, sentence_block, sheet_block
+from skill_evaluator.reports.site.blocks import interval_chart, point, point_sheet
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.standing import ComponentStanding
@@ -71,7 +72,7 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(parts)}", None
 
 
-def judging_blocks(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> list[Block]:
+def judging_blocks(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> list[SiteBlock]:
     """Return what the page of a judging shows; `controls` are by judge, of regressions alone."""
     results = recorded.results
     if isinstance(results, RegressionResults):
@@ -88,7 +89,7 @@ def judging_blocks(recorded: RecordedJudging, controls: "Mapping[str, Controlled
     return blocks
 
 
-def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]") -> Iterator[Block]:
+def _regressions(results: RegressionResults, controls: "Mapping[str, Controlled]") -> Iterator[SiteBlock]:
     yield sentence_block(alert_sentences(results.alerts))
     for judge in results.judges:
         name = judge.judge.model_id
@@ -136,7 +137,7 @@ def _place(judge: JudgeRegressions) -> str:
     return "first" if (judge.lean.value or 0.0) > 0 else "second"
 
 
-def _rates(judge: str, controlled: "Controlled") -> Block:
+def _rates(judge: str, controlled: "Controlled") -> SiteBlock:
     """Return the rates of a judge beside their control."""
     series = (("this batch", "reported"), ("controls", "control"), ("corrected", "corrected"))
     rows = [point(rate.dimension, name, getattr(rate, key)) for rate in controlled.rates for name, key in series]
@@ -196,7 +197,7 @@ def _findings(pair: PairResult) -> Iterator[str]:
         yield f"{counted(len(unscored), 'answer')} unscored: {', '.join(dict.fromkeys(unscored))}"
 
 
-def _scores(results: ScoreResults) -> Iterator[Block]:
+def _scores(results: ScoreResults) -> Iterator[SiteBlock]:
     rows = [
         point(criterion.criterion, judge.judge.model_id, criterion.normalised)
         for judge in results.judges
@@ -213,7 +214,7 @@ def _scores(results: ScoreResults) -> Iterator[Block]:
         yield sentence_block(score_doubts(judge), f"{_DOUBTS}: {judge.judge.model_id}")
 
 
-def _pairs(results: PairwiseResults) -> Iterator[Block]:
+def _pairs(results: PairwiseResults) -> Iterator[SiteBlock]:
     shown = [
         (judge, criterion)
         for judge in results.judges

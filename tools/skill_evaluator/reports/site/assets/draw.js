@@ -89,6 +89,7 @@
   // A block of a page by its kind: what a report's part is drawn as.
   const DRAWN = {
     words: (block) => el("p", { class: "soft" }, block.words),
+    fold: (block) => el("details", {}, el("summary", {}, name(block.summary)), drawn(block.blocks)),
     drawn(block) {
       const [first, ...others] = block.charts;
       const place = el("div", {}, figure(block, first));
@@ -101,7 +102,7 @@
       if (block.folded) return el("details", {}, el("summary", {}, name(block.caption)), note, sheet(block));
       return [el("h3", { class: "above" }, name(block.caption)), note, sheet(block)];
     },
-    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el("ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
+    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el(block.ordered ? "ol" : "ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
     chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
     parts(block) {
       const bar = ({ parts }) => {

@@ -1,0 +1,77 @@
+"""One list of blocks, three drawings: each says what the list says, and no word from outside is mark-up in any."""
+
+import pytest
+from skill_evaluator.display.pages import (
+    Captioned,
+    Chart,
+    Drawing,
+    Fold,
+    Heading,
+    Line,
+    Lines,
+    Only,
+    Page,
+    Section,
+    print_page,
+    site_sections,
+)
+from skill_evaluator.display.sheets import Cell, Sheet
+
+SHEET = Sheet(columns=("model", "score"), rows=[(Cell("ash", code=True), Cell("0.5"))], numbers=frozenset({"score"}))
+MAP = Drawing(file="map.svg", words="Map of 1 model", draw=dict, figures=SHEET)
+PAGE = Page(
+    [
+        Section(
+            name="all",
+            blocks=[
+                Heading("Scores of ", Cell("ash", code=True), level=2),
+                Line(Cell("It is able", "bold"), ", but <b>"),
+                Captioned(SHEET, "Every model", "of one run"),
+                Only(("markdown",), [Chart("map", [MAP], mermaid="```mermaid\n```")]),
+                Lines(["first", Line("second")], "1."),
+                Lines([], "-"),
+                Fold("More", [Lines(["a remark"], "-")]),
+                Only(("terminal",), [Line("see --format markdown")]),
+            ],
+        )
+    ]
+)
+
+
+def test_markdown_has_all_that_is_not_the_terminals_alone() -> None:
+    table = "| model | score |\n| ---|---: |\n| `ash` | 0.5 |"
+    assert PAGE.markdown() == (
+        f"## Scores of `ash`\n\n**It is able**`, but <b>`\n\nEvery model:\n\n{table}\n\nof one run\n\n"
+        "```mermaid\n```\n\n1. first\n2. second\n\n<details><summary>More</summary>\n\n- a remark\n\n</details>\n"
+    )
+    assert "![Map of 1 model](charts/map.svg)" in PAGE.markdown("charts")
+    long = Page([*PAGE.sections, Section(name="more", blocks=[Fold("More", ["x" * 3_000])])])
+    assert "a remark" in long.within(2_000)
+    assert "xxx" not in long.within(2_000)
+
+
+def test_a_terminal_shows_what_stands_open(capsys: pytest.CaptureFixture[str]) -> None:
+    print_page("text", json=dict, page=lambda: PAGE)
+    assert capsys.readouterr().out.splitlines() == [
+        "Scores of ash",
+        "It is able, but <b>",
+        "",
+        "Every model",
+        "model  score",
+        "ash      0.5",
+        "of one run",
+        "",
+        "  1. first",
+        "  2. second",
+        "see --format markdown",
+    ]
+
+
+def test_the_site_gets_a_section_for_each_heading() -> None:
+    (section,) = site_sections(PAGE.blocks)
+    assert section["title"] == "Scores of ash"
+    words, sheet, listed, fold = section["blocks"]
+    assert words == {"kind": "words", "words": "It is able, but <b>"}
+    assert (sheet["caption"], sheet["rows"]) == ("Every model", [[["ash", None], ["0.5", None]]])
+    assert (listed["lines"], listed["ordered"]) == (["first", "second"], True)
+    assert (fold["summary"], fold["blocks"][0]["lines"]) == ("More", ["a remark"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from skill_evaluator.display.addresses import linked
-from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
+from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
 
@@ -54,6 +54,13 @@ class Lines:
     lines: Sequence[Line | str]
     mark: Literal["", "-", "[ ]", "1."] = ""
     style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text as it is, line for line."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ class Only:
 
 
 # A bare `str` is Markdown of ours; a SiteBlock is what a script of the site draws by itself.
-Block = str | Line | Lines | Sheet | Captioned | Chart | Fold | Only | SiteBlock
+Block = str | Line | Lines | Code | Sheet | Captioned | Chart | Fold | Only | SiteBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +178,11 @@ class Page:
         return _joined([*(section_markdown(kept[at]) for at in sorted(kept)), _note(left_out, unfolded)])
 
 
+def page_of(name: str, blocks: Iterable[Block]) -> Page:
+    """Return a page of one section."""
+    return Page([Section(name=name, blocks=list(blocks))])
+
+
 def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page]) -> None:
     """Print a result to stdout in the form that was asked for."""
     print_result(form, json=json, markdown=lambda: page().markdown(), text=lambda: terminal_pieces(page().blocks))
@@ -199,6 +211,8 @@ def _block(block: Block, charts: str) -> str:
             return block
         case Sheet():
             return markdown_table(block) if block.rows else ""
+        case Code():
+            return code_block(block.text)
         case Heading():
             return f"{'#' * block.level} {line_markdown(block)}"
         case Line():
@@ -269,6 +283,8 @@ def terminal_pieces(blocks: Iterable[Block]) -> "Iterator[Sheet | Text]":
             yield sheet
             if isinstance(block, Captioned) and block.note:
                 yield Text(visible(block.note), style="dim")
+        elif isinstance(block, Code):
+            yield Text(visible(block.text.rstrip("\n"), keep="\n\t"))
         elif isinstance(block, Line | str):
             yield _terminal_line(block)
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.records.acceptance import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded
@@ -34,10 +32,14 @@ def print_accepted(
         ],
         numbers=frozenset({"runs", metric}),
     )
-    title = f"{skill} {acceptance.version} {'is accepted' if new else 'was accepted before, for the same reason'}"
-    who = f"by {acceptance.by}: {acceptance.why}"
-    lines = "".join(f"- {code_span(remark)}\n" for remark in remarks)
-    print_result(
+    title = f" {acceptance.version} {'is accepted' if new else 'was accepted before, for the same reason'}"
+    blocks: list[Block] = [
+        Heading(Cell(skill, code=True), title, level=2),
+        Line(f"by {acceptance.by}: {acceptance.why}"),
+        sheet,
+        Lines(remarks),
+    ]
+    print_page(
         form,
         json=lambda: {
             "skill": skill,
@@ -46,14 +48,7 @@ def print_accepted(
             "metric": metric,
             "strict_means": means,
         },
-        markdown=lambda: f"## {title}\n\n{code_span(who)}\n\n{markdown_table(sheet)}\n{lines}",
-        text=lambda: (
-            Text(visible(title), style="bold"),
-            Text(visible(who)),
-            Text(),
-            sheet,
-            *(Text(visible(remark)) for remark in remarks),
-        ),
+        page=lambda: page_of(skill, blocks),
     )
 
 
@@ -71,11 +66,10 @@ def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Forma
     ]
     sheet = Sheet(columns=_COLUMNS, rows=rows, whole=frozenset({"version", "accepted on"}))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"
-    print_result(
+    print_page(
         form,
         json=lambda: {"skill": skill, "accepted": [acceptance.model_dump(mode="json") for acceptance in acceptances]},
-        markdown=lambda: markdown_table(sheet) if rows else f"{nothing}\n",
-        text=lambda: (sheet if rows else Text(nothing),),
+        page=lambda: page_of(skill, [sheet if rows else Line(nothing)]),
     )
 
 

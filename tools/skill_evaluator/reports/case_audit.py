@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from skill_evaluator.display import number, probability
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Heading, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted, listed
 
 if TYPE_CHECKING:  # scipy comes with it
@@ -23,27 +23,24 @@ _ORDER = ("disagrees", "all wrong", "all alike", "all right", "too few", "tells 
 
 def print_case_audit(audit: "CaseAudit", form: Format) -> None:
     """Print an audit of cases to stdout."""
-    facts = _facts(audit)
-    left_out = [f"{name} is left out: {why}" for name, why in audit.left_out.items()]
-    print_result(
+    blocks: list[Block] = [
+        _title(audit),
+        Lines(_facts(audit)),
+        _sheet(audit),
+        Lines([f"{name} is left out: {why}" for name, why in audit.left_out.items()]),
+    ]
+    print_page(
         form,
         json=lambda: audit.model_dump(mode="json"),
-        markdown=lambda: "\n".join(
-            [
-                f"## {_title(audit, code_span(audit.skill))}\n",
-                *(f"- {code_span(fact)}" for fact in facts),
-                f"\n{markdown_table(_sheet(audit))}",
-                *(f"- {code_span(line)}" for line in left_out),
-            ]
-        ),
-        text=lambda: [visible(_title(audit, audit.skill)), *map(visible, facts), "", _sheet(audit), *left_out],
+        page=lambda: page_of(audit.skill, blocks),
     )
 
 
-def _title(audit: "CaseAudit", skill: str) -> str:
+def _title(audit: "CaseAudit") -> Heading:
     told = sum(case.standing in ("tells apart", "disagrees") for case in audit.cases)
     takers = f"{len(audit.takers)} versions and models"
-    return f"{skill}: {told} of {counted(len(audit.cases), 'case')} tell {takers} apart, by {audit.metric}"
+    words = f": {told} of {counted(len(audit.cases), 'case')} tell {takers} apart, by {audit.metric}"
+    return Heading(Cell(audit.skill, code=True), words, level=2)
 
 
 def _facts(audit: "CaseAudit") -> list[str]:

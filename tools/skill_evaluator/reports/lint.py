@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.text import Text
-
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE
-from skill_evaluator.display.safe_text import code_span, name_text, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, print_page
+from skill_evaluator.display.safe_text import name_text
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted
 
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
@@ -18,11 +17,15 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 def print_linted(linted: Sequence[Linted], form: Format) -> None:
     """Print what lint says of components."""
-    print_result(
+    print_page(
         form,
         json=lambda: {"components": [_as_json(result) for result in linted]},
-        markdown=lambda: "\n".join([*map(_markdown, linted), *(f"{line}\n" for line in not_evaluated(linted))]),
-        text=lambda: [*(piece for result in linted for piece in _text(result)), *map(Text, not_evaluated(linted))],
+        page=lambda: Page(
+            [
+                *(Section(name=result.name, blocks=list(_blocks(result))) for result in linted),
+                Section(name="not evaluated", blocks=list(map(Line, not_evaluated(linted)))),
+            ]
+        ),
     )
 
 
@@ -91,20 +94,15 @@ def _facts(linted: Linted) -> str:
     return f"{facts} · {options}, keys {keys}"
 
 
-def _text(linted: Linted) -> Iterator[Sheet | Text]:
-    yield Text(visible(f"{linted.name} {linted.version or ''}".rstrip()), style="bold")
+def _blocks(linted: Linted) -> Iterator[Block]:
+    yield Heading(Cell(linted.name, code=True), f" {linted.version}" if linted.version else "", level=2)
     if linted.version:
-        yield Text(visible(_facts(linted)))
-        yield Text()
+        yield Line(_facts(linted))
         yield _sheet(linted.lines)
-    if linted.version and (linted.hints or linted.problems or _left_out(linted)):
-        yield Text()
-    if linted.attested is not None:
-        yield Text(f"records: {_attested(linted.attested)}")
-    yield from (Text(visible(line)) for line in _left_out(linted))
-    yield from (Text(f"hint: {visible(hint)}", style="yellow") for hint in linted.hints)
-    yield from (Text(f"problem: {visible(problem)}", style="red") for problem in linted.problems)
-    yield Text()
+    records = [] if linted.attested is None else [f"records: {_attested(linted.attested)}"]
+    yield Lines([*records, *_left_out(linted)])
+    yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
+    yield Lines([Line(Cell("problem:", "bold"), f" {problem}", style="red") for problem in linted.problems])
 
 
 def _left_out(linted: Linted) -> list[str]:
@@ -117,14 +115,3 @@ def _left_out(linted: Linted) -> list[str]:
 def _attested(counts: Mapping[str, int]) -> str:
     words = {"verified": "verified", "absent": "without attestation", "failed": "whose attestation does not hold"}
     return ", ".join(f"{counts[status]} {meaning}" for status, meaning in words.items() if counts[status]) or "none"
-
-
-def _markdown(linted: Linted) -> str:
-    page = f"## {code_span(linted.name)}{f' {linted.version}' if linted.version else ''}\n\n"
-    if linted.version:
-        page += f"{visible(_facts(linted))}\n\n{markdown_table(_sheet(linted.lines))}"
-    records = [] if linted.attested is None else [f"- records: {_attested(linted.attested)}\n"]
-    notes = [*records, *(f"- {code_span(line)}\n" for line in _left_out(linted))]
-    notes += [*(f"- hint: {code_span(hint)}\n" for hint in linted.hints)]
-    notes += [f"- **problem:** {code_span(problem)}\n" for problem in linted.problems]
-    return page + ("\n" if linted.version and notes else "") + "".join(notes)

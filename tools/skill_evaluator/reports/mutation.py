@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
-from skill_evaluator.display.safe_text import code_block, code_span, shortened, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, Words, page_of, print_page
+from skill_evaluator.display.safe_text import shortened
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.evaluation.mutation_results import MutantResult, MutationEstimate, MutationResult, Reaction
 from skill_evaluator.text import counted, listed
 
@@ -15,71 +14,55 @@ _NAMED = 5
 
 def print_mutation(result: MutationResult, form: Format) -> None:
     """Print a result to stdout."""
-    print_result(
+    print_page(
         form,
         json=lambda: {**result.model_dump(mode="json"), "score": result.score},
-        markdown=lambda: mutation_markdown(result),
-        text=lambda: _text(result),
+        page=lambda: page_of(result.skill, _blocks(result)),
     )
 
 
 def print_mutation_estimate(estimate: MutationEstimate, form: Format) -> None:
     """Print the mutants, and what asking them would take, to stdout."""
-    facts = _estimate(estimate)
     sheet = Sheet(
         columns=("mutant", "what is damaged"),
         rows=[[Cell(one.id, code=True), Cell(shortened(one.text), code=True)] for one in estimate.mutants],
     )
-    print_result(
+    blocks: list[Block] = [Lines(_estimate(estimate)), sheet, Line("dry run: no call was made, nothing was written")]
+    print_page(
         form,
         json=lambda: {"dry_run": True, **estimate.model_dump(mode="json")},
-        markdown=lambda: "\n".join([*(f"- {code_span(fact)}" for fact in facts), "", markdown_table(sheet)]),
-        text=lambda: [*map(visible, facts), "", sheet, "\ndry run: no call was made, nothing was written"],
+        page=lambda: page_of(estimate.skill, blocks),
     )
 
 
-def mutation_markdown(result: MutationResult) -> str:
-    """Return the page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
-    lines = [f"## {_headline(result, code_span(result.skill), code_span(result.model_id))}", ""]
+def _blocks(result: MutationResult) -> Iterator[Block]:
+    yield Heading(*_headline(result), level=2)
     survivors = [one for one in result.mutants if one.status == "survived"]
     if survivors:
-        lines += ["### Survived: these cases would not notice", ""]
+        yield Heading("Survived: these cases would not notice")
     for one in survivors:
-        lines += [f"- {code_span(one.id)}, {_extent(one)}; {_wanted(one)}", "", code_block("\n".join(one.diff)), ""]
-    lines += [markdown_table(_sheet(result)), *(f"- {code_span(line)}" for line in _notes(result))]
-    return "\n".join(lines) + "\n"
-
-
-def _text(result: MutationResult) -> Iterator[Sheet | Text]:
-    yield Text(visible(_headline(result, result.skill, result.model_id)), style="bold")
-    survivors = [one for one in result.mutants if one.status == "survived"]
-    if survivors:
-        yield Text("\nsurvived: these cases would not notice", style="red")
-    for one in survivors:
-        yield Text(f"\n{visible(one.id)}: {_extent(one)}", style="bold")
-        yield from (Text(f"  {visible(line)}") for line in one.diff)
-        yield Text(f"  {_wanted(one)}")
-    yield Text()
+        yield Lines(
+            [Line(Cell(one.id, "bold", code=True), f": {_extent(one)}; would catch it: {one.advice}")], mark="-"
+        )
+        yield Code("\n".join(one.diff))
     yield _sheet(result)
-    yield Text()
-    yield from (Text(visible(line), style="dim") for line in _notes(result))
+    yield Lines(list(_notes(result)), style="dim")
 
 
-def _headline(result: MutationResult, skill: str, model_id: str) -> str:
+def _headline(result: MutationResult) -> Iterator[Words]:
     parts = [f"{result.count('killed')} of {counted(len(result.mutants), 'mutant')} killed"]
     parts += [f"{result.count(status)} {status}" for status in ("survived", "undecided") if result.count(status)]
     score = "" if result.score is None else f" · mutation score {result.score:.2f}"
-    return f"{skill}: {', '.join(parts)}{score} · {model_id}, {counted(result.n_cases, 'case')}"
+    yield Cell(result.skill, code=True)
+    yield f": {', '.join(parts)}{score} · "
+    yield Cell(result.model_id, code=True)
+    yield f", {counted(result.n_cases, 'case')}"
 
 
 def _extent(mutant: MutantResult) -> str:
     if not mutant.moved:
         return "no case scored otherwise"
     return f"{counted(mutant.moved, 'case')} scored otherwise, within what chance does"
-
-
-def _wanted(mutant: MutantResult) -> str:
-    return f"would catch it: {mutant.advice}"
 
 
 def _sheet(result: MutationResult) -> Sheet:

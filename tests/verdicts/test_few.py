@@ -5,7 +5,7 @@ import random
 import pytest
 from skill_evaluator.verdicts.comparability import Pair
 from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.few import can_show, smallest_drop
+from skill_evaluator.verdicts.few import can_show, typical_drop
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
@@ -29,7 +29,7 @@ def test_what_so_many_cases_can_show(cases: int, words: str) -> None:
 @pytest.mark.parametrize("cases", [5, 12])
 def test_a_drop_that_is_said_to_be_seen_is_seen_in_four_of_five_comparisons(cases: int) -> None:
     dice = random.Random(cases)
-    drop = smallest_drop(cases)
+    drop = typical_drop(cases)
     assert drop is not None
     regressed = 0
     for _ in range(200):

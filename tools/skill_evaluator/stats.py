@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 
 CONFIDENCE = 0.95
+POWER = 0.8  # with which a difference that is called detectable shows
 ROUNDING = 1e-9  # two scores that differ by less are equal
 Interval = tuple[float, float]
 

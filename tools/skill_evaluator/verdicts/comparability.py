@@ -70,6 +70,16 @@ class Pair:
         """Whether no day stands between the two: they were asked in one run, or are taken to have been."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
+    @property
+    def is_since_anchor(self) -> bool:
+        """Whether the baseline is the anchor itself."""
+        return self.baseline is not None and self.anchor is not None and self.baseline.run_id == self.anchor.run_id
+
+    @property
+    def baseline_look(self) -> int:
+        """The look at the anchor that the comparison with the baseline is; 0 where the baseline is no anchor."""
+        return self.look if self.is_since_anchor else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:

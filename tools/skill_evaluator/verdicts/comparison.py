@@ -40,7 +40,7 @@ from skill_evaluator.verdicts.rules import (
     model_verdict,
     verdict_with_losses,
 )
-from skill_evaluator.verdicts.watching import failed_before, look_of, watch_anchors
+from skill_evaluator.verdicts.watching import failed_before, watch_anchors
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
@@ -203,7 +203,7 @@ def _result(
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
     is_critical = rules.is_critical(measure)
     required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
-    levels = rules.levels(measure, look_of(pair))
+    levels = rules.levels(measure, pair.baseline_look)
     lost = covered and measure.kind != "reproducibility" and is_lost(measured, models)
     scopes = {}
     for gate, test in tests.items():

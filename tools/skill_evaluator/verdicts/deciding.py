@@ -17,7 +17,6 @@ from skill_evaluator.verdicts.effects import MISSED, Effect
 from skill_evaluator.verdicts.measuring import Measured
 from skill_evaluator.verdicts.results import MeasureResult
 from skill_evaluator.verdicts.rules import VerdictRules, measure_verdict
-from skill_evaluator.verdicts.watching import look_of
 
 _MOST = 20  # times as many cases or replicates; more is no advice
 _SETTLED = 2  # replicates of a case that show a model to repeat itself
@@ -26,7 +25,7 @@ _BESIDE = 1.5  # times the calls of a candidate that is asked alone
 
 def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
     """Return what keeps an inconclusive measure open, and what would decide it; None where it is not chance."""
-    gate, levels = rules.policy.gate, rules.levels(measured.measure, look_of(pair))
+    gate, levels = rules.policy.gate, rules.levels(measured.measure, pair.baseline_look)
     effect = measured.effects[gate]
     if result.verdict != "inconclusive" or effect is None or result.q is None or result.ci95 is None:
         return None

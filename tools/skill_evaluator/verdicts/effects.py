@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from skill_evaluator.stats import POWER
+
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]
 """One sample: the scores of each case's replicates."""
 Interval = tuple[float, float]
 
 ALPHA = 0.05
-POWER = 0.8
 MISSED = 0.03  # of drops of the tolerated size may be called excluded
 _SLACK = 1e-9  # a spread below this is rounding
 _MOST_CAPS = 16  # cut-offs that are tried
@@ -231,28 +232,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
 def unseen_share(n: int) -> float:
     """Return the probability that what n trials never showed may still have, with 95 % confidence: 1 − 0.05^(1/n)."""
     return 1.0 - math.pow(ALPHA, 1.0 / n)
-
-
-def _held(differences: Floats) -> Floats:
-    """Return the differences, and below them in rows the same with the furthest falls held at a cut-off.
-
-    A case that falls further than the others makes their t smaller, though it is no sign of improvement. Held at a
-    cut-off it cannot, and the smallest p of all rows counts: t is largest where those furthest are held at Σd² ÷ Σd of
-    the others. No more than a quarter of the cases are held, since cases that fell a little would else look alike.
-    By simulation this costs no false alarms: of 4 % asked 3.3 to 4.4 %, of 0.5 % up to 0.6 %.
-    """
-    sorted_ones = np.sort(differences)
-    edge = -np.sort(np.abs(differences))[math.ceil(_FREE * len(differences)) - 1]
-    rest, squares = np.cumsum(sorted_ones[::-1])[::-1][1:], np.cumsum(sorted_ones[::-1] ** 2)[::-1][1:]
-    fell = rest < 0.0
-    best = squares[fell] / rest[fell]  # by the number of those that are held, less one
-    caps = np.concatenate(
-        (best[(sorted_ones[:-1][fell] <= best) & (best <= sorted_ones[1:][fell])], sorted_ones, [edge])
-    )
-    caps = np.unique(caps[caps <= min(edge, -_SLACK)])
-    if len(caps) > _MOST_CAPS:
-        caps = caps[np.linspace(0, len(caps) - 1, _MOST_CAPS).astype(int)]
-    return np.asarray(np.maximum(differences, np.concatenate(([-np.inf], caps))[:, None]))
 
 
 @dataclass(frozen=True, slots=True)

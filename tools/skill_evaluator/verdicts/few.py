@@ -24,18 +24,18 @@ def can_show(cases: int, tolerance: float = 0.05) -> str:
     tolerance = tolerance or 0.05
     if cases < 2:
         return "1 case: nothing can turn red unless its answers are known to be independent (`profile: sampled`)"
-    size, seen = counted(cases, "case"), smallest_drop(cases)
+    size, seen = counted(cases, "case"), typical_drop(cases)
     if seen is not None and seen <= tolerance:
         return f"{size}: a drop of {seen:.2g} is seen"
-    more = f"{_ENOUGH} would see {smallest_drop(_ENOUGH):.2g}"
+    more = f"{_ENOUGH} would see {typical_drop(_ENOUGH):.2g}"
     if cases >= _ENOUGH:
-        enough = next((more for more in range(cases, _MOST) if (smallest_drop(more) or 1.0) <= tolerance), _MOST)
+        enough = next((more for more in range(cases, _MOST) if (typical_drop(more) or 1.0) <= tolerance), _MOST)
         more = f"about {enough} would see it"
     lost = "a lost field" if seen is None else f"a drop of {seen:.2g}"
     return f"{size}: {lost} is seen, a drop of {tolerance:g} is not; {more}"
 
 
-def smallest_drop(cases: int) -> float | None:
+def typical_drop(cases: int) -> float | None:
     """Return the drop of the mean that a paired t over so many cases sees; None where it sees none."""
     if cases < _LEAST:
         return None

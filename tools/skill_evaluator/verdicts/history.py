@@ -3,24 +3,29 @@
 Pairs of records and the rules come in, frozen models go out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
 from skill_evaluator.verdicts.history_results import History, ModelHistory, Point, Step, Steps
-from skill_evaluator.verdicts.kept import KeptVerdicts
 from skill_evaluator.verdicts.rules import VerdictRules
+
+Draw = Callable[[Sequence[Pair]], Steps]
 
 
 def history_of(
-    skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules, kept: KeptVerdicts | None = None
+    skill: str,
+    by_model: Mapping[str, Sequence[Pair]],
+    rules: VerdictRules,
+    steps_of: Callable[[Sequence[Pair], Draw], Steps] = lambda pairs, draw: draw(pairs),
 ) -> History:
     """Return the history of a component.
 
     Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
-    against: None for the lowest. Steps that are kept are not drawn again.
+    against: None for the lowest. `steps_of` may return steps that were drawn before.
     """
+    from skill_evaluator.verdicts.comparison import compare_records
+
     families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
     for pair in chain.from_iterable(by_model.values()):
         if pair.baseline is not None:
@@ -32,7 +37,7 @@ def history_of(
 
     steps: dict[str, Step] = {}
     for pairs in families.values():
-        steps |= (kept.steps(pairs, drawn) if kept else drawn(pairs)).by_run
+        steps |= steps_of(pairs, drawn).by_run
     models = [
         ModelHistory(
             model_id=model_id,

@@ -3,18 +3,91 @@
 Its own module because a list of cases has errors of its own: among forty cases some always move.
 """
 
+from collections import Counter
+from statistics import fmean
+
 import numpy as np
 from scipy.special import stdtr
 
+from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.verdicts.comparability import Common, case_means, field_scores
 from skill_evaluator.verdicts.effects import Floats, Within, adjusted
 from skill_evaluator.verdicts.measuring import Measured
-from skill_evaluator.verdicts.rules import MOSTLY
+from skill_evaluator.verdicts.results import CaseChange, Cases
+from skill_evaluator.verdicts.rules import MOSTLY, VerdictRules
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
 _PRIOR_DEGREES = 8.0  # the mean variance of all cases counts as much as so many degrees of freedom of a case's own
 _HEAVY_TAILS = 5.0  # degrees of freedom where the noise is read off the other cases
 _KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean square of its smaller three quarters
 _LEAST_MOVED = 3
+
+_UNSCORED = "unscored"
+_SEVERAL = 3  # fields: with fewer, a document that is lost may be a coin that fell otherwise
+
+
+def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -> Cases:
+    """Return the cases whose primary metric fell, and those where it rose, beyond the tolerance and beyond chance.
+
+    The largest change comes first.
+    """
+    if primary is None:
+        return Cases(broke=[], fixed=[], left_out=common.left_out)
+    measure, tolerance = primary.measure, rules.tolerance(primary.measure)
+    pairs = {before.case_id: (before, after) for before, after in common.cases}
+    surely = dict(zip(measure.case_ids, moved_beyond_chance(primary), strict=True))
+    means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
+    moved = [
+        CaseChange(
+            case_id=case_id, before=round(before, 6), after=round(after, 6), fields=changed_fields(*pairs[case_id])
+        )
+        for case_id, before, after in means
+        if abs(after - before) > tolerance
+    ]
+    moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
+    named = [change for change in moved if surely[change.case_id] or _is_lost_document(*pairs[change.case_id])]
+    worse = {
+        case_id
+        for case_id, before, after in zip(measure.case_ids, measure.before, measure.after, strict=True)
+        if max(after) < min(before)
+    }
+    return Cases(
+        broke=[change for change in named if change.after < change.before],
+        fixed=[change for change in named if change.after > change.before],
+        left_out=common.left_out,
+        within_noise=len(moved) - len(named),
+        every_answer_worse=[
+            change.case_id for change in moved if change.case_id in worse and not surely[change.case_id]
+        ],
+    )
+
+
+def _is_lost_document(before: CaseRecord, after: CaseRecord) -> bool:
+    """Return whether nearly all of a document's several fields were right and hardly any is: no coin falls so."""
+    shares = [
+        fmean([score for path in before.fields for score in field_scores(case, path)] or [0.0])
+        for case in (before, after)
+    ]
+    return len(before.fields) >= _SEVERAL and shares[0] >= MOSTLY and shares[1] <= 1 - MOSTLY
+
+
+def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
+    """Return `right/n → right/n` of each field that is right more or less often, the largest change first."""
+    changes = []
+    for path in sorted(before.fields.keys() | after.fields.keys()):
+        counts = (before.fields.get(path), after.fields.get(path))
+        old, new = (count.right / count.n if count and count.n else None for count in counts)
+        if old != new:
+            words = " → ".join(f"{count.right}/{count.n}" if count else "–" for count in counts)
+            changes.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, words))
+    changes.sort(key=lambda change: -change[0])
+    return {path: words for _, path, words in changes}
+
+
+def profile_of(record: Record, path: str) -> dict[str, int]:
+    """Return the number of cases in which a field is stable-right, stable-wrong, flaky, …"""
+    standings = Counter(case.profile.get(path, _UNSCORED) for case in record.per_case if path in case.fields)
+    return dict(sorted(standings.items()))
 
 
 def moved_beyond_chance(measured: Measured) -> list[bool]:

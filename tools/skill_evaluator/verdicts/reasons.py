@@ -4,90 +4,19 @@ Results that are already decided come in. Nothing here changes a verdict.
 """
 
 from calendar import month_name
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import fmean
 
-from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.comparability import Common, Pair, Rewording, case_means, field_scores, moment_of
+from skill_evaluator.verdicts.comparability import Pair, Rewording, moment_of
 from skill_evaluator.verdicts.deciding import open_measure
 from skill_evaluator.verdicts.measuring import Compared, Measured
 from skill_evaluator.verdicts.missing import missing_reasons
-from skill_evaluator.verdicts.moved import moved_beyond_chance
 from skill_evaluator.verdicts.noise import samples
-from skill_evaluator.verdicts.results import CaseChange, Cases, Fall, MeasureResult, joined_falls
-from skill_evaluator.verdicts.rules import MOSTLY, Losses, VerdictRules, spending
-from skill_evaluator.verdicts.watching import look_of
+from skill_evaluator.verdicts.results import CaseChange, Fall, MeasureResult, joined_falls
+from skill_evaluator.verdicts.rules import Losses, VerdictRules, spending
 
-_UNSCORED = "unscored"
 _MISSING = "the answers that are missing would decide it"
-_SEVERAL = 3  # fields: with fewer, a document that is lost may be a coin that fell otherwise
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
-
-
-def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric fell, and those where it rose, beyond the tolerance and beyond chance.
-
-    The largest change comes first.
-    """
-    if primary is None:
-        return Cases(broke=[], fixed=[], left_out=common.left_out)
-    measure, tolerance = primary.measure, rules.tolerance(primary.measure)
-    pairs = {before.case_id: (before, after) for before, after in common.cases}
-    surely = dict(zip(measure.case_ids, moved_beyond_chance(primary), strict=True))
-    means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
-    moved = [
-        CaseChange(
-            case_id=case_id, before=round(before, 6), after=round(after, 6), fields=changed_fields(*pairs[case_id])
-        )
-        for case_id, before, after in means
-        if abs(after - before) > tolerance
-    ]
-    moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
-    named = [change for change in moved if surely[change.case_id] or _is_lost_document(*pairs[change.case_id])]
-    worse = {
-        case_id
-        for case_id, before, after in zip(measure.case_ids, measure.before, measure.after, strict=True)
-        if max(after) < min(before)
-    }
-    return Cases(
-        broke=[change for change in named if change.after < change.before],
-        fixed=[change for change in named if change.after > change.before],
-        left_out=common.left_out,
-        within_noise=len(moved) - len(named),
-        every_answer_worse=[
-            change.case_id for change in moved if change.case_id in worse and not surely[change.case_id]
-        ],
-    )
-
-
-def _is_lost_document(before: CaseRecord, after: CaseRecord) -> bool:
-    """Return whether nearly all of a document's several fields were right and hardly any is: no coin falls so."""
-    shares = [
-        fmean([score for path in before.fields for score in field_scores(case, path)] or [0.0])
-        for case in (before, after)
-    ]
-    return len(before.fields) >= _SEVERAL and shares[0] >= MOSTLY and shares[1] <= 1 - MOSTLY
-
-
-def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
-    """Return `right/n → right/n` of each field that is right more or less often, the largest change first."""
-    changes = []
-    for path in sorted(before.fields.keys() | after.fields.keys()):
-        counts = (before.fields.get(path), after.fields.get(path))
-        old, new = (count.right / count.n if count and count.n else None for count in counts)
-        if old != new:
-            words = " → ".join(f"{count.right}/{count.n}" if count else "–" for count in counts)
-            changes.append((round(abs((new or 0.0) - (old or 0.0)), 6), path, words))
-    changes.sort(key=lambda change: -change[0])
-    return {path: words for _, path, words in changes}
-
-
-def profile_of(record: Record, path: str) -> dict[str, int]:
-    """Return the number of cases in which a field is stable-right, stable-wrong, flaky, …"""
-    standings = Counter(case.profile.get(path, _UNSCORED) for case in record.per_case if path in case.fields)
-    return dict(sorted(standings.items()))
 
 
 def reasons_of(
@@ -233,7 +162,7 @@ def _more_than_one_case(pair: Pair) -> str:
 
 def _look_of_step(measured: Measured, result: MeasureResult, pair: Pair, rules: VerdictRules) -> Iterator[str]:
     """Yield that a drop would count had its baseline, the anchor, not been looked at so often, where that is so."""
-    look, fell = look_of(pair), (result.difference or 0.0) < 0.0
+    look, fell = pair.baseline_look, (result.difference or 0.0) < 0.0
     if pair.anchor is None or result.verdict != "inconclusive" or result.q is None or not fell:
         return
     level = rules.levels(measured.measure, look).fall

@@ -9,14 +9,10 @@ from collections.abc import Callable
 from statistics import fmean, variance
 from typing import Literal
 
-from scipy.special import stdtrit
-
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import ANSWERED, Record
 from skill_evaluator.records.strict import strict_by_replicate
-from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.effects import POWER
-from skill_evaluator.verdicts.noise import RUN_SD
+from skill_evaluator.stats import POWER, mean_or_none, rounded
 from skill_evaluator.verdicts.rules import OF_CRITICAL
 
 PlannedDesign = Literal["beside", "recorded"]
@@ -85,6 +81,8 @@ def smallest_drop(
 
     `within` is the variance of the answers to a case, which are taken to be independent, and `day` that of a run.
     """
+    from scipy.special import stdtrit
+
     of_a_case = within * (1 / replicates + 1 / baseline_replicates)
     quantiles = stdtrit(cases - 1, [1 - alpha * OF_CRITICAL, POWER])
     return min(1.0, float(quantiles.sum()) * math.sqrt(of_a_case / cases + 2 * day))
@@ -92,6 +90,8 @@ def smallest_drop(
 
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
     """Return what a model's record shows, and what would show a drop of `detect`."""
+    from skill_evaluator.verdicts.noise import RUN_SD
+
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)

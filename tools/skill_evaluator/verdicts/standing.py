@@ -15,6 +15,7 @@ from skill_evaluator.records.archive import Archive, RecordedRun, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_versions
 from skill_evaluator.verdicts.comparability import Pair
+from skill_evaluator.verdicts.history import history_of
 from skill_evaluator.verdicts.history_results import History
 from skill_evaluator.verdicts.kept import KeptVerdicts, kept_verdicts
 from skill_evaluator.verdicts.ranking_results import ModelRanking
@@ -68,11 +69,9 @@ def judged_history(
     settings: Settings,
     config: Path,
     skill: str,
-    kept: KeptVerdicts | None = None,
+    kept: KeptVerdicts,
 ) -> History:
     """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-    from skill_evaluator.verdicts.history import history_of  # imports scipy: not for help, an error or what is kept
-
     by_model: dict[str, list[Pair]] = {}
     for model_id, versions in sorted(runs_of_versions(entries).items()):
         newest = [runs[-1] for runs in versions.values()]
@@ -87,7 +86,7 @@ def judged_history(
             for run in newest
         ]
     latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-    return history_of(skill, by_model, rules_for(settings, config, latest), kept)
+    return history_of(skill, by_model, rules_for(settings, config, latest), kept.steps)
 
 
 def ranked_models(

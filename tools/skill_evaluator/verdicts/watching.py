@@ -16,11 +16,6 @@ from skill_evaluator.verdicts.results import Watch
 from skill_evaluator.verdicts.rules import VerdictRules, bounded_verdict, measure_verdict
 
 
-def look_of(pair: Pair) -> int:
-    """Return which look at the anchor the comparison with the baseline is; 0 where the baseline is no anchor."""
-    return pair.look if pair.baseline is not None and _is_anchor(pair) else 0
-
-
 def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | None]:
     """Return what became of the critical measures of each model since its anchor.
 
@@ -29,7 +24,7 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
     since = [
         replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
         for pair in pairs
-        if pair.anchor is not None and not _is_anchor(pair)
+        if pair.anchor is not None and not pair.is_since_anchor
     ]
     tested = [
         (compared, measured, effect)
@@ -44,7 +39,7 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
         model_id = compared.pair.candidate.model_id
         if model_id not in watches or watch.difference < watches[model_id].difference:
             watches[model_id] = watch
-    return [None if _is_anchor(pair) else watches.get(pair.candidate.model_id) for pair in pairs]
+    return [None if pair.is_since_anchor else watches.get(pair.candidate.model_id) for pair in pairs]
 
 
 def _watch(compared: Compared, measured: Measured, effect: Effect, q: float, rules: VerdictRules) -> Watch:
@@ -83,7 +78,7 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
             if effect is None or not rules.is_critical(measured.measure):
                 continue
             q = min(1.0, effect.p * models)
-            if _verdict(compared, measured, q, rules, look_of(prefix)) == "regressed":
+            if _verdict(compared, measured, q, rules, prefix.baseline_look) == "regressed":
                 return runs[after - 1].run_id
     return None
 
@@ -95,7 +90,3 @@ def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRul
     verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, levels, covered=True)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
     return bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
-
-
-def _is_anchor(pair: Pair) -> bool:
-    return pair.baseline is not None and pair.anchor is not None and pair.baseline.run_id == pair.anchor.run_id

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from skill_evaluator.evaluation.adaptive import HELD_OUT, corrected_means, looks_of, settled_between
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
 
 from tests.support.records import a_record
 from tests.support.rules import some_rules

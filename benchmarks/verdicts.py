@@ -21,9 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair, Rewording
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.comparability import Pair, Rewording
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 from worlds import Floats, World, another_run, probabilities, record_of, rules_of, shifted, two_runs
 
 TRIALS = 400

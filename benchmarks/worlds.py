@@ -18,7 +18,7 @@ from scipy.special import expit, logit, ndtri
 from skill_evaluator.library.config import Policy
 from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, ModelSettings, Record
 from skill_evaluator.records.summaries import Latency, Tokens
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 Floats = NDArray[np.float64]
 Answers = NDArray[np.bool_]

@@ -37,6 +37,7 @@ TABLE = (
     "commands",
     "cli",
 )
+INSIDE = {"verdicts": ("decide", "planning", "history")}  # the second level of large rooms, from the ground up
 ONLY_IMPORTER = {"yaml": "library.reading", "git": "repository"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
@@ -79,13 +80,12 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.comparing.declarations",
     "skill_evaluator.reports.site.audit",
     "skill_evaluator.evaluation.adaptive",
-    "skill_evaluator.verdicts.comparison",
+    "skill_evaluator.verdicts.decide.comparison",
     "skill_evaluator.evaluation.discrimination",
-    "skill_evaluator.verdicts.history",
-    "skill_evaluator.verdicts.measuring",
-    "skill_evaluator.verdicts.noise",
-    "skill_evaluator.verdicts.ranking",
-    "skill_evaluator.verdicts.sizing",
+    "skill_evaluator.verdicts.history.series",
+    "skill_evaluator.verdicts.decide.measuring",
+    "skill_evaluator.verdicts.planning.ranking",
+    "skill_evaluator.verdicts.planning.sizing",
     "skill_evaluator.reports.sensitivity",
     "skill_evaluator.commands.evaluate_designs",
     "skill_evaluator.commands.evaluate_dry_run",
@@ -190,6 +190,20 @@ def test_a_module_imports_only_from_rooms_above_its_own() -> None:
         for imported in imported_modules(module)
         if TABLE.index(room(imported)) > TABLE.index(room(module))
     ]
+    assert not offenders, "\n".join(offenders)
+
+
+def test_inside_a_large_room_a_module_imports_only_from_above() -> None:
+    offenders = []
+    for outer, order in INSIDE.items():
+        inside = {module: module.split(".")[1] for module in modules() if room(module) == outer and "." in module}
+        assert set(inside.values()) == set(order), f"{outer} holds {sorted(set(inside.values()))}, INSIDE says {order}"
+        offenders += [
+            f"{module} imports {imported}, but in {outer} the order is {' → '.join(order)}: move what it needs up"
+            for module, place in inside.items()
+            for imported in imported_modules(module)
+            if imported in inside and order.index(inside[imported]) > order.index(place)
+        ]
     assert not offenders, "\n".join(offenders)
 
 

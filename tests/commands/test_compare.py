@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 from skill_evaluator.commands.schemas import schema_text
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Ended, Library
@@ -122,7 +122,7 @@ def test_all_runs_of_a_version_count_and_a_named_run_counts_by_itself(
         compared.extend(pairs)
         return compare_records(skill, pairs, *arguments, **options)
 
-    monkeypatch.setattr("skill_evaluator.verdicts.comparison.compare_records", remember)
+    monkeypatch.setattr("skill_evaluator.verdicts.decide.comparison.compare_records", remember)
     file = f"components/{SKILL}/evals/records/{the_id(1)}.json"
     named = (("--baseline", "1.0.0"), ("--candidate", "1.1.0"), ("--baseline", the_id(1)), ("--candidate", file))
     for arguments in ((), *named):

@@ -10,7 +10,7 @@ from skill_evaluator.commands.history import HistoryOptions, history
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.verdicts.standing import standing_of
+from skill_evaluator.verdicts.history.component import standing_of
 
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
@@ -139,7 +139,7 @@ def test_what_was_not_used_for_longest_goes_first_from_a_full_file(
     shown()
     *steps, whole = read(KEPT)["verdicts"]
     keep(library, a_run("1.4.0", 20, scores(0.5)))
-    monkeypatch.setattr("skill_evaluator.verdicts.kept._MOST", 1_500 + KEPT.stat().st_size)
+    monkeypatch.setattr("skill_evaluator.verdicts.history.cache._MOST", 1_500 + KEPT.stat().st_size)
     shown()
     left = read(KEPT)["verdicts"]
     assert whole not in left  # the history as it was before, which nothing asks for any more

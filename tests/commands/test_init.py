@@ -16,7 +16,7 @@ from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
 from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
-from skill_evaluator.verdicts.few import can_show
+from skill_evaluator.verdicts.planning.sizing import can_show
 
 from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from skill_evaluator.verdicts.few import can_show
+from skill_evaluator.verdicts.planning.sizing import can_show
 
 from tests.support.library import ROOT, SKILL, Library
 

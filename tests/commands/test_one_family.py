@@ -6,7 +6,7 @@ import pytest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.verdicts.standing import compared
+from skill_evaluator.verdicts.history.component import compared
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_run, keep

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from skill_evaluator.evaluation.adaptive import Gauge, Look, corrected_means, looks_of, settled, settled_between
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.effects import Effect
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.effects import Effect
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

@@ -4,8 +4,8 @@ import random
 
 from skill_evaluator.evaluation.drifting import drifted
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

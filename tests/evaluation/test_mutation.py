@@ -8,7 +8,7 @@ from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.mutants import mutants_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 from tests.support.records import a_record
 

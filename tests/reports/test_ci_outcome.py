@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
 from skill_evaluator.reports.ci import outcome_page, print_outcome
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE

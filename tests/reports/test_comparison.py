@@ -12,10 +12,10 @@ from skill_evaluator.reports.comparison import print_comparison, scope_words
 from skill_evaluator.reports.comparison_sheets import measure_sheet
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
 from skill_evaluator.reports.site.compare import version_parts
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.history import history_of
-from skill_evaluator.verdicts.results import ComparisonResult, Comparisons
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
+from skill_evaluator.verdicts.history.series import history_of
 
 from tests.support.records import NOTHING, Score, a_record
 from tests.support.rules import some_rules

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.reports.ending import ending, print_ending, print_first
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 from tests.reports.test_comparison import HOSTILE, hostile_result
 from tests.support.records import Score, a_record

@@ -15,8 +15,8 @@ from skill_evaluator.display.pages import Fold, Page, Section
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
 
 from tests.reports.test_ci_outcome import compared, nothing, outcome, run
 from tests.reports.test_comparison import HOSTILE, hostile_pair, hostile_result

@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.library.config import Policy, Waiver
-from skill_evaluator.verdicts.comparability import Measure
-from skill_evaluator.verdicts.effects import Within
-from skill_evaluator.verdicts.measuring import Measured
-from skill_evaluator.verdicts.noise import Runs
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.decide.comparability import Measure
+from skill_evaluator.verdicts.decide.effects import Within
+from skill_evaluator.verdicts.decide.measuring import Measured, Runs
+from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 
 def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], *, draws: bool = False) -> Measured:

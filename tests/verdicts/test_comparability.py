@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
-from skill_evaluator.verdicts.comparability import common_part, measures, strict_scores
+from skill_evaluator.verdicts.decide.comparability import common_part, measures, strict_scores
 
 from tests.support.records import Score, a_record
 

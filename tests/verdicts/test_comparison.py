@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from skill_evaluator.library.config import Waiver
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.verdicts.effects import (
+from skill_evaluator.verdicts.decide.effects import (
     Effect,
     Within,
     adjusted,

@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.few import can_show, typical_drop
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.planning.sizing import can_show, typical_drop
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

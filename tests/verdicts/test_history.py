@@ -5,10 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.history import history_of
-from skill_evaluator.verdicts.history_results import ModelHistory
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.history.series import ModelHistory, history_of
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
-from skill_evaluator.verdicts.comparability import CasePairs, Pair, common_part, measures
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.missing import Missing, bounds_of, missing_reasons
-from skill_evaluator.verdicts.rules import bounded_verdict
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part, measures
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.lost_answers import Missing, bounds_of, missing_reasons
+from skill_evaluator.verdicts.decide.rules import bounded_verdict
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.verdicts.measuring import Measured
-from skill_evaluator.verdicts.moved import FALSE_NAMES, moved_beyond_chance
+from skill_evaluator.verdicts.decide.cases import FALSE_NAMES, moved_beyond_chance
+from skill_evaluator.verdicts.decide.measuring import Measured
 
 from tests.support.rules import a_measured
 

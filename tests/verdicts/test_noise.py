@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.measuring import measure_all
-from skill_evaluator.verdicts.noise import RUN_SD, RunEffect, Runs, parts_of, run_effect, samples
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.measuring import (
+    RUN_SD,
+    RunEffect,
+    Runs,
+    measure_all,
+    parts_of,
+    run_effect,
+    samples,
+)
 
 from tests.support.records import Score, a_record
 

@@ -10,9 +10,9 @@ from statistics import fmean, stdev
 import pytest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.ranking import rank_models
-from skill_evaluator.verdicts.ranking_results import Advice, ModelRanking
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
+from skill_evaluator.verdicts.planning.ranking import rank_models
 
 from tests.audit.cubes import PAPER
 from tests.support.records import Score, a_record

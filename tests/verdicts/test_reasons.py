@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.measuring import measure_all
-from skill_evaluator.verdicts.reasons import named_cases, profile_of
-from skill_evaluator.verdicts.results import Cases, RunSummary
+from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.measuring import measure_all
+from skill_evaluator.verdicts.decide.results import Cases, RunSummary
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules

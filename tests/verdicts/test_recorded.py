@@ -15,8 +15,9 @@ from skill_evaluator.records.acceptance import Acceptance, accept_version
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.verdicts.comparability import Pair, common_part
-from skill_evaluator.verdicts.recorded import pair_of, usual_baseline, verdict_on
+from skill_evaluator.verdicts.decide.comparability import Pair, common_part
+from skill_evaluator.verdicts.history.baselines import pair_of, usual_baseline
+from skill_evaluator.verdicts.history.component import verdict_on
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep

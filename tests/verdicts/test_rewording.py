@@ -10,7 +10,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.rewording import audited_sigma, neutral_sigma, rewording_of, scenario_runs
+from skill_evaluator.verdicts.history.baselines import audited_sigma, neutral_sigma, rewording_of, scenario_runs
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_record, a_run, keep

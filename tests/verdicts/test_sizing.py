@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, sizing_of, smallest_drop
+from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, sizing_of, smallest_drop
 
 from tests.support.records import Score, a_record
 

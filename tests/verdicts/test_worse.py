@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.results import ModelVerdict
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 from tests.support.records import a_record
 from tests.support.rules import some_rules

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.library.components import load_component
 from skill_evaluator.reports.site.public import PublicNames
-from skill_evaluator.verdicts.history_results import Step
+from skill_evaluator.verdicts.history.series import Step
 
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import build_undrawn, site_data

@@ -17,7 +17,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Waiver
 from skill_evaluator.text import letters_of
-from skill_evaluator.verdicts.comparability import TO_MOVE
+from skill_evaluator.verdicts.decide.comparability import TO_MOVE
 
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60

@@ -29,7 +29,7 @@ from skill_evaluator.records.pinned import PinnedOutputs, read_pinned
 from skill_evaluator.records.record import read_record
 from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
-from skill_evaluator.verdicts.few import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
 Declaration = Mapping[str, Any]
 

@@ -26,7 +26,7 @@ from skill_evaluator.runner.pending import PendingRun
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id

@@ -59,8 +59,8 @@ from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.recorded import verdict_on
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import verdict_on
 
 _NAMED = 3  # of what changed
 _Verdict = Callable[[Sequence[Record], Component, Archive, Settings, Path], ComparisonResult | None]

@@ -27,9 +27,9 @@ from skill_evaluator.records.selection import choose, runs_of_models
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.ending import print_ending
 from skill_evaluator.runner.journal import answers_in
-from skill_evaluator.verdicts.comparability import Pair, as_asked
-from skill_evaluator.verdicts.recorded import models_pair, pair_of, rest_of_family, usual_baseline
-from skill_evaluator.verdicts.rules import exit_code_of, rules_for
+from skill_evaluator.verdicts.decide.comparability import Pair, as_asked
+from skill_evaluator.verdicts.decide.rules import exit_code_of, rules_for
+from skill_evaluator.verdicts.history.baselines import models_pair, pair_of, rest_of_family, usual_baseline
 
 EXAMPLES = (
     "skill-evaluator compare <component>",
@@ -85,7 +85,9 @@ def compare(options: CompareOptions) -> int:
     component = None if options.skill is None else load_component(options.components, options.skill, settings.limits)
     chosen = _choose_records(options, component, settings.policy)
     pairs = _apart(chosen.pairs) if options.apart else chosen.pairs
-    from skill_evaluator.verdicts.comparison import compare_records  # imports scipy: not for help, nor for an error
+    from skill_evaluator.verdicts.decide.comparison import (
+        compare_records,  # imports scipy: not for help, nor for an error
+    )
 
     first = pairs[0].candidate
     rules = rules_for(settings, options.config, first)

@@ -23,7 +23,7 @@ from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.assignment import with_keys
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.few import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
 EXAMPLES = ("skill-evaluator doctor", "skill-evaluator doctor --format json")
 EXITS = {0: "nothing is wrong in what could be looked at", 4: "something is, and the output says what to do"}

@@ -15,9 +15,9 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import pair_of, usual_baseline
-from skill_evaluator.verdicts.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.decide.comparability import common_part
+from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.history.baselines import pair_of, usual_baseline
 
 if TYPE_CHECKING:  # numpy is imported where a run is looked at
     from skill_evaluator.evaluation.adaptive import Look

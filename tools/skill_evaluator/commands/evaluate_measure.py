@@ -41,10 +41,10 @@ from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.recorded import ranking_of, verdict_on
-from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import exit_code_of
+from skill_evaluator.verdicts.decide.comparability import common_part
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
+from skill_evaluator.verdicts.history.component import ranking_of, verdict_on
 
 
 def measure(options: EvaluateOptions, *, show_changes: bool = False, collecting: Configuration | None = None) -> int:

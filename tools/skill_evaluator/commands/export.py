@@ -42,7 +42,7 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.scoring.exported import ExportedRun
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.recorded import verdict_on
+from skill_evaluator.verdicts.history.component import verdict_on
 
 EXAMPLES = (
     "skill-evaluator export --table cases --to parquet --out cases.parquet",

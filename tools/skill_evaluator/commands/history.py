@@ -21,9 +21,9 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.selection import runs_of_models, runs_of_versions
 from skill_evaluator.reports.history import print_csv, print_history, print_junit
-from skill_evaluator.verdicts.history_results import History
-from skill_evaluator.verdicts.rules import component_verdict, exit_code
-from skill_evaluator.verdicts.standing import judged_history, kept_of
+from skill_evaluator.verdicts.decide.rules import component_verdict, exit_code
+from skill_evaluator.verdicts.history.component import kept_of
+from skill_evaluator.verdicts.history.series import History, judged_history
 
 EXAMPLES = (
     "skill-evaluator history <component>",
@@ -69,7 +69,7 @@ def history(options: HistoryOptions) -> int:
         raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
     kept = kept_of(component, archive, settings, options.config)
     judged = kept.history(
-        entries, lambda: judged_history(entries, archive, settings, options.config, component.name, kept)
+        entries, lambda: judged_history(entries, archive, settings, options.config, component.name, kept.steps)
     )
     if options.format == "junit":
         print_junit(judged)

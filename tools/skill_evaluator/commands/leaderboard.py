@@ -10,8 +10,8 @@ from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import runs_of_models
 from skill_evaluator.reports.ranking import print_csv, print_rankings
-from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.standing import ranked_models
+from skill_evaluator.verdicts.history.component import ranked_models
+from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 EXAMPLES = (
     "skill-evaluator leaderboard",

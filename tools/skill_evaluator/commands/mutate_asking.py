@@ -34,7 +34,7 @@ from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.rules import rules_for
+from skill_evaluator.verdicts.decide.rules import rules_for
 
 _UNDER_CEILING = 8  # mutants asked side by side
 

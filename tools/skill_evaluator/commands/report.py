@@ -13,7 +13,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, Pla
 from skill_evaluator.judges.modes.regression_results import decision_code
 from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.reports.ci import outcome_page, print_outcome
-from skill_evaluator.verdicts.rules import exit_code_of
+from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
 EXITS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
 from skill_evaluator.errors import AuditError
 from skill_evaluator.reports.site.writing import SiteFolder, refuse_page_name
-from skill_evaluator.verdicts.rewording import AUDIT_RESULT
+from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 
 _LONGEST = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 

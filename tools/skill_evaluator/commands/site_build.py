@@ -46,7 +46,7 @@ from skill_evaluator.reports.site.public import PublicNames
 from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.standing import ComponentStanding, standing_of
+from skill_evaluator.verdicts.history.component import ComponentStanding, standing_of
 
 EXAMPLES = ("skill-evaluator site build --out site",)
 EXITS = {4: "a component or an audit could not be read; the site lists it with why, and has all others"}

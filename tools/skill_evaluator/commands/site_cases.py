@@ -28,7 +28,7 @@ from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers,
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.case_view import case_view
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.kept import program_digest
+from skill_evaluator.verdicts.history.cache import program_digest
 
 _VERSIONS = 2  # of each model, the newest: their answers are shown
 _LARGEST_FILE = 3_000_000  # bytes of all runs of a case together

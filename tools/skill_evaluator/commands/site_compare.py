@@ -21,10 +21,10 @@ from skill_evaluator.reports.site.writing import SiteFolder, data_script
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.comparability import common_part
-from skill_evaluator.verdicts.kept import program_digest
-from skill_evaluator.verdicts.results import ModelVerdict
-from skill_evaluator.verdicts.standing import ComponentStanding, compared
+from skill_evaluator.verdicts.decide.comparability import common_part
+from skill_evaluator.verdicts.decide.results import ModelVerdict
+from skill_evaluator.verdicts.history.cache import program_digest
+from skill_evaluator.verdicts.history.component import ComponentStanding, compared
 
 _SHOWN_BY = ("text.py", "display/*.py", "reports/**/*.py", "scoring/*.py", "parsing/*.py", "commands/site_compare.py")
 _LONGEST = 2_000  # characters of a sentence

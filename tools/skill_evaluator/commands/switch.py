@@ -34,9 +34,9 @@ from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.choosing import usd_per_1000
-from skill_evaluator.verdicts.recorded import models_pair
-from skill_evaluator.verdicts.rules import exit_code, rules_for
+from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
+from skill_evaluator.verdicts.history.baselines import models_pair
+from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 EXAMPLES = ("skill-evaluator switch <model> <model> --dry-run", "skill-evaluator switch <model> <model> <component>")
 EXITS = {3: "a component is worse with the new model", 4: "a component could not be compared"}
@@ -130,7 +130,7 @@ def _plan(row: _Row, own: EvaluateOptions, old: str, alone: str, configuration: 
 
 def _ask(row: _Row, own: EvaluateOptions, inputs: Inputs, planned: PlannedRuns, names: tuple[str, str]) -> bool:
     """Ask the runs of a component and judge them; return whether the user stopped that."""
-    from skill_evaluator.verdicts.comparison import compare_records
+    from skill_evaluator.verdicts.decide.comparison import compare_records
 
     problems = ask_and_keep(planned, inputs, own, "wait", {})
     print_how_to_resume(planned.runs, planned.finished, own)

@@ -17,11 +17,11 @@ from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import CorrectedMean, Record
 from skill_evaluator.records.strict import strict_by_replicate
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.effects import ALPHA, Effect, unseen_share
-from skill_evaluator.verdicts.measuring import measure_all
-from skill_evaluator.verdicts.rules import VerdictRules, model_verdict
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.effects import ALPHA, Effect, unseen_share
+from skill_evaluator.verdicts.decide.measuring import measure_all
+from skill_evaluator.verdicts.decide.rules import VerdictRules, model_verdict
 
 Settled = Literal["regressed", "improved", "unchanged"]
 HELD_OUT = 2  # replicates of every case that are asked after the decision to stop: the fewest that show their own noise

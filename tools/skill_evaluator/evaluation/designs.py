@@ -14,7 +14,7 @@ from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import SCORER_VERSION, Record, short_digests
 from skill_evaluator.records.selection import runs_alike
 from skill_evaluator.runner.runs import input_digests
-from skill_evaluator.verdicts.recorded import usual_baseline
+from skill_evaluator.verdicts.history.baselines import usual_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from scipy.special import stdtr
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.comparability import strict_scores
-from skill_evaluator.verdicts.effects import adjusted
-from skill_evaluator.verdicts.moved import FALSE_NAMES
+from skill_evaluator.verdicts.decide.cases import FALSE_NAMES
+from skill_evaluator.verdicts.decide.comparability import strict_scores
+from skill_evaluator.verdicts.decide.effects import adjusted
 
 CaseStanding = Literal["tells apart", "all right", "all wrong", "all alike", "disagrees", "too few"]
 _LEAST_TAKERS = 4  # a correlation of fewer has no error to be judged by

@@ -14,13 +14,13 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import Drift
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.recorded import drift_pair
-from skill_evaluator.verdicts.results import ComparisonResult, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.history.baselines import drift_pair
 
 if TYPE_CHECKING:  # numpy is imported where a run is held against others
-    from skill_evaluator.verdicts.measuring import Measured
+    from skill_evaluator.verdicts.decide.measuring import Measured
 
 _MISSED = 0.025  # of further runs that are beyond a day's interval though nothing moved
 
@@ -51,8 +51,8 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
     """Return the verdict on runs beside the earlier ones of their series, where only what is no day has moved."""
-    from skill_evaluator.verdicts.comparison import compare_records
-    from skill_evaluator.verdicts.measuring import measure_all
+    from skill_evaluator.verdicts.decide.comparison import compare_records
+    from skill_evaluator.verdicts.decide.measuring import measure_all
 
     result = compare_records(skill, pairs, rules)
     models = []
@@ -71,7 +71,7 @@ def _is_beyond_a_day(measured: "Measured") -> bool:
     import numpy as np
     from scipy.special import stdtrit
 
-    from skill_evaluator.verdicts.noise import RUN_DEGREES, RUN_SD
+    from skill_evaluator.verdicts.decide.measuring import RUN_DEGREES, RUN_SD
 
     runs, effect = measured.runs, measured.effects["beyond"]
     if effect is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.effects import Floats
+from skill_evaluator.verdicts.decide.effects import Floats
 
 _DRAWS = 4_000
 

@@ -16,10 +16,10 @@ from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, Mutant
 from skill_evaluator.library.mutants import Mutant, Operator
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.comparability import Measure, Pair, case_means, field_scores, strict_scores
-from skill_evaluator.verdicts.measuring import Compared, Measured, measure_all
-from skill_evaluator.verdicts.reasons import changed_fields
-from skill_evaluator.verdicts.rules import VerdictRules, is_lost
+from skill_evaluator.verdicts.decide.cases import changed_fields
+from skill_evaluator.verdicts.decide.comparability import Measure, Pair, case_means, field_scores, strict_scores
+from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
 
 _ADVICE: dict[Operator, str] = {
     "rule-dropped": "a document in which this rule decides: read without it, another answer is right",

@@ -11,7 +11,7 @@ from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_alike, same_series
 from skill_evaluator.stats import stdev_or_none
-from skill_evaluator.verdicts.rewording import neutral_sigma, scenario_runs
+from skill_evaluator.verdicts.history.baselines import neutral_sigma, scenario_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

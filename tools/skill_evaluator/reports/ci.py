@@ -22,9 +22,9 @@ from skill_evaluator.reports.comparison import MARKS, comparison_sections, legen
 from skill_evaluator.reports.forecast import forecast_sheet
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.few import FEW_CASES, can_show
-from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rules import WORST_FIRST
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")

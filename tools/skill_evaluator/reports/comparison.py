@@ -21,8 +21,8 @@ from skill_evaluator.reports.comparison_sheets import (
     run_sheet,
 )
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.results import ComparisonResult, ModelVerdict, Watch
-from skill_evaluator.verdicts.rules import WORST_FIRST
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, Watch
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 _MOST_NAMED, _MOST_LOST = 5, 3

@@ -8,7 +8,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.results import MeasureResult, ModelVerdict, Scope
+from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, Scope
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 _MOST_ROWS, _MOST_FIELDS_OF_A_CASE = 10, 4

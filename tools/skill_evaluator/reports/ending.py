@@ -15,8 +15,8 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, lost_words, scope_words, worst_first
 from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.few import can_show
-from skill_evaluator.verdicts.results import ComparisonResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
+from skill_evaluator.verdicts.planning.sizing import can_show
 
 _MOST_NAMED = 2
 

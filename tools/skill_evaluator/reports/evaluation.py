@@ -40,8 +40,8 @@ from skill_evaluator.reports.run_facts import (
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.changed_answers import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
 

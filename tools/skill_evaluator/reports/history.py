@@ -25,7 +25,7 @@ from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.reports.junit import Outcome, Test, junit_text
 
 if TYPE_CHECKING:  # it imports scipy
-    from skill_evaluator.verdicts.history_results import History, Point
+    from skill_evaluator.verdicts.history.series import History, Point
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 _COLUMNS = (

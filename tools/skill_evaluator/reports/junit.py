@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.records.record import SCORED, CaseRecord, Record
-from skill_evaluator.verdicts.results import ComparisonResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 
 Outcome = Literal["passed", "failure", "skipped"]
 Test = tuple[str, Outcome, Sequence[str]]  # its name, what became of it, and why

@@ -14,8 +14,8 @@ from skill_evaluator.reports.comparison import MARKS
 from skill_evaluator.reports.comparison_sheets import STYLES
 from skill_evaluator.reports.history import csv_cell
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.comparability import STALE_DAYS
-from skill_evaluator.verdicts.ranking_results import ModelRanking, RankedModel
+from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
+from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 
 _CSV = (
     "skill",

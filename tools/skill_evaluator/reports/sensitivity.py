@@ -11,7 +11,7 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.sizing import PlannedDesign, Sizing, SizingPlan
+from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
 _DESIGNS: dict[PlannedDesign, str] = {
     "beside": "the baseline is asked beside the candidate, half as often; calls and cost are of both",

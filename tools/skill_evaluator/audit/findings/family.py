@@ -19,7 +19,7 @@ from skill_evaluator.checking.scenarios import REVIEW, ScenarioRemark, likeness
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.scenarios import Scenario
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.effects import ALPHA
+from skill_evaluator.verdicts.decide.effects import ALPHA
 
 FamilyVerdict = Literal["can carry an audit", "cannot carry an audit", "not settled"]
 _PAIRS_SHOWN = 5

@@ -17,7 +17,7 @@ from skill_evaluator.audit.cube.cube import Cube, Floats
 from skill_evaluator.audit.findings.results import FEWEST_SCENARIOS, Carried, Neutrality, Separation, Shift
 from skill_evaluator.audit.statistics.grades import grades_of
 from skill_evaluator.stats import POWER
-from skill_evaluator.verdicts.effects import ALPHA, adjusted
+from skill_evaluator.verdicts.decide.effects import ALPHA, adjusted
 
 _MUCH_LESS = 2 / 3  # of a fluctuation: what may be left without the scenario that carries it
 _BEYOND_NOISE = 3.0  # standard errors of a score

@@ -34,7 +34,7 @@ from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_r
 from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
 from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
 from skill_evaluator.judges.statistics.trust import trust_of
-from skill_evaluator.verdicts.effects import adjusted
+from skill_evaluator.verdicts.decide.effects import adjusted
 
 _FEWEST_LABELS = 2
 _VERDICTS = (*get_args(Finding), "uncertain")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.judges.statistics.bounded import Bounded, Z
-from skill_evaluator.verdicts.effects import unseen_share
+from skill_evaluator.verdicts.decide.effects import unseen_share
 
 _STEPS = 2_001  # true rates that are tried, from 0 to 1
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from skill_evaluator.display import ends
-from skill_evaluator.verdicts.standing import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStanding
 
 _NEWEST = 5  # versions of a model: the page of a component has all
 _REASONS = 4

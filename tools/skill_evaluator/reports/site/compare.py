@@ -13,7 +13,7 @@ from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.comparison_sheets import all_sheets
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40

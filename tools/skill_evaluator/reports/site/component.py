@@ -12,8 +12,8 @@ from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
 from skill_evaluator.reports.site.writing import fitting
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.history_results import History, Point
-from skill_evaluator.verdicts.standing import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.series import History, Point
 
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
 # Characters of the page's data, so that a page stays below 2 MB whatever a record holds.

@@ -33,7 +33,7 @@ from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
 from skill_evaluator.reports.site.blocks import interval_chart, point, point_sheet
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.standing import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStanding
 
 _MOODS = {"ship": "improved", "block": "regressed"}
 _DOUBTS = "What may be wrong with the judge, as far as it shows without labels"

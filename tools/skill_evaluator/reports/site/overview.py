@@ -6,8 +6,8 @@ from typing import Any
 from skill_evaluator.display import ends
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.choosing import usd_per_1000
-from skill_evaluator.verdicts.standing import ComponentStanding
+from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 AGREEMENT = "pairwise_exact_match"
 

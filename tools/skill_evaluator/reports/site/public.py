@@ -14,9 +14,15 @@ from skill_evaluator.metrics.diagnosis.per_field import label
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.history_results import ModelHistory, Point, Step
-from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Comparisons, ModelVerdict, joined_falls
-from skill_evaluator.verdicts.standing import ComponentStanding
+from skill_evaluator.verdicts.decide.results import (
+    CaseChange,
+    ComparisonResult,
+    Comparisons,
+    ModelVerdict,
+    joined_falls,
+)
+from skill_evaluator.verdicts.history.component import ComponentStanding
+from skill_evaluator.verdicts.history.series import ModelHistory, Point, Step
 
 OTHERS = "(not in the schema)"
 _FIELD = "a field that the schema does not name"

@@ -1,6 +1,6 @@
-"""The scores of two versions, case by case → which cases moved beyond chance, at a false discovery rate of 10 %.
+"""Which cases broke and which were fixed beyond chance, at a false discovery rate of 10 %, and in which fields.
 
-Its own module because a list of cases has errors of its own: among forty cases some always move.
+A list of cases has errors of its own: among forty cases some always move.
 """
 
 from collections import Counter
@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import stdtr
 
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.verdicts.comparability import Common, case_means, field_scores
-from skill_evaluator.verdicts.effects import Floats, Within, adjusted
-from skill_evaluator.verdicts.measuring import Measured
-from skill_evaluator.verdicts.results import CaseChange, Cases
-from skill_evaluator.verdicts.rules import MOSTLY, VerdictRules
+from skill_evaluator.verdicts.decide.comparability import Common, case_means, field_scores
+from skill_evaluator.verdicts.decide.effects import Floats, Within, adjusted
+from skill_evaluator.verdicts.decide.measuring import Measured
+from skill_evaluator.verdicts.decide.results import CaseChange, Cases
+from skill_evaluator.verdicts.decide.rules import MOSTLY, VerdictRules
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
 _PRIOR_DEGREES = 8.0  # the mean variance of all cases counts as much as so many degrees of freedom of a case's own

@@ -10,7 +10,7 @@ from skill_evaluator.library.config import Gate, Tier, VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.missing import Missing
+from skill_evaluator.verdicts.decide.lost_answers import Missing
 
 Fall = tuple[str, str]
 """A lost field, whose path may be text of an answer, and the words of how far it fell."""

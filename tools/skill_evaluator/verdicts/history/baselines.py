@@ -1,17 +1,19 @@
-"""Recorded runs → the `Pair` that a verdict is drawn from: baseline, anchor, and the further runs of each version.
+"""Which recorded runs a run is held against: its baseline, its anchor, the other runs of both, and its rewordings.
 
-Its own module because it imports numpy only when there is a baseline: most runs of a new component have none.
+A record in, a `Pair` out. Chosen from everything that is recorded of a component; nothing is compared here.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean, variance
 
-from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy, Settings
+from skill_evaluator.errors import AuditError, LeaderboardError
+from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.library.config import Policy
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record
@@ -27,12 +29,15 @@ from skill_evaluator.records.selection import (
     same_series,
     versions_patched_to,
 )
-from skill_evaluator.verdicts.comparability import Pair, as_asked, common_part, served_change
-from skill_evaluator.verdicts.pooling import cut_to
-from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.results import ComparisonResult
-from skill_evaluator.verdicts.rewording import rewording_of
-from skill_evaluator.verdicts.rules import rules_for
+from skill_evaluator.verdicts.decide.comparability import (
+    Pair,
+    Rewording,
+    Scores,
+    as_asked,
+    common_part,
+    served_change,
+    strict_scores,
+)
 
 _PROMPT = "prompt"
 AUDITS = "audits"  # beside the folder of components
@@ -40,75 +45,7 @@ _HALF = "the baseline that was asked beside it is not complete, so it is judged 
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
 
-def verdict_on(
-    records: Sequence[Record],
-    component: Component,
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-    partial: Container[str] = (),
-) -> ComparisonResult | None:
-    """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
-
-    A baseline that was asked beside another run is not judged itself. Of a run with the schema alone, the version's own
-    run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held against
-    the same cases of the recorded ones.
-    """
-    archive.add(records)
-    policy = settings.policy
-    chosen = [
-        (record, usual_baseline(entry, archive, policy))
-        for record in records
-        if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
-    ]
-    pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-    rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
-    pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
-    alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
-    pairs += [pair for pair in alone if pair is not None]
-    if not pairs:
-        return None
-    from skill_evaluator.verdicts.comparison import compare_records
-
-    return compare_records(component.name, pairs, rules_for(settings, config, records[0]), rest=rest)
-
-
-def ranking_of(
-    records: Sequence[Record],
-    component: Component,
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-    verdict: ComparisonResult | None = None,
-    left_out: Mapping[str, str] | None = None,
-) -> ModelRanking:
-    """Rank complete runs, one a model; `verdict` is on each against a lower version, `left_out` says who has none."""
-    from skill_evaluator.verdicts.ranking import rank_models
-
-    archive.add(records)
-    family = [*records, *_rest_of_version(records, archive)]
-    pairs = [pair_of(record, None, archive, settings.policy, anchored=False) for record in family]
-    prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
-    judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
-    rules = rules_for(settings, config, records[0])
-    runs, rest = pairs[: len(records)], pairs[len(records) :]
-    return rank_models(
-        component.name, runs, rules, rest=rest, prompts=prompts, verdicts=judged, left_out=left_out or {}
-    )
-
-
-def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:
-    """Return the newest runs of the versions shown of all other models."""
-    models, rest = {record.model_id for record in records}, []
-    for version in _versions_of_families(records, archive):
-        for choice in choose(archive.entries, version, None).choices:
-            if choice.candidate.model_id not in models:
-                with suppress(LeaderboardError):
-                    rest.append(archive.record(choice.candidate))
-    return rest
-
-
-def _versions_of_families(records: Iterable[Record], archive: Archive) -> list[str]:
+def versions_of_families(records: Iterable[Record], archive: Archive) -> list[str]:
     """Return the versions of runs; a draft, an edited prompt and a run under a scenario have no family."""
     entries = {entry.run_id for entry in archive.entries if entry.scenario is None and not entry.edited}
     return sorted({record.skill_version for record in records if record.run_id in entries and not record.draft})
@@ -162,25 +99,6 @@ def drift_pair(record: Record, archive: Archive) -> Pair | None:
     return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
 
-def _of_asked_cases(pair: Pair) -> Pair:
-    """Return a pair with all records cut to the cases that the candidate was asked."""
-    mine = {case.case_id for case in pair.candidate.per_case}
-
-    def cut(record: Record) -> Record:
-        return cut_to(record, mine)
-
-    everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
-    return replace(
-        pair,
-        baseline=pair.baseline and cut(pair.baseline),
-        anchor=pair.anchor and cut(pair.anchor),
-        baseline_again=tuple(map(cut, pair.baseline_again)),
-        candidate_again=tuple(map(cut, pair.candidate_again)),
-        anchor_again=tuple(map(cut, pair.anchor_again)),
-        passed_over=(f"only {len(mine)} of {len(everything)} cases were asked", *pair.passed_over),
-    )
-
-
 def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, baseline: str | None = None) -> list[Pair]:
     """Return the pairs of all other models that have a run of the versions shown, and a baseline or that named.
 
@@ -188,7 +106,7 @@ def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, base
     """
     records = [pair.candidate for pair in shown]
     models, rest = {record.model_id for record in records}, []
-    for version in _versions_of_families(records, archive):
+    for version in versions_of_families(records, archive):
         chosen = choose(archive.entries, version, baseline, usual=lambda run: usual_baseline(run, archive, policy))
         for choice in chosen.choices:
             if choice.baseline is not None and choice.candidate.model_id not in models:
@@ -316,3 +234,146 @@ def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:
         if precedence(run.version) > start and run.is_comparable(anchor) and run.order <= candidate.order
     }
     return len(held | {candidate.run_id})
+
+
+AUDIT_RESULT = "report.json"
+_FEWEST = 2  # scenarios that can differ
+_MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
+_PER_CENT = 100.0
+
+
+def rewording_of(baseline: Record, archive: Archive, audits: Path) -> Rewording | None:
+    """Return what rewordings do to the baseline's model; None where nothing was measured.
+
+    Of the baseline's own runs under scenarios and a committed audit, the one with more scenarios counts; the own runs
+    where both have as many.
+    """
+    own = neutral_sigma(baseline, scenario_runs(archive, baseline))
+    audited = audited_sigma(audits, baseline)
+    if own is None or audited is None:
+        return own or audited
+    return own if own.n >= audited.n else audited
+
+
+def scenario_runs(archive: Archive, baseline: Record) -> list[Record]:
+    """Return the complete runs of a baseline's version and model under scenarios that can be held against it."""
+    named = [
+        archive.record(entry)
+        for entry in archive.entries
+        if entry.complete
+        and entry.scenario is not None
+        and (entry.model_id, entry.version) == (baseline.model_id, baseline.skill_version)
+    ]
+    return [record for record in named if _is_reworded(record, baseline)]
+
+
+def _is_reworded(record: Record, baseline: Record) -> bool:
+    """Return whether a run differs from the baseline by nothing but its scenario."""
+    alike = ("prompt", "schema", "contract", "datasets", "settings")
+    return record.scorer_version == baseline.scorer_version and all(
+        record.digests.get(name) == baseline.digests.get(name) for name in alike
+    )
+
+
+def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record], metric: str | None = None) -> Rewording | None:
+    """Return the standard deviation over scenarios of a metric's strict mean, less what replicates explain.
+
+    The metric is the baseline's primary one by default, and the cases are those that all the runs and the baseline have
+    unchanged. Runs of one scenario are pooled. None for fewer than two scenarios, or without a common case.
+
+    The variance that replicates explain is that of a case's mean, by the scatter of its replicates. What is left is
+    multiplied by what the root of an estimate lacks on average, as the audit does.
+    """
+    metric = metric or baseline.primary_metric
+    by_scenario: dict[str, list[Record]] = {}
+    for record in under_scenarios:
+        by_scenario.setdefault(f"{record.scenario}\n{record.digests.get('scenario')}", []).append(record)
+    tables = [_pooled_scores(records, metric) for _, records in sorted(by_scenario.items())]
+    digests = {(case.case_id, case.digest) for case in baseline.per_case}
+    common = sorted(digests.intersection(*tables)) if len(tables) >= _FEWEST else []
+    if not common:
+        return None
+    means = [fmean(fmean(table[key]) for key in common) for table in tables]
+    explained = fmean(_variance_of_mean([table[key] for key in common]) for table in tables)
+    return Rewording(
+        sigma=_without_noise(variance(means), explained, len(means) - 1),
+        n=len(means),
+        source=f"{len(means)} scenarios around {baseline.skill_version}",
+    )
+
+
+def _pooled_scores(records: Sequence[Record], metric: str) -> dict[tuple[str, str], Scores]:
+    """Return the strict scores of one scenario's runs, by case and its digest; cases without a score are left out."""
+    pooled: dict[tuple[str, str], Scores] = {}
+    for record in records:
+        for case in record.per_case:
+            scores = strict_scores(case, metric)
+            if scores:
+                key = case.case_id, case.digest
+                pooled[key] = (*pooled.get(key, ()), *scores)
+    return pooled
+
+
+def _variance_of_mean(cases: Sequence[Scores]) -> float:
+    """Return the variance of a mean over cases that replicates explain; 0 where no case has two replicates.
+
+    A case with one replicate is taken to vary as the others do.
+    """
+    within = [variance(scores) for scores in cases if len(scores) > 1]
+    if not within:
+        return 0.0
+    usual = fmean(within)
+    of_means = [(variance(scores) if len(scores) > 1 else usual) / len(scores) for scores in cases]
+    return sum(of_means) / len(cases) ** 2
+
+
+def _without_noise(seen: float, explained: float, degrees: int) -> float:
+    """Return √(seen − explained), times 1 + (seen ÷ (seen − explained))² ÷ 4ν, which its root lacks on average.
+
+    0 where noise alone explains what was seen. The correction is the audit's, at most 1 + 9 ÷ 4ν.
+    """
+    left = seen - explained
+    if left <= 0.0:
+        return 0.0
+    return math.sqrt(left) * (1.0 + min((seen / left) ** 2, _MOST_ADDED) / (4.0 * degrees))
+
+
+class _AuditedSpread(FrozenModel):
+    fluctuation: float
+
+
+class _AuditedModel(FrozenModel):
+    model: str
+    fluctuation: float
+    corrected: float | None = None
+    benchmarks: dict[str, _AuditedSpread] = {}
+
+
+class _AuditFile(FrozenModel):
+    """The keys of an audit's report.json that are read here; spreads are in per cent."""
+
+    scenarios: list[str]
+    models: list[_AuditedModel]
+
+
+def audited_sigma(audits: Path, baseline: Record) -> Rewording | None:
+    """Return the fluctuation of the baseline's model in the newest audit below a folder that has it; None without.
+
+    The component's own fluctuation counts where it was a benchmark of the audit (scenario × question noise is in it),
+    else the model's over all benchmarks, corrected for noise where the audit could. Raise AuditError for a broken file.
+    """
+    for path in sorted(audits.glob(f"*/{AUDIT_RESULT}"), reverse=True):
+        audit = validated(_AuditFile, read_json(path, AuditError), path, AuditError)
+        model = next((model for model in audit.models if model.model == baseline.model_id), None)
+        if model is None:
+            continue
+        own = model.benchmarks.get(baseline.skill)
+        corrected = model.fluctuation if model.corrected is None else model.corrected
+        points = corrected if own is None else own.fluctuation
+        of = " on other benchmarks" if own is None else ""
+        return Rewording(
+            sigma=points / _PER_CENT,
+            n=len(audit.scenarios),
+            source=f"the audit {path.parent.name}{of} ({len(audit.scenarios)} scenarios)",
+        )
+    return None

@@ -1,10 +1,11 @@
 """Two records side by side: the cases that both have unchanged, and every figure they can be compared by.
 
-A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores.
+A `Pair` comes in. `common_part` says which cases are comparable and why the rest is not; `measures` reads their scores;
+`pooled` takes several runs of a version as one.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -15,6 +16,7 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record
 from skill_evaluator.records.served import Change, change_of, is_mixed, served_text
 from skill_evaluator.records.strict import strict_by_replicate
+from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import ValueChange, differences, listed
 
 Kind = Literal["accuracy", "reproducibility", "field"]
@@ -356,3 +358,52 @@ _READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
     "reproducibility": _agreement,
     "field": field_scores,
 }
+
+
+def cut_to(record: Record, case_ids: Container[str]) -> Record:
+    """Return a record of these cases alone."""
+    cases = [case for case in record.per_case if case.case_id in case_ids]
+    outcomes = [outcome in ANSWERED for case in cases for outcome in case.outcomes]
+    return record.model_copy(update={"per_case": cases, "coverage": mean_or_none(outcomes) or 0.0})
+
+
+def pooled(record: Record, again: Sequence[Record]) -> Record:
+    """Return a record with the answers of further runs of its version, case by case; the cases are the record's own.
+
+    Agreement between replicates is the mean over the runs.
+    """
+    if not again:
+        return record
+    others = [{(case.case_id, case.digest): case for case in run.per_case} for run in again]
+    cases = [
+        _pooled_case([case, *(run[key] for run in others if (key := (case.case_id, case.digest)) in run)])
+        for case in record.per_case
+    ]
+    coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))
+    return record.model_copy(update={"per_case": cases, "coverage": coverage})
+
+
+def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
+    newest = runs[0]
+    counts = [run.fields for run in runs]
+    shares = [run.reproducibility for run in runs]
+    return newest.model_copy(
+        update={
+            "outcomes": [outcome for run in runs for outcome in run.outcomes],
+            "replicates": {
+                name: [score for run in runs for score in run.replicates.get(name, [None] * len(run.outcomes))]
+                for name in newest.replicates
+            },
+            "fields": {
+                path: FieldCount(
+                    right=sum(run[path].right for run in counts if path in run),
+                    n=sum(run[path].n for run in counts if path in run),
+                )
+                for path in dict.fromkeys(path for run in counts for path in run)
+            },
+            "reproducibility": {
+                name: mean_or_none([share for run in shares if (share := run.get(name)) is not None])
+                for name in newest.reproducibility
+            },
+        }
+    )

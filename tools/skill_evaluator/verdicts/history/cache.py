@@ -20,16 +20,15 @@ from skill_evaluator.library.config import Settings, Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.comparability import Pair
-from skill_evaluator.verdicts.history_results import History, Steps
-from skill_evaluator.verdicts.ranking_results import ModelRanking
-from skill_evaluator.verdicts.recorded import AUDITS
-from skill_evaluator.verdicts.results import Comparisons
-from skill_evaluator.verdicts.rewording import AUDIT_RESULT
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.results import Comparisons
+from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT, AUDITS
+from skill_evaluator.verdicts.history.series import History, Steps
+from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _FILE = ".history.json"
 _MOST = 8_000_000  # characters of the file; what was not used for longest goes first
-_DRAWN_BY = ("stats.py", "text.py", "records/*.py", "verdicts/*.py")  # of the package: what verdicts follow from
+_DRAWN_BY = ("stats.py", "text.py", "records/*.py", "verdicts/**/*.py")  # of the package: what verdicts follow from
 _CALCULATED_BY = ("numpy", "scipy")
 KeptT = TypeVar("KeptT", bound=FrozenModel)
 
@@ -125,7 +124,7 @@ def kept_verdicts(
 @lru_cache
 def program_digest(patterns: Sequence[str], libraries: Sequence[str] = ()) -> str:
     """Return the digest of files of the package, by their patterns, and of the versions of libraries."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     files = sorted(path for pattern in patterns for path in package.glob(pattern))
     versions = [f"{name} {version(name)}" for name in libraries]
     return digest(canonical_json([*(digest(path.read_bytes()) for path in files), *versions]))

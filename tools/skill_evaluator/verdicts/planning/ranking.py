@@ -14,21 +14,32 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import is_mixed
 from skill_evaluator.stats import ROUNDING, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.choosing import advise, alike, letters, on_frontier, usd_per_1000
-from skill_evaluator.verdicts.comparability import (
+from skill_evaluator.verdicts.decide.comparability import (
     AGREEMENT,
     Measure,
     Pair,
     as_asked,
     common_part,
+    cut_to,
     moment_of,
+    pooled,
     strict_scores,
 )
-from skill_evaluator.verdicts.comparison import compare_records
-from skill_evaluator.verdicts.pooling import cut_to, pooled
-from skill_evaluator.verdicts.ranking_results import Contrast, Dominance, ModelRanking, RankedModel, Score
-from skill_evaluator.verdicts.results import MeasureResult, Scope
-from skill_evaluator.verdicts.rules import VerdictRules
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.results import MeasureResult, Scope
+from skill_evaluator.verdicts.decide.rules import VerdictRules
+from skill_evaluator.verdicts.planning.advice import (
+    Contrast,
+    Dominance,
+    ModelRanking,
+    RankedModel,
+    Score,
+    advise,
+    alike,
+    letters,
+    on_frontier,
+    usd_per_1000,
+)
 
 _SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it
 

@@ -24,13 +24,13 @@ from skill_evaluator.library.config import (
 )
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.comparability import Measure
-from skill_evaluator.verdicts.missing import Missing, crosses
-from skill_evaluator.verdicts.results import CaseChange, ComparisonResult, Watch
+from skill_evaluator.verdicts.decide.comparability import Measure
+from skill_evaluator.verdicts.decide.lost_answers import Missing, crosses
+from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Watch
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
-    from skill_evaluator.verdicts.effects import Effect
-    from skill_evaluator.verdicts.measuring import Measured
+    from skill_evaluator.verdicts.decide.effects import Effect
+    from skill_evaluator.verdicts.decide.measuring import Measured
 
 _FEWEST_LOST = 3  # cases
 _EQUAL_LOOKS = 20  # looks at one anchor that keep their power

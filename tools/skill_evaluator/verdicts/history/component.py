@@ -1,0 +1,198 @@
+"""What is known of a component: verdicts on its runs, its history, the ranking of its models, and comparisons.
+
+`evaluate`, `history`, `leaderboard` and the site say the same of a component, because all of them ask here.
+"""
+
+import datetime
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+
+from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Settings, load_waivers
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
+from skill_evaluator.verdicts.decide.comparability import Pair, cut_to
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
+from skill_evaluator.verdicts.decide.rules import rules_for
+from skill_evaluator.verdicts.history.baselines import (
+    models_pair,
+    pair_of,
+    prompt_pair,
+    rest_of_family,
+    usual_baseline,
+    versions_of_families,
+)
+from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts
+from skill_evaluator.verdicts.history.series import History, judged_history
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+
+_NEWEST = 5  # versions that are compared without being asked
+_MOST_MODELS = 8  # whose pairs are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentStanding:
+    """A component with at least one complete run: the newest record of each model, its history and its ranking.
+
+    `kept` holds more that was drawn of it. The age of a model in the ranking is that of the day on which it was drawn.
+    """
+
+    newest: Mapping[str, Record]
+    history: History
+    ranking: ModelRanking
+    kept: KeptVerdicts = field(compare=False)
+
+
+def standing_of(component: Component, archive: Archive, settings: Settings, config: Path) -> ComponentStanding | None:
+    """Return what is known of a component; None where no run is complete. Draw only what is not kept."""
+    newest = newest_of_versions(archive.entries)
+    if not newest:
+        return None
+    kept = kept_of(component, archive, settings, config)
+    history = kept.history(
+        archive.entries, lambda: judged_history(archive.entries, archive, settings, config, component.name, kept.steps)
+    )
+    ranking = kept.ranking(
+        archive.entries, lambda: ranked_models(archive.entries, None, component, archive, settings, config)
+    )
+    records = {model_id: archive.record(runs[-1]) for model_id, runs in sorted(newest.items())}
+    return ComponentStanding(newest=records, history=history, ranking=ranking, kept=kept)
+
+
+def kept_of(component: Component, archive: Archive, settings: Settings, config: Path) -> KeptVerdicts:
+    """Return the verdicts that are kept of a component under today's rules."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(config, settings.limits)]
+    return kept_verdicts(archive, component.results_dir, settings, waivers)
+
+
+def ranked_models(
+    entries: Sequence[RecordedRun],
+    version: str | None,
+    component: Component,
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+) -> ModelRanking:
+    """Rank the models of a version, by default of the highest, each with its verdict against a lower version."""
+    chosen = choose(entries, version, None)
+    records = [archive.record(choice.candidate) for choice in chosen.choices]
+    verdict = verdict_on(records, component, archive, settings, config)
+    return ranking_of(records, component, archive, settings, config, verdict, chosen.left_out)
+
+
+def compared(component: Component, archive: Archive, settings: Settings, config: Path) -> Comparisons:
+    """Compare the newest versions as `compare --candidate` does, and pairs of models as `compare --models` does."""
+    from skill_evaluator.verdicts.decide.comparison import compare_records
+
+    entries, policy = archive.entries, settings.policy
+
+    def result(pairs: Sequence[Pair], left_out: Mapping[str, str] | None = None) -> ComparisonResult:
+        rules = rules_for(settings, config, pairs[0].candidate)
+        return compare_records(component.name, pairs, rules, left_out=left_out or {})
+
+    by_model = runs_of_versions(entries)
+    every = sorted({version for versions in by_model.values() for version in versions}, key=precedence, reverse=True)
+    versions = {}
+    for version in every[:_NEWEST]:
+        chosen = choose(entries, version, None, usual=lambda run: usual_baseline(run, archive, policy))
+        pairs = [
+            replace(pair_of(archive.record(one.candidate), one.baseline, archive, policy), absent=one.absent)
+            for one in chosen.choices
+        ]
+        versions[version] = result(pairs, chosen.left_out)
+    beside = (models_pair(entries, names, archive) for names in combinations(sorted(by_model)[:_MOST_MODELS], 2))
+    return Comparisons(versions=versions, models=[result([pair]) for pair in beside if pair is not None])
+
+
+def verdict_on(
+    records: Sequence[Record],
+    component: Component,
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+    partial: Container[str] = (),
+) -> ComparisonResult | None:
+    """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
+
+    A baseline that was asked beside another run is not judged itself. Of a run with the schema alone, the version's own
+    run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held against
+    the same cases of the recorded ones.
+    """
+    archive.add(records)
+    policy = settings.policy
+    chosen = [
+        (record, usual_baseline(entry, archive, policy))
+        for record in records
+        if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
+    ]
+    pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
+    rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+    pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
+    alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
+    pairs += [pair for pair in alone if pair is not None]
+    if not pairs:
+        return None
+    from skill_evaluator.verdicts.decide.comparison import compare_records
+
+    return compare_records(component.name, pairs, rules_for(settings, config, records[0]), rest=rest)
+
+
+def ranking_of(
+    records: Sequence[Record],
+    component: Component,
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+    verdict: ComparisonResult | None = None,
+    left_out: Mapping[str, str] | None = None,
+) -> ModelRanking:
+    """Rank complete runs, one a model; `verdict` is on each against a lower version, `left_out` says who has none."""
+    from skill_evaluator.verdicts.planning.ranking import rank_models
+
+    archive.add(records)
+    family = [*records, *_rest_of_version(records, archive)]
+    pairs = [pair_of(record, None, archive, settings.policy, anchored=False) for record in family]
+    prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
+    judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
+    rules = rules_for(settings, config, records[0])
+    runs, rest = pairs[: len(records)], pairs[len(records) :]
+    return rank_models(
+        component.name, runs, rules, rest=rest, prompts=prompts, verdicts=judged, left_out=left_out or {}
+    )
+
+
+def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:
+    """Return the newest runs of the versions shown of all other models."""
+    models, rest = {record.model_id for record in records}, []
+    for version in versions_of_families(records, archive):
+        for choice in choose(archive.entries, version, None).choices:
+            if choice.candidate.model_id not in models:
+                with suppress(LeaderboardError):
+                    rest.append(archive.record(choice.candidate))
+    return rest
+
+
+def _of_asked_cases(pair: Pair) -> Pair:
+    """Return a pair with all records cut to the cases that the candidate was asked."""
+    mine = {case.case_id for case in pair.candidate.per_case}
+
+    def cut(record: Record) -> Record:
+        return cut_to(record, mine)
+
+    everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
+    return replace(
+        pair,
+        baseline=pair.baseline and cut(pair.baseline),
+        anchor=pair.anchor and cut(pair.anchor),
+        baseline_again=tuple(map(cut, pair.baseline_again)),
+        candidate_again=tuple(map(cut, pair.candidate_again)),
+        anchor_again=tuple(map(cut, pair.anchor_again)),
+        passed_over=(f"only {len(mine)} of {len(everything)} cases were asked", *pair.passed_over),
+    )

@@ -1,0 +1,191 @@
+"""The history of a component: each recorded version compared with the one before, and with the anchor.
+
+Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.library.config import Settings, VerdictName
+from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.selection import next_lower, runs_of_versions
+from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
+from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch
+from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.history.baselines import pair_of
+
+
+class Step(FrozenModel):
+    """A version's verdict against the recorded version before it, as `compare` draws it.
+
+    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of another knows it.
+    """
+
+    before: str
+    verdict: VerdictName
+    beyond: VerdictName
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    reasons: list[str]
+    falls: list[Fall] = []
+    watch: Watch | None = None
+
+    @classmethod
+    def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
+        """Return the step that a comparison with the version before found."""
+        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        return cls(
+            before=model.baseline.skill_version if model.baseline else "",
+            verdict=model.verdict,
+            beyond=model.beyond,
+            difference=primary.difference if primary else None,
+            ci95=primary.ci95 if primary else None,
+            q=primary.q if primary else None,
+            reasons=model.reasons,
+            falls=model.falls,
+            watch=model.watch,
+        )
+
+
+class Steps(FrozenModel):
+    """The steps of the models of one version, a family, by the run id of each candidate."""
+
+    by_run: dict[str, Step]
+
+
+class Point(FrozenModel):
+    """A version: the strict mean of the primary metric over all its runs, and the step that led there.
+
+    `run_id` and `timestamp` are those of its newest complete run, and `runs` counts the runs that are pooled.
+    """
+
+    version: str
+    run_id: str
+    timestamp: str
+    strict_mean: float | None
+    n_cases: int
+    step: Step | None = None
+    runs: int = 1
+
+    @classmethod
+    def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
+        """Return the point of a version, the candidate of a pair."""
+        newest = pair.candidate
+        scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
+        means = [fmean(case) for case in scores if case]
+        return cls(
+            version=newest.skill_version,
+            run_id=newest.run_id,
+            timestamp=newest.timestamp,
+            strict_mean=rounded(mean_or_none(means)),
+            n_cases=len(means),
+            step=step,
+            runs=1 + len(pair.candidate_again),
+        )
+
+
+class ModelHistory(FrozenModel):
+    """One model, the lowest version first. `remarks` name what was stopped early and what was passed over."""
+
+    model_id: str
+    points: list[Point]
+    remarks: list[str]
+
+
+class History(FrozenModel):
+    """The history of a component; `gate` names the question that the verdicts answer.
+
+    `aa_runs` counts the further runs of a version, which are pooled with its newest.
+    """
+
+    skill: str
+    metric: str
+    gate: str
+    alpha: float
+    models: list[ModelHistory]
+    aa_runs: int = 0
+
+
+Draw = Callable[[Sequence[Pair]], Steps]
+
+
+def history_of(
+    skill: str,
+    by_model: Mapping[str, Sequence[Pair]],
+    rules: VerdictRules,
+    steps_of: Callable[[Sequence[Pair], Draw], Steps] = lambda pairs, draw: draw(pairs),
+) -> History:
+    """Return the history of a component.
+
+    Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
+    against: None for the lowest. `steps_of` may return steps that were drawn before.
+    """
+    from skill_evaluator.verdicts.decide.comparison import compare_records
+
+    families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
+    for pair in chain.from_iterable(by_model.values()):
+        if pair.baseline is not None:
+            families.setdefault(pair.candidate.skill_version, []).append(pair)
+
+    def drawn(pairs: Sequence[Pair]) -> Steps:
+        models = compare_records(skill, pairs, rules).models
+        return Steps(by_run={model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models})
+
+    steps: dict[str, Step] = {}
+    for pairs in families.values():
+        steps |= steps_of(pairs, drawn).by_run
+    models = [
+        ModelHistory(
+            model_id=model_id,
+            points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
+            remarks=list(_remarks(versions)),
+        )
+        for model_id, versions in by_model.items()
+    ]
+    return History(
+        skill=skill,
+        metric=rules.primary_metric,
+        gate=rules.policy.gate,
+        alpha=rules.alpha,
+        models=models,
+        aa_runs=sum(len(pair.candidate_again) for pair in chain.from_iterable(by_model.values())),
+    )
+
+
+def _remarks(versions: Sequence[Pair]) -> Iterator[str]:
+    """Yield what to know of the versions of a model: which were stopped early, and which records were passed over."""
+    stopped = [pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls]
+    if stopped:
+        yield f"stopped early by --adaptive, at a mean too high or too low: {', '.join(stopped)}"
+    yield from dict.fromkeys(words for pair in versions for words in pair.passed_over)
+
+
+def judged_history(
+    entries: Sequence[RecordedRun],
+    archive: Archive,
+    settings: Settings,
+    config: Path,
+    skill: str,
+    steps_of: Callable[[Sequence[Pair], Draw], Steps],
+) -> History:
+    """Judge each version beside the one before; only a model's highest is also held against the anchor."""
+    by_model: dict[str, list[Pair]] = {}
+    for model_id, versions in sorted(runs_of_versions(entries).items()):
+        newest = [runs[-1] for runs in versions.values()]
+        by_model[model_id] = [
+            pair_of(
+                archive.record(run),
+                archive.baseline_beside(run) or next_lower(archive.entries, run),
+                archive,
+                settings.policy,
+                anchored=run is newest[-1],
+            )
+            for run in newest
+        ]
+    latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
+    return history_of(skill, by_model, rules_for(settings, config, latest), steps_of)

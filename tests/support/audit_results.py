@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from skill_evaluator.audit.findings.results import (
-    Adjusted,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
-    Carrier,
     Medians,
     ModelAudit,
     Neutrality,
     Quadrant,
     Ranked,
     Regime,
-    Separation,
     Shift,
     Thresholds,
     Worst,
@@ -76,9 +73,6 @@ def audit_of(scores: Scores) -> AuditResult:
         noise_ceiling=statistics.median(spreads) * 0.9,
         neutrality=_neutrality(bare, scenarios),
         regimes=_regimes(bare),
-        carriers=[Carrier(name=name, share=1 / len(scenarios)) for name in scenarios],
-        cases=[Carrier(name="question-17", benchmark=name, share=0.0625) for name in bare[0].benchmarks],
-        separations=[_separation(bare)] if len(bare) > 1 else [],
         warnings=["fewer than 6 scenarios: the grades are a first impression"],
     )
 
@@ -108,7 +102,6 @@ def _bare(name: str, by_benchmark: dict[str, dict[str, float]]) -> ModelAudit:
         shares={benchmark: 1 / len(by_benchmark) for benchmark in by_benchmark},
         scenarios=overall,
         worst=Worst(scenario=worst, score=overall[worst], drop=ability - overall[worst]),
-        adjusted=Adjusted(fluctuation=spread * 0.8, grade=None),
         usd_per_1000_right=0.4321,
         latency_s=1.25,
     )
@@ -130,7 +123,6 @@ def _graded(one: ModelAudit, cuts: Sequence[float], middle: Medians) -> ModelAud
             "quadrant": cast(Quadrant, words[able, steady]),
             "grade_probability": {**rest, GRADES[place]: 0.7},
             "corrected_grade": GRADES[max(place - 1, 0)],
-            "adjusted": one.adjusted.model_copy(update={"grade": GRADES[place]}),
         }
     )
 
@@ -160,14 +152,3 @@ def _regimes(models: Sequence[ModelAudit]) -> dict[str, Regime]:
         "steady": Regime(title="Steadiness first", note="by fluctuation", ranked=ranked),
         "thrift": Regime(title="Cost first", note="no prices are known", ranked=[]),
     }
-
-
-def _separation(models: Sequence[ModelAudit]) -> Separation:
-    steadiest = sorted(models, key=lambda one: one.fluctuation)
-    return Separation(
-        stable=steadiest[0].model,
-        fragile=steadiest[-1].model,
-        p=0.0321,
-        scenarios=17,
-        scenarios_more_questions=None,
-    )

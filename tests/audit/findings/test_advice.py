@@ -1,27 +1,18 @@
-"""Advice never puts a model above one that dominates it, and a fluctuation that one scenario carries is said."""
+"""Advice never puts a model above one that dominates it."""
 
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.cube.cube import cube_of_scores
-from skill_evaluator.audit.findings.advice import carried_words, regimes_of, steadiest_first
+from skill_evaluator.audit.findings.advice import dominated_last, dominates, regimes_of, steadiest_first
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.findings.dominance import dominated_last, dominates
-from skill_evaluator.audit.findings.results import Adjusted, AuditResult, Carried, Medians, ModelAudit, Worst
-from skill_evaluator.audit.report.page import audit_page, print_audit
-from skill_evaluator.audit.report.verdict import verdict_words
-from skill_evaluator.audit.statistics.grades import QUARTERS, grades_of, quadrants_of
-from skill_evaluator.audit.statistics.significance import carried_of
-from skill_evaluator.display.safe_text import code_span
+from skill_evaluator.audit.findings.results import AuditResult, Medians, ModelAudit, Worst
+from skill_evaluator.audit.report.wording import verdict_words
+from skill_evaluator.audit.statistics.grades import grades_of, quadrants_of
 
-from tests.audit.cubes import cube_of, drawn
+from tests.audit.cubes import cube_of
 from tests.support.audit_results import an_audit
-
-# grubbs.test's two-sided critical values at 5 %, as in NIST's e-handbook, §1.3.5.17.1
-CRITICAL = {7: 2.0200, 10: 2.2900, 20: 2.7082}
 
 
 def a_model(name: str, ability: float, fluctuation: float, corrected: float | None, usd: float | None) -> ModelAudit:
@@ -36,7 +27,6 @@ def a_model(name: str, ability: float, fluctuation: float, corrected: float | No
         shares={},
         scenarios={},
         worst=Worst(scenario="bare", score=ability, drop=0.0),
-        adjusted=Adjusted(fluctuation=fluctuation, grade=None),
         usd_per_1000_right=usd,
     )
 
@@ -90,7 +80,7 @@ def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -
 
 
 def headline(result: AuditResult) -> str:
-    return "**{}**: {}".format(*verdict_words(result, code_span))
+    return ": ".join(verdict_words(result))
 
 
 @given(cohorts())
@@ -99,7 +89,7 @@ def test_the_headline_advises_no_dominated_model(models) -> None:
     result = an_audit().model_copy(update={"models": models, "medians": medians})
     sentence = headline(result)
     for model in models:
-        if sentence.startswith(f"**`{model.model}` is the safe default**"):
+        if sentence.startswith(f"{model.model} is the safe default"):
             assert not any(dominates(other, model) for other in models)
 
 
@@ -117,7 +107,7 @@ def test_who_only_looks_steadier_is_not_above_an_abler_one_and_the_cheap_says_wh
     calm = a_model("calm", 60.0, 1.0, 0.9, None).model_copy(update={"grade": "AAA", "quadrant": "safe default"})
     assert [model.model for model in steadiest_first([calm, noisy])] == ["noisy", "calm"]
     result = an_audit().model_copy(update={"models": [calm, noisy]})
-    assert headline(result).startswith("**No model is a safe default**: `noisy` is no less able and, without noise,")
+    assert headline(result).startswith("No model is a safe default: noisy is no less able and, without noise,")
     cheap, good = a_model("cheap", 70.0, 3.0, None, 0.1), a_model("good", 75.0, 1.0, None, 0.2)
     ranked = regimes_of([cheap, good])["cost-sensitive"].ranked
     assert [place.model for place in ranked] == ["cheap", "good"]
@@ -143,79 +133,7 @@ def test_a_safe_default_that_another_model_is_above_in_every_scenario_is_not_adv
     strong = a_model("strong", 75.0, 4.0, None, 0.2)
     strong = strong.model_copy(update={"grade": "BBB", "scenarios": {"a": 72.0, "b": 78.0}})
     result = an_audit().model_copy(update={"models": [safe, strong]})
-    sentence = "**No model is a safe default**: `strong` scores more in its worst scenario than `safe` in its best"
+    sentence = "No model is a safe default: strong scores more in its worst scenario than safe in its best"
     assert headline(result).startswith(sentence)
     cheap = safe.model_copy(update={"usd_per_1000_right": 0.1})
     assert "above it in every scenario: strong" in regimes_of([cheap, strong])["cost-sensitive"].ranked[0].reason
-
-
-@pytest.fixture(scope="module")
-def carried() -> AuditResult:
-    """Six models of ten scenarios; role-play alone makes the first one's fluctuation."""
-    random = np.random.default_rng(3)
-    scores = 60 + random.normal(size=(6, 10)) * np.array([0.6, 0.8, 1, 1.2, 1.4, 1.6])[:, None]
-    scores[0, 4] -= 7
-    names = [f"s{place}" for place in range(4)] + ["role-play"] + [f"s{place}" for place in range(5, 10)]
-    return audit(cube_of_scores([f"m{m}" for m in range(6)], names, ["quiz"], scores[:, :, None], weights={}))
-
-
-def test_a_fluctuation_that_one_scenario_carries_is_said_with_and_without_it(carried: AuditResult, capsys) -> None:
-    model = next(model for model in carried.models if model.model == "m0")
-    assert (model.carried.scenario, model.grade, model.carried.grade) == ("role-play", "BBB", "A")
-    rest = [score for name, score in model.scenarios.items() if name != "role-play"]
-    assert model.carried.fluctuation == pytest.approx(np.std(rest, ddof=1))
-    words = f"without role-play: {model.carried.fluctuation:.2f} instead of {model.fluctuation:.2f}, A instead of BBB"
-    assert carried_words(model) == words
-    assert f"the fluctuation of m0 is carried by one scenario: {words}" in carried.warnings
-    assert words in next(place.reason for place in carried.regimes["agentic"].ranked if place.model == "m0")
-    assert [other.carried for other in carried.models if other.model != "m0"] == [None] * 5
-    for form in ("text", "markdown", "json"):
-        print_audit(carried, form)
-        printed = capsys.readouterr().out.replace("\n", " ")
-        assert words in printed.replace("\\", "")
-    assert (
-        "| model | carried by | fluctuation | without it | grade | grade without it | p | q |"
-        in audit_page(carried, charts=False).markdown()
-    )
-
-
-def test_what_carries_nothing_is_not_said() -> None:
-    scale = list(QUARTERS)
-    random = np.random.default_rng(1)
-    several = [carried_of(cube_of((50 + random.normal(size=(10, 10))).tolist()), None, scale) for _ in range(60)]
-    assert np.mean([any(one) for one in several]) <= 0.1  # of audits in which scenarios differ normally
-    scores = 50 + random.normal(size=(6, 10))
-    scores[0, 3] -= 15
-    noise = np.ones((6, 10))
-    assert isinstance(carried_of(cube_of(scores.tolist()), noise, scale)[0], Carried)
-    noise[0, 3] = 6.0**2  # what is within three standard errors of its own noise carries nothing
-    assert carried_of(cube_of(scores.tolist()), noise, scale)[0] is None
-    assert carried_of(cube_of(scores[:, :5].tolist()), None, scale) == [None] * 6
-
-
-@pytest.mark.parametrize(("count", "critical"), CRITICAL.items())
-def test_the_test_for_one_outlier_is_grubbs(count: int, critical: float) -> None:
-    """The value that makes the statistic the critical one has p = 0.05."""
-    rest = np.linspace(-1, 1, count - 1)
-
-    def statistic(value: float) -> float:
-        scores = np.append(rest, value)
-        return float((value - scores.mean()) / scores.std(ddof=1))
-
-    low, high = 0.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if statistic(middle) < critical else (low, middle)
-    cube = cube_of([(50 + np.append(rest, low + shift)).tolist() for shift in (0.1,)])
-    (one,) = carried_of(cube, None, list(QUARTERS))
-    assert one is not None or statistic(low + 0.1) > critical
-    assert one is None or one.p == pytest.approx(0.05, abs=0.02)
-
-
-def test_the_answers_of_an_audit_tell_what_is_carried() -> None:
-    cube = drawn(np.zeros(3), scenarios=8, questions=200, replicates=1, seed=2)
-    scores = cube.outcomes["quiz"].scores
-    scores[1, 5] = 0.0
-    means = 100 * scores.mean(axis=(2, 3))[:, :, None]
-    model = next(one for one in audit(type(cube)(**{**vars(cube), "scores": means})).models if one.model == "model-1")
-    assert model.carried.scenario == "scenario-5"

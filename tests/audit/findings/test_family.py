@@ -66,7 +66,7 @@ def test_scenarios_answered_alike_are_named_and_one_harder_for_everybody_comes_w
     shift[3] = -0.4
     (remark,) = [one for one in judged(asked(0.2, shift=shift)).remarks if one.scenario == "s3"]
     assert (remark.severity, remark.rule) == ("warning", "harder for all")
-    assert "drop it, or go by the audit's adjusted grades" in remark.message
+    assert remark.message.endswith("drop it")
 
 
 def test_what_was_not_answered_twice_is_not_taken_for_an_answer_that_stayed() -> None:

@@ -10,8 +10,7 @@ from skill_evaluator.audit.cube.cube import Cube, Missing
 from skill_evaluator.audit.cube.tables import read_cube, write_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
-from skill_evaluator.audit.report.charts import draw
-from skill_evaluator.audit.report.page import audit_page, print_audit
+from skill_evaluator.audit.report.page import audit_page, draw, print_audit
 from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.jobs import read_audit_plan
 from skill_evaluator.audit.run.manifest import AUDIT
@@ -111,7 +110,7 @@ def audit_report(options: AuditReportOptions) -> int:
         written = _write(result, cube, out)
         print(f"written to {out}: {', '.join(path.name for path in written)}", file=sys.stderr)
     if options.platform:
-        PLATFORMS[options.platform].add_summary(audit_page(result, charts=False))
+        PLATFORMS[options.platform].add_summary(audit_page(result))
     return EXIT_INCOMPLETE if absent else EXIT_OK
 
 
@@ -172,6 +171,6 @@ def _write(result: AuditResult, cube: Cube, out: Path) -> list[Path]:
     except AuditError as problem:
         print(f"warning: {problem}", file=sys.stderr)
         charts = []
-    replace_text(out / REPORT, audit_page(result, charts=bool(charts)).markdown())
+    replace_text(out / REPORT, audit_page(result).markdown(CHARTS if charts else ""))
     replace_text(out / RESULT, json_text(result.model_dump(mode="json")))
     return [out / REPORT, out / RESULT, *charts, *write_cube(cube, out)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
 from skill_evaluator.errors import AuditError
 from skill_evaluator.reports.site.writing import SiteFolder, refuse_page_name
+from skill_evaluator.text import counted
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 
 _LONGEST = 5_000  # characters of a sentence: the verdict on a cohort names many figures
@@ -17,7 +18,7 @@ def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, 
     if not paths:
         site.write_data("audits", {"audits": []})
         return None, {}
-    from skill_evaluator.reports.site.audit import audit_page, audit_rows  # imports scipy
+    from skill_evaluator.audit.report.page import site_audit  # imports scipy
 
     for path in paths:
         name = path.parent.name
@@ -27,7 +28,8 @@ def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, 
         except AuditError as problem:
             site.note(f"audit {name}", problem)
         else:
-            site.write_data(f"audits/{name}", audit_page(name, results[name]), _LONGEST)
-    site.write_data("audits", {"audits": [audit_rows(name, result) for name, result in results.items()]})
+            site.write_data(f"audits/{name}", site_audit(name, results[name]), _LONGEST)
+    listed = [{"name": name, "models": counted(len(result.cohort), "model")} for name, result in results.items()]
+    site.write_data("audits", {"audits": listed})
     newest = next(iter(results), None)
     return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from skill_evaluator.display.safe_text import name_text
+from skill_evaluator.display.safe_text import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
 WARNING = "#d55e00"
@@ -54,7 +54,7 @@ def text_width(text: str) -> float:
 def title(text: str, *remarks: str, width: float = 800) -> alt.TitleParams:
     """Return a heading with remarks below it, broken where the chart ends."""
     lines = [line for remark in remarks for line in textwrap.wrap(remark, max(_SHORTEST_LINE, int(width / 5.6)))]
-    return alt.TitleParams(text=text, subtitle=lines, anchor="start", frame="group", offset=12)
+    return alt.TitleParams(text=visible(text), subtitle=lines, anchor="start", frame="group", offset=12)
 
 
 def drawn_from(values: Sequence[Any]) -> alt.Chart:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Medium = Literal["terminal", "markdown", "site"]
-Words = str | Cell  # a Cell is a name (`code`), or Markdown of ours; its style may be bold or italic, too
+Words = str | Cell  # a Cell has a look: `code` for a name, a link, or a style, of which Markdown has bold and italic
 SiteBlock = dict[str, Any]
 MOST_ROWS = 200  # of a table on the site: the file of results has all
 _MOST_LINES = 60  # of a list on the site
@@ -85,12 +85,21 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of which a site shows one at a time; `mermaid` stands for them where no file lies beside the page."""
+    """Drawings of which a site shows one at a time; `mermaid` stands for them where no file lies beside the page.
+
+    With a `caption` the figures of the first stand below it, and alone on a terminal; else another block has them.
+    """
 
     name: str
     drawings: Sequence[Drawing]
     choice: str = ""
     mermaid: str = ""
+    caption: str = ""
+
+    @property
+    def table(self) -> list[Captioned]:
+        """The figures, where this block is to show them."""
+        return [Captioned(drawing.figures, self.caption) for drawing in self.drawings[:1] if self.caption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +237,9 @@ def _block(block: Block, charts: str) -> str:
             return _joined([caption, table, note]) if table else ""
         case Chart():
             images = [f"![{prose(drawing.words)}]({charts}/{drawing.file})" for drawing in block.drawings]
-            return "\n\n".join(images) if charts else block.mermaid
+            return _joined(
+                [*(images if charts else [block.mermaid]), *(_block(table, charts) for table in block.table)]
+            )
         case Fold():
             inside = [text for text in (_block(part, charts) for part in block.blocks) if text]
             opened = f"<details><summary>{block.summary}</summary>"
@@ -245,8 +256,8 @@ def line_markdown(line: Line | str) -> str:
         return prose(line)
     text = ""
     for word in line.words:
-        cell = Cell(prose(word, bool(text))) if isinstance(word, str) else word
-        shown = linked(code_span(cell.text) if cell.code else cell.text, cell.link)
+        cell = Cell(word) if isinstance(word, str) else word
+        shown = linked(code_span(cell.text) if cell.code else prose(cell.text, bool(text)), cell.link)
         mark = "**" if "bold" in cell.style else "*" if "italic" in cell.style else ""
         text += f"{mark}{shown}{mark}" if shown else ""
     return f"**{text}**" if line.style.startswith("bold") and not isinstance(line, Heading) else text
@@ -264,7 +275,7 @@ def terminal_pieces(blocks: Iterable[Block]) -> "Iterator[Sheet | Text]":
 
     before: Block | None = None
     for block in _flat(blocks, "terminal"):
-        if isinstance(block, Fold | Chart | dict) or not block or (isinstance(block, Lines) and not block.lines):
+        if isinstance(block, Fold | dict) or not block or (isinstance(block, Lines) and not block.lines):
             continue
         sheet = block.sheet if isinstance(block, Captioned) else block
         if isinstance(sheet, Sheet) and not sheet.rows:
@@ -301,7 +312,9 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 def _flat(blocks: Iterable[Block], medium: Medium) -> Iterator[Block]:
     for block in blocks:
-        if not isinstance(block, Only):
+        if medium == "terminal" and isinstance(block, Chart):
+            yield from block.table
+        elif not isinstance(block, Only):
             yield block
         elif medium in block.media:
             yield from _flat(block.blocks, medium)
@@ -328,7 +341,7 @@ def site_block(block: Block) -> SiteBlock:
         case Captioned():
             return sheet_block(block.caption, block.sheet, note=block.note) if block.sheet.rows else {}
         case Chart():
-            return _drawn_block(block)
+            return _drawn_block(block) if block.drawings else {}
         case Fold():
             inside = [drawn for part in _flat(block.blocks, "site") if (drawn := site_block(part))]
             return {"kind": "fold", "summary": block.summary, "blocks": inside} if inside else {}

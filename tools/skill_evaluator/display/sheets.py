@@ -42,6 +42,8 @@ class Cell:
 class Sheet:
     """A table; columns in `numbers` are aligned right, those in `whole` are broken only if very long.
 
+    The titles of columns in `named` are text from outside.
+
     Where a terminal is too narrow the columns in `below` go below their row, the first of them first; then the last.
     """
 
@@ -49,12 +51,14 @@ class Sheet:
     rows: Sequence[Sequence[Cell]]
     numbers: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
     below: Sequence[str] = ()
 
 
 def markdown_table(sheet: Sheet) -> str:
     """Write a table as GitHub's Markdown."""
-    lines = [" | ".join(sheet.columns), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
+    titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)
+    lines = [" | ".join(titles), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
     lines += [" | ".join(map(_in_markdown, row)) for row in sheet.rows]
     return "".join(f"| {line} |\n" for line in lines)
 

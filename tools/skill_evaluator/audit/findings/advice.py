@@ -2,7 +2,9 @@
 
 Agentic: a step that fails spoils the steps after it, so stability comes first. Single-shot: each answer stands alone,
 so ability does. Cost-sensitive: what a right answer costs, and how long it takes. Whatever comes first, a model never
-stands above another that dominates it (`dominance`), unless it is cheaper and cost decides.
+stands above another that dominates it, unless it is cheaper and cost decides. A model dominates another if it is at
+least as able and as steady, or if its worst scenario is above the other's best. Steadiness is the fluctuation as
+measured, or without noise; between equals in ability the measured fluctuation decides.
 """
 
 import math
@@ -12,7 +14,6 @@ from itertools import combinations
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube
-from skill_evaluator.audit.findings.dominance import dominated_last, is_above, outdoes
 from skill_evaluator.audit.findings.results import (
     FEWEST_MODELS,
     FEWEST_QUESTIONS,
@@ -23,9 +24,9 @@ from skill_evaluator.audit.findings.results import (
     Regime,
     Resampled,
 )
+from skill_evaluator.audit.statistics.figures import spread_p
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
 from skill_evaluator.audit.statistics.posterior import Posterior
-from skill_evaluator.audit.statistics.significance import spread_p
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.effects import ALPHA, adjusted
@@ -48,8 +49,7 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
             grade += f" (probability {model.odds:.2f})"
         moves = f"moves by {model.fluctuation:.2f} points at an ability of {model.ability:.1f}"
         worst = f"at its worst {model.worst.score:.1f} ({model.worst.scenario})"
-        alone = "" if model.carried is None else f"; {carried_words(model)}"
-        steady.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}{alone}"))
+        steady.append(Ranked(model=model.model, reason=f"{grade}, {moves}; {worst}"))
     for model in dominated_last(sorted(models, key=lambda model: -model.ability)):
         reason = f"ability {model.ability:.1f}"
         if model.ability_ci95 is not None:
@@ -74,19 +74,6 @@ def steadiest_first(models: Sequence[ModelAudit]) -> list[ModelAudit]:
     """Sort models by grade, then by ability; those without a grade come last. No dominated model comes first."""
     last = len(BEST_FIRST)
     return dominated_last(sorted(models, key=lambda one: (BEST_FIRST.get(one.grade or "", last), -one.ability)))
-
-
-def carried_words(model: ModelAudit) -> str:
-    """Say which scenario carries a fluctuation, and fluctuation and grade without it and with it."""
-    carried = model.carried
-    if carried is None:
-        return ""
-    grade = ""
-    if model.grade is not None and carried.grade is not None:
-        grade = (
-            f", still {model.grade}" if carried.grade == model.grade else f", {carried.grade} instead of {model.grade}"
-        )
-    return f"without {carried.scenario}: {carried.fluctuation:.2f} instead of {model.fluctuation:.2f}{grade}"
 
 
 def premise_of(scenarios: int, posterior: Posterior | None) -> str | None:
@@ -133,6 +120,46 @@ def _cheap(models: Sequence[ModelAudit]) -> Regime:
     note = f"by the cost of 1,000 right answers, then latency; models below 90 % of the best ability ({least:.1f}) last"
     unpriced = [model.model for model in models if model.usd_per_1000_right is None]
     return Regime(title=title, note=f"{note}; not known of {', '.join(unpriced)}" if unpriced else note, ranked=ranked)
+
+
+def dominates(better: ModelAudit, worse: ModelAudit) -> bool:
+    """Return whether a model is better than another in both figures, or even in its worst scenario."""
+    return is_above(better, worse) or outdoes(better, worse)
+
+
+def is_above(better: ModelAudit, worse: ModelAudit) -> bool:
+    """Return whether a model scores more in its worst scenario than another in its best."""
+    if not better.scenarios or not worse.scenarios:
+        return False
+    return min(better.scenarios.values()) > max(worse.scenarios.values())
+
+
+def outdoes(better: ModelAudit, worse: ModelAudit) -> bool:
+    """Return whether a model is no worse than another in ability and in fluctuation, and better in one of them."""
+    if better.ability < worse.ability:
+        return False
+    measured = better.fluctuation - worse.fluctuation
+    left = None
+    if better.corrected is not None and worse.corrected is not None:
+        left = better.corrected - worse.corrected
+    if better.ability == worse.ability:
+        return (measured, left or 0.0) < (0.0, 0.0)
+    return measured <= 0 or (left is not None and left <= 0)
+
+
+def dominated_last(models: Sequence[ModelAudit]) -> list[ModelAudit]:
+    """Keep the order of the models, but move one that another dominates behind it.
+
+    Each place goes to the first model that is left and that no other model left dominates. There always is one: along
+    a chain of dominance ability never rises, and between equals in ability (where none is above another in every
+    scenario) the order is one of numbers.
+    """
+    left, order = list(models), []
+    while left:
+        best = next(model for model in left if not any(dominates(other, model) for other in left))
+        left.remove(best)
+        order.append(best)
+    return order
 
 
 def cautions(
@@ -217,10 +244,7 @@ def _about_differences(cube: Cube, resampled: Resampled) -> Iterator[str]:
 
 
 def _about_grades(models: Sequence[ModelAudit], steadiest: tuple[str, float] | None) -> Iterator[str]:
-    """Warn of fluctuations that one scenario, one benchmark or chance makes, and of uncertain grades."""
-    for model in models:
-        if model.carried is not None:
-            yield f"the fluctuation of {model.model} is carried by one scenario: {carried_words(model)}"
+    """Warn of fluctuations that one benchmark or chance makes, and of uncertain grades."""
     still = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if still:
         yield f"nothing is left of {counted(len(still), 'fluctuation')} once its noise is taken off: {listed(still)}"

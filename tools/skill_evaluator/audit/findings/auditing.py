@@ -12,7 +12,6 @@ from skill_evaluator.audit.findings.results import (
     BenchmarkFigures,
     BenchmarkUsed,
     Beyond,
-    Carried,
     ModelAudit,
     Resampled,
 )
@@ -28,7 +27,6 @@ from skill_evaluator.audit.statistics.grades import (
     thresholds_of,
 )
 from skill_evaluator.audit.statistics.posterior import DRAWS, Posterior, draw_posterior
-from skill_evaluator.audit.statistics.significance import carried_of, neutrality_of, separations_of
 from skill_evaluator.audit.statistics.uncertainty import (
     Intervals,
     Noise,
@@ -52,7 +50,6 @@ class _CohortFigures:
     intervals: Intervals
     odds: GradeOdds | None
     odds_beyond: GradeOdds | None
-    carried: Sequence[Carried | None]
     posterior: Posterior | None
 
 
@@ -99,11 +96,8 @@ def audit(
         medians=medians_of(measured.abilities, measured.fluctuations),
         noise_floor=_typical(measured.noise.floor),
         noise_ceiling=_typical(most_noise(cube)),
-        neutrality=neutrality_of(cube),
+        neutrality=figures.neutrality_of(cube),
         regimes=regimes_of(models),
-        carriers=figures.scenario_carriers(cube),
-        cases=figures.case_carriers(cube),
-        separations=separations_of(cube, measured.noise.floor, [model.grade for model in models]),
         warnings=warnings,
     )
 
@@ -120,7 +114,6 @@ def _audit_benchmark(
     noise = noise_of(alone, resampled)
     abilities, fluctuations = figures.abilities(alone), figures.fluctuations(alone)
     corrected = _corrected(alone, noise, resampled)
-    graded = zip(grades_of(fluctuations, scale), _regraded(corrected, scale, len(cube.models)), strict=True)
     used = BenchmarkUsed(
         name=name,
         weight=float(cube.weights[cube.benchmarks.index(name)]),
@@ -134,11 +127,9 @@ def _audit_benchmark(
             ability=float(abilities[m]),
             fluctuation=float(fluctuations[m]),
             grade=grade,
-            noise=None if noise.floor is None else float(np.sqrt(noise.floor[m])),
             corrected=None if corrected is None else float(corrected[m]),
-            corrected_grade=regraded,
         )
-        for m, (grade, regraded) in enumerate(graded)
+        for m, grade in enumerate(grades_of(fluctuations, scale))
     ]
 
 
@@ -173,7 +164,6 @@ def _measure(cube: Cube, resampled: Resampled, scale: Sequence[str]) -> _CohortF
         intervals=intervals_of(overall, noise, posterior, resampled),
         odds=here if resampled == "cases" else beyond,
         odds_beyond=beyond,
-        carried=carried_of(cube, noise.cells, scale),
         posterior=posterior,
     )
 
@@ -185,7 +175,6 @@ def _audit_models(
     grades = grades_of(measured.fluctuations, scale)
     corrected = _regraded(measured.corrected, scale, len(cube.models))
     quadrants = quadrants_of(measured.abilities, measured.fluctuations)
-    adjusted = figures.adjusted(cube, scale)
     intervals = measured.intervals
     return [
         ModelAudit(
@@ -205,8 +194,6 @@ def _audit_models(
             shares=figures.shares_by_benchmark(cube, m),
             scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
             worst=figures.worst_of(cube, m),
-            adjusted=adjusted[m],
-            carried=measured.carried[m],
             beyond=Beyond(
                 fluctuation_ci95=bounds(intervals.beyond, m),
                 grade_probability=_odds_of(measured.odds_beyond, m, scale),

@@ -14,7 +14,7 @@ from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
 from skill_evaluator.audit.findings.results import Shift
-from skill_evaluator.audit.statistics.significance import neutrality_of
+from skill_evaluator.audit.statistics.figures import neutrality_of
 from skill_evaluator.checking.scenarios import REVIEW, ScenarioRemark, likeness
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.scenarios import Scenario
@@ -206,10 +206,7 @@ def _about_difficulty(trial: Trial) -> list[ScenarioRemark]:
     for shift in trial.shifts:
         if shift.significant:
             harder = "harder" if shift.shift < 0 else "easier"
-            message = (
-                f"it is {harder} for everybody by {abs(shift.shift):.1f} points (q = {shift.q:.3f}): drop it, or go by "
-                "the audit's adjusted grades, which take each template's mean out first"
-            )
+            message = f"it is {harder} for everybody by {abs(shift.shift):.1f} points (q = {shift.q:.3f}): drop it"
             remarks.append(
                 ScenarioRemark(severity="warning", scenario=shift.scenario, rule=f"{harder} for all", message=message)
             )

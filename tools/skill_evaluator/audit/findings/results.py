@@ -17,14 +17,12 @@ FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50,
 
 
 class BenchmarkFigures(FrozenModel):
-    """One model on one benchmark alone; as in `ModelAudit`, and the grades are among the models on this benchmark."""
+    """One model on one benchmark alone; its grade is among the models on this benchmark."""
 
     ability: float
     fluctuation: float
     grade: str | None = None
-    noise: float | None = None
     corrected: float | None = None
-    corrected_grade: str | None = None
 
 
 class Worst(FrozenModel):
@@ -33,27 +31,6 @@ class Worst(FrozenModel):
     scenario: str
     score: float
     drop: float
-
-
-class Adjusted(FrozenModel):
-    """One model once each scenario's difficulty (its mean over the models) is taken out."""
-
-    fluctuation: float
-    grade: str | None
-
-
-class Carried(FrozenModel):
-    """A fluctuation that one scenario makes: without it the others spread by `fluctuation`, and the grade is `grade`.
-
-    The grade is among all models without that scenario. `p`: that a scenario of the same kind as the others is as far
-    away (Grubbs), `q` over the models.
-    """
-
-    scenario: str
-    fluctuation: float
-    grade: str | None
-    p: float
-    q: float
 
 
 class Beyond(FrozenModel):
@@ -90,8 +67,6 @@ class ModelAudit(FrozenModel):
     shares: dict[str, float]
     scenarios: dict[str, float]
     worst: Worst
-    adjusted: Adjusted
-    carried: Carried | None = None
     beyond: Beyond | None = None
     answers: dict[str, int] | None = None
     usd_per_1000_right: float | None = None
@@ -164,31 +139,6 @@ class Regime(FrozenModel):
     ranked: list[Ranked]
 
 
-class Carrier(FrozenModel):
-    """A scenario or a question (`benchmark` says of which) and its share of the fluctuation, mean over the models."""
-
-    name: str
-    benchmark: str | None = None
-    share: float
-
-
-class Separation(FrozenModel):
-    """The effort to tell two models' fluctuations apart (80 % power at 5 %).
-
-    `p`: of the difference seen (Pitman and Morgan). `scenarios`: how many are needed with the questions there are, and
-    `scenarios_more_questions` with four times as many; None: no number up to 10,000 is enough. `questions`: how many
-    are needed with the scenarios there are; None: no number is enough. The last two are None where the noise is not
-    known, too.
-    """
-
-    stable: str
-    fragile: str
-    p: float | None
-    scenarios: int | None
-    scenarios_more_questions: int | None
-    questions: int | None = None
-
-
 class BenchmarkUsed(FrozenModel):
     """A benchmark as it was used; `questions` is None where a table does not say.
 
@@ -222,9 +172,6 @@ class AuditResult(FrozenModel):
     noise_ceiling: float | None = None
     neutrality: Neutrality
     regimes: dict[str, Regime]
-    carriers: list[Carrier]
-    cases: list[Carrier]
-    separations: list[Separation]
     warnings: list[str]
 
 

@@ -1,51 +1,418 @@
-"""The charts of an audit as SVG files: a finished result in, the paths of the files out.
+"""The charts of an audit: the map of ability and fluctuation, and the scores scenario by scenario.
 
-Its own module because the libraries that draw are an extra, and reports do without them until something is drawn.
+Its own module because altair is an extra: a page imports it when something is drawn.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from skill_evaluator.audit.findings.results import AuditResult
-from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import AuditError
-from skill_evaluator.files import replace_text
-from skill_evaluator.runner.runs import slug
+import altair as alt
 
-INSTALL = "pip install altair vl-convert-python"
-MAP, HEAT, NEUTRALITY, BOXES = "map.svg", "heat.svg", "neutrality.svg", "boxes.svg"
-_LONGEST = 60  # characters of a benchmark in the name of a file
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Interval, ModelAudit, Quadrant
+from skill_evaluator.audit.report.wording import (
+    ablest_first,
+    about_words,
+    best_first,
+    fall_words,
+    grades,
+    likelihood,
+    odds_words,
+    points,
+    possible_grades,
+    spread_words,
+    verdict_words,
+)
+from skill_evaluator.display import probability
+from skill_evaluator.display.chart_style import (
+    FONT_SIZE,
+    GREY,
+    INK,
+    WARNING,
+    drawn_from,
+    grade_legend,
+    grade_scales,
+    short_name,
+    text_width,
+    title,
+)
+from skill_evaluator.display.safe_text import name_text, visible
+
+MOST_NAMED = 25  # models; beyond that names would hide the points
+_WIDTH, _HEIGHT = 780, 500
+_ROOM = 0.06
+_INSET = 8  # of a quadrant's name
+_BESIDE, _LINE = 9, 13  # pixels from a point to its name, and between names
+_TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
+_UNGRADED = "no grade"
+_CORNERS: dict[tuple[str, str], Quadrant] = {
+    ("left", "top"): "avoid",
+    ("right", "top"): "strong but scenario-fragile",
+    ("left", "bottom"): "predictable baseline",
+    ("right", "bottom"): "safe default",
+}
+_BLUE = "#0072b2"
+_CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
+_BOX_STEP, _BOX_WIDTH = 26, 640
+_NARROWEST = 420  # a line of scenarios
+_ON_DEEP, _ON_PALE = "#fff", "#000"  # words on a cell, which keeps its colour on a dark ground, too
+_LIMIT = 240  # pixels of a name on an axis
+_PALE = 0.6  # of the largest deviation: beyond it the text is white
 
 
-def draw(result: AuditResult, folder: Path) -> list[Path]:
-    """Write every chart; raise AuditError where the extra is not installed, StorageError when the system refuses."""
-    try:
-        from skill_evaluator.audit.report.map import benchmark_map, overall_map
-        from skill_evaluator.audit.report.pictures import box_chart, heat_map, neutrality_chart
-        from skill_evaluator.display.chart_style import svg
-    except ImportError as problem:
-        raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
-    charts = {
-        MAP: overall_map(result),
-        HEAT: heat_map(result),
-        NEUTRALITY: neutrality_chart(result),
-        BOXES: box_chart(result),
-    }
-    names = map_names([used.name for used in result.used])
-    charts |= {name: benchmark_map(result, used) for name, used in zip(names, result.used, strict=True)}
-    for name, chart in charts.items():
-        replace_text(folder / name, svg(chart))
-    return [folder / name for name in charts]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    model: str
+    grade: str | None
+    ability: float
+    fluctuation: float
+    ability_ci95: Interval | None = None
+    fluctuation_ci95: Interval | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The point as altair reads it; `said` is for those who do not see it."""
+        words = f"{visible(self.model)}: ability {points(self.ability)}, fluctuation {points(self.fluctuation)}"
+        return {
+            "ability": self.ability,
+            "fluctuation": self.fluctuation,
+            "name": short_name(self.model),
+            "grade": _UNGRADED if self.grade is None else visible(self.grade),
+            "said": words if self.grade is None else f"{words}, grade {visible(self.grade)}",
+        }
 
 
-def map_names(benchmarks: Sequence[str]) -> list[str]:
-    """List the names of the benchmarks' maps, each different whatever the benchmarks are called.
+class _Axes:
+    """The ranges that points, intervals and lines fit into; fluctuation begins at 0."""
 
-    >>> map_names(["GPQA", "gpqa"])
-    ['map-gpqa.svg', 'map-gpqa-2.svg']
-    """
-    names: list[str] = []
-    for place, benchmark in enumerate(benchmarks, 1):
-        start = f"map-{slug(visible(benchmark)).lower()[:_LONGEST]}"
-        names.append(f"{start}.svg" if f"{start}.svg" not in names else f"{start}-{place}.svg")
-    return names
+    def __init__(self, shown: Sequence[_Point], lines: Sequence[float | None]) -> None:
+        across = [end for point in shown for end in (point.ability, *(point.ability_ci95 or ()))]
+        up = [end for point in shown for end in (point.fluctuation, *(point.fluctuation_ci95 or ()))]
+        highest = max([*up, *(line for line in lines if line is not None)], default=1.0) or 1.0
+        low, high = min(across, default=0.0), max(across, default=100.0)
+        room = max((high - low) * _ROOM, 1.0)
+        self.across = max(low - room, 0.0), min(high + room, 100.0)
+        self.up = 0.0, highest * (1 + 2 * _ROOM)
+
+    def x(self, name: str) -> alt.X:
+        """Return a field as a horizontal position; every layer has the same scale and title."""
+        scale = alt.Scale(domain=list(self.across), nice=False, zero=False)
+        return alt.X(name, type="quantitative", scale=scale, title=_TITLES[0], axis=alt.Axis(tickCount=10))
+
+    def y(self, name: str) -> alt.Y:
+        """Return a field as a vertical position."""
+        scale = alt.Scale(domain=list(self.up), nice=False, zero=False)
+        return alt.Y(name, type="quantitative", scale=scale, title=_TITLES[1])
+
+
+def overall_map(result: AuditResult) -> alt.LayerChart:
+    """Draw every model with its intervals, the quadrants, and what noise alone would give."""
+    shown = [
+        _Point(
+            model=model.model,
+            grade=model.grade,
+            ability=model.ability,
+            fluctuation=model.fluctuation,
+            ability_ci95=model.ability_ci95,
+            fluctuation_ci95=model.fluctuation_ci95,
+        )
+        for model in best_first(result)
+    ]
+    legend = ["Lower right is better."]
+    if result.medians is not None:
+        legend.append("Grey lines: medians of the models.")
+    if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
+        known = any(model.corrected is not None for model in result.models)
+        legend.append(f"Bars: 95 % intervals{', noise taken off' if known else ''}.")
+    if len(shown) > MOST_NAMED:
+        legend.append("The table has the names.")
+    axes = _Axes(shown, [result.noise_floor, result.noise_ceiling])
+    layers = [*_quadrants(result, axes), *_noise_lines(result, axes), *_model_layers(shown, axes)]
+    return _map(layers, title(verdict_words(result)[0], " ".join(legend)))
+
+
+def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:
+    """Draw every model on one benchmark, with its grade on it and what noise alone would give there."""
+    shown = [
+        _Point(model=model.model, grade=on.grade, ability=on.ability, fluctuation=on.fluctuation)
+        for model in best_first(result)
+        if (on := model.benchmarks.get(used.name)) is not None
+    ]
+    heading = title(f"Ability and fluctuation on {used.name}", "Grades are those on this benchmark alone.")
+    axes = _Axes(shown, [used.noise_floor, used.noise_ceiling])
+    return _map([*_noise_lines(used, axes), *_model_layers(shown, axes)], heading)
+
+
+def _map(layers: Sequence[Any], heading: alt.TitleParams) -> alt.LayerChart:
+    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=heading)
+
+
+def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
+    """Draw lines at the medians, a tint where it is best, and the names in the corners."""
+    if result.medians is None:
+        return []
+    middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
+    best = {"left": middle["x"], "right": axes.across[1], "low": axes.up[0], "high": middle["y"]}
+    tint = drawn_from([best]).mark_rect(color=_BLUE, opacity=0.06, aria=False)
+    lines = drawn_from([middle]).mark_rule(color=GREY, strokeWidth=1)
+    layers = [
+        tint.encode(x=axes.x("left"), x2="right", y=axes.y("low"), y2="high"),
+        lines.encode(x=axes.x("x")),
+        lines.encode(y=axes.y("y")),
+    ]
+    for (side, end), name in _CORNERS.items():
+        corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": name}
+        look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        inward = {"dx": _INSET if side == "left" else -_INSET, "dy": _INSET if end == "top" else -_INSET}
+        layer = drawn_from([corner]).mark_text(**look, **inward)
+        layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
+    return layers
+
+
+def _noise_lines(about: AuditResult | BenchmarkUsed, axes: _Axes) -> list[Any]:
+    """Draw what noise alone would give, with its words above at the left."""
+    layers: list[Any] = []
+    for name, value, dash in (("ceiling", about.noise_ceiling, [2, 3]), ("floor", about.noise_floor, [6, 4])):
+        if value is not None:
+            line = drawn_from([{"y": value, "x": axes.across[0], "name": f"noise {name} {points(value)}"}])
+            look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
+            layers += [
+                line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=dash).encode(y=axes.y("y")),
+                line.mark_text(**look).encode(x=axes.x("x"), y=axes.y("y"), text="name:N"),
+            ]
+    return layers
+
+
+def _model_layers(shown: Sequence[_Point], axes: _Axes) -> list[Any]:
+    """Draw intervals, points in the colours of their grades, and the names beside them."""
+    steadiest = sorted(shown, key=lambda point: point.fluctuation)
+    graded = [visible(grade) for grade in dict.fromkeys(point.grade for point in steadiest if point.grade is not None)]
+    if any(point.grade is None for point in shown):
+        graded = [*graded, _UNGRADED]
+    colours, shapes = grade_scales(graded)
+    legend = grade_legend() if graded != [_UNGRADED] else None  # only where there are grades
+    colour = alt.Color("grade:N", scale=colours, sort=graded, legend=legend)
+    shape = alt.Shape("grade:N", scale=shapes, sort=graded, legend=legend)
+    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_NAMED else 0.22, "aria": False}
+    across, up = (
+        drawn_from(
+            [{**point.row, "low": ends[0], "high": ends[1]} for point in shown if (ends := getattr(point, field))]
+        )
+        for field in ("ability_ci95", "fluctuation_ci95")
+    )
+    marks = drawn_from([point.row for point in shown]).mark_point(
+        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
+    )
+    x, y = axes.x("ability"), axes.y("fluctuation")
+    words = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}
+    layers = [
+        across.mark_rule(**look).encode(x=axes.x("low"), x2="high", y=y, color=colour),
+        up.mark_rule(**look).encode(x=x, y=axes.y("low"), y2="high", color=colour),
+        marks.encode(x=x, y=y, color=colour, shape=shape, **words),
+    ]
+    middle, line = sum(axes.across) / 2, axes.up[1] * _LINE / _HEIGHT
+    to_the_right = {point.model: point.ability <= middle for point in shown}
+    for pair in pairwise(steadiest):
+        if pair[1].fluctuation - pair[0].fluctuation < line:  # names on one line part
+            left, right = sorted(pair, key=lambda point: point.ability)
+            to_the_right |= {left.model: False, right.model: True}
+    for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):
+        named = [point.row for point in shown if to_the_right[point.model] == (align == "left")]
+        if named and len(shown) <= MOST_NAMED:
+            text = drawn_from(named).encode(x=x, y=y, text="name:N")
+            place = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}
+            layers += [text.mark_text(**place, stroke="white", strokeWidth=3, aria=False)]
+            layers += [text.mark_text(**place, color=INK)]
+    return layers
+
+
+def heat_map(result: AuditResult) -> Any:
+    """Draw every score, coloured by how far it is from the model's ability."""
+    rows = [row for model in ablest_first(result) for row in _cells(model)]
+    most = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
+    rows = [{**row, "pale": abs(row["deviation"]) > _PALE * most} for row in rows]
+    width = _cell_width(result) * len(result.scenarios)
+    across = alt.X("scenario:N", sort=_scenarios(result), title=None, axis=_scenario_axis(result, "top"))
+    base = drawn_from(rows).encode(x=across, y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")))
+    colour = alt.Color(
+        "deviation:Q",
+        scale=alt.Scale(scheme="redblue", domain=[-most, most], domainMid=0),
+        legend=alt.Legend(title="points from the model's ability", orient="bottom", gradientLength=240, format="+.1f"),
+    )
+    text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
+        text="score:N", color=alt.condition("datum.pale", alt.value(_ON_DEEP), alt.value(_ON_PALE))
+    )
+    heading = title(
+        fall_words(result),
+        "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
+        width=width,
+    )
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(
+        color=colour, description="said:N", tooltip=alt.Tooltip("said:N")
+    )
+    height = _CELL_HEIGHT * len(result.models)
+    return alt.layer(squares, text).properties(width=width, height=height, title=heading)
+
+
+def _cells(model: ModelAudit) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": name_text(model.model),
+            "scenario": name_text(scenario),
+            "score": points(score, 1),
+            "deviation": score - model.ability,
+            "said": f"{visible(model.model)} in {visible(scenario)}: {points(score, 1)}",
+        }
+        for scenario, score in model.scenarios.items()
+    ]
+
+
+def neutrality_chart(result: AuditResult) -> Any:
+    """Draw the mean over the models by scenario, against the models' own deviations; mark significant shifts."""
+    rows = [row for model in result.models for row in _cells(model)]
+    means = _means(result)
+    width = max(_NARROWEST, _cell_width(result) * len(result.scenarios))
+    x = alt.X("scenario:N", sort=_scenarios(result), title="scenario", axis=_scenario_axis(result, "bottom"))
+    up = "points from a model's ability"
+    y = alt.Y("deviation:Q", title=up, axis=alt.Axis(format="+.1f"))
+    line = drawn_from(means).encode(x=x, y=y)
+    ends = {"low": min(mean["deviation"] for mean in means), "high": max(mean["deviation"] for mean in means)}
+    marked = drawn_from([mean for mean in means if mean["significant"]]).encode(x=x, y=y)
+    layers = [
+        drawn_from([ends])
+        .mark_rect(color=_BLUE, opacity=0.13, aria=False)
+        .encode(y=alt.Y("low:Q", title=up), y2="high"),
+        drawn_from([{"zero": 0}]).mark_rule(color=GREY).encode(y=alt.Y("zero:Q", title=up)),
+        drawn_from(rows).mark_circle(color=GREY, opacity=0.3, size=26, aria=False).encode(x=x, y=y),
+        line.mark_line(color=_BLUE, strokeWidth=2, aria=False),
+        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(
+            description="said:N", tooltip=alt.Tooltip("said:N")
+        ),
+        marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
+    ]
+    for side, shown in (
+        (-14, [mean for mean in means if mean["deviation"] >= 0]),
+        (14, [mean for mean in means if mean["deviation"] < 0]),
+    ):
+        look = {"dy": side, "fontSize": FONT_SIZE, "fontWeight": "bold"}
+        text = drawn_from(shown).encode(x=x, y=y, text="mean:N")
+        layers += [text.mark_text(**look, stroke="white", strokeWidth=3, aria=False), text.mark_text(**look, color=INK)]
+    neutrality = result.neutrality
+    also = "; diamond: a shift beyond chance" if any(shift.significant for shift in neutrality.shifts) else ""
+    legend = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
+    remark = f"{legend}{points(neutrality.range)} points{also}."
+    finding = neutrality.verdict
+    heading = title(f"{finding[:1].upper()}{finding[1:]}", remark, width=width)
+    return alt.layer(*layers).properties(width=width, height=320, title=heading)
+
+
+def _means(result: AuditResult) -> list[dict[str, Any]]:
+    """Return the mean over the models in each scenario, one row a scenario."""
+    middle = sum(result.neutrality.means) / len(result.neutrality.means)
+    shifts = {shift.scenario: shift for shift in result.neutrality.shifts}
+    rows = []
+    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
+        shift = shifts.get(scenario)
+        words = f"{visible(scenario)}: mean {points(mean)}"
+        rows.append(
+            {
+                "scenario": name_text(scenario),
+                "deviation": mean - middle,
+                "mean": points(mean, 1),
+                "significant": shift is not None and shift.significant,
+                "said": words if shift is None else f"{words}, q {probability(shift.q)}",
+            }
+        )
+    return rows
+
+
+def box_chart(result: AuditResult) -> Any:
+    """Draw the spread of each model over the scenarios; the ablest is on top."""
+    rows = [
+        {**row, "own": score, "grade": "" if model.grade is None else visible(model.grade)}
+        for model in result.models
+        for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
+    ]
+    graded = [visible(grade) for grade in grades(result)]
+    plain = any(model.grade is None for model in result.models)
+    colours, _ = grade_scales([*graded, ""] if plain else graded)
+    base = drawn_from(rows).encode(
+        x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
+        y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")),
+    )
+    boxes = base.mark_boxplot(
+        extent="min-max",
+        size=13,
+        opacity=0.45,
+        median={"color": INK, "strokeWidth": 2},
+        rule={"color": GREY},
+        box={"stroke": GREY, "strokeWidth": 0.6},
+    ).encode(color=alt.Color("grade:N", scale=colours, sort=graded, legend=grade_legend() if graded else None))
+    dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
+    heading = title(
+        spread_words(result),
+        "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
+        width=_BOX_WIDTH,
+    )
+    height = _BOX_STEP * len(result.models)
+    return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
+
+
+def odds_chart(result: AuditResult) -> Any:
+    """Draw how likely each grade is for each model, the best grade first."""
+    possible = possible_grades(result.models)
+    shown = [visible(grade) for grade in possible]
+    colours, _ = grade_scales(shown)
+    rows = [
+        {
+            "model": name_text(model.model),
+            "grade": visible(grade),
+            "place": place,
+            "odds": odds,
+            "said": f"{visible(model.model)}: {visible(grade)} with probability {likelihood(odds)}",
+        }
+        for model in result.models
+        for place, grade in enumerate(possible)
+        if (odds := (model.grade_probability or {}).get(grade))
+    ]
+    bars = drawn_from(rows).mark_bar(height=15, stroke="white", strokeWidth=1)
+    remark = f"Probability of each grade over {about_words(result)}."
+    return bars.encode(
+        x=alt.X("odds:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
+        y=alt.Y(
+            "model:N", sort=[name_text(model.model) for model in best_first(result)], title=None, axis=_names("left")
+        ),
+        color=alt.Color("grade:N", scale=colours, sort=shown, legend=grade_legend()),
+        order=alt.Order("place:Q"),
+        description="said:N",
+        tooltip=alt.Tooltip("said:N"),
+    ).properties(
+        width=_BOX_WIDTH,
+        height=_BOX_STEP * len(result.models),
+        title=title(odds_words(result), remark, width=_BOX_WIDTH),
+    )
+
+
+def _models(result: AuditResult) -> list[str]:
+    return [name_text(model.model) for model in ablest_first(result)]
+
+
+def _scenarios(result: AuditResult) -> list[str]:
+    return [name_text(name) for name in result.scenarios]
+
+
+def _cell_width(result: AuditResult) -> int:
+    return _WIDE_CELL if len(result.scenarios) <= _MANY_SCENARIOS else _NARROW_CELL
+
+
+def _scenario_axis(result: AuditResult, orient: Any) -> alt.Axis:
+    """Return an axis of names, upright where each fits above its column, else aslant."""
+    widest = max((text_width(name) for name in _scenarios(result)), default=0.0)
+    return _names(orient, 0 if widest < _cell_width(result) else -40)
+
+
+def _names(orient: Any, angle: int = 0) -> alt.Axis:
+    return alt.Axis(
+        orient=orient, labelAngle=angle, labelLimit=_LIMIT, ticks=False, domain=False, labelPadding=6, grid=False
+    )

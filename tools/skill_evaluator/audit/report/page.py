@@ -1,204 +1,346 @@
-"""An audit as a page: what to take first, then what that rests on, scenario by scenario and benchmark by benchmark.
+"""An audit as one list of blocks: what to take first, then what that rests on, scenario by scenario and by benchmark.
 
-A finished result in, Markdown out; nothing in it that came from outside is taken for mark-up.
+A finished result in; a terminal, a page of Markdown, the site's data and the files of its charts come of the same list.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from skill_evaluator.audit.findings.results import AuditResult, Quadrant
-from skill_evaluator.audit.report.charts import BOXES, HEAT, MAP, NEUTRALITY, map_names
-from skill_evaluator.audit.report.sheets import (
-    adjusted_sheet,
-    answer_sheet,
-    benchmark_grade_sheet,
-    benchmark_sheet,
-    beyond_sheet,
-    carried_sheet,
-    carrier_sheet,
-    model_sheet,
-    noise_sheet,
-    probability_sheet,
-    score_sheet,
-    separation_sheet,
-    shift_sheet,
-    used_sheet,
-)
-from skill_evaluator.audit.report.terminal import audit_pieces
-from skill_evaluator.audit.report.verdict import verdict_words
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, ModelAudit, Quadrant
 from skill_evaluator.audit.report.wording import (
+    ablest_first,
     about_words,
+    benchmark_words,
+    best_first,
     cohort_words,
+    fluctuation_words,
+    likelihood,
     method_words,
     neutrality_words,
     points,
+    possible_grades,
+    signed_points,
     threshold_words,
+    verdict_words,
+    with_interval,
 )
+from skill_evaluator.display import probability
 from skill_evaluator.display.mermaid import quadrant_chart
-from skill_evaluator.display.pages import Block, Fold, Page, Section
-from skill_evaluator.display.safe_text import code_span, prose
-from skill_evaluator.display.sheets import Format, print_result
+from skill_evaluator.display.pages import (
+    Block,
+    Captioned,
+    Chart,
+    Drawing,
+    Fold,
+    Heading,
+    Line,
+    Lines,
+    Only,
+    Page,
+    Section,
+    draw_charts,
+    print_page,
+    site_sections,
+)
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.errors import AuditError
+from skill_evaluator.files import replace_text
+from skill_evaluator.runner.runs import slug
 from skill_evaluator.text import counted
 
+INSTALL = "pip install altair vl-convert-python"
+_LONGEST = 60  # characters of a benchmark in the name of a file
+_MOST_RANKED, _MOST_POINTS = 5, 40
 _CORNERS: Sequence[Quadrant] = ("strong but scenario-fragile", "avoid", "predictable baseline", "safe default")
-_MOST_RANKED, _MOST_CASES, _MOST_NAMED, _MOST_POINTS = 10, 10, 5, 40
+_STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
+_WORDS = frozenset({"model", "grade", "quadrant", "worst in", "corrected grade"})
+Column = tuple[str, Callable[[ModelAudit], Cell]]
 
 
 def print_audit(result: AuditResult, form: Format) -> None:
     """Print an audit to stdout; a page that is printed has no charts beside it."""
-    print_result(
-        form,
-        json=lambda: result.model_dump(mode="json"),
-        markdown=lambda: audit_page(result, charts=False).markdown(),
-        text=lambda: audit_pieces(result),
-    )
+    print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: audit_page(result))
 
 
-def audit_page(result: AuditResult, *, charts: bool = True) -> Page:
-    """Return the page; with `charts` it shows the files that `charts.draw` writes to the folder `charts` beside it.
-
-    Without them Mermaid draws the map.
-    """
+def audit_page(result: AuditResult) -> Page:
+    """Return the page of an audit."""
     return Page(
         [
-            Section(name="the conclusions", blocks=list(_conclusions(result, charts))),
+            Section(name="the conclusions", blocks=list(_conclusions(result))),
             Section(name="which model to take", blocks=list(_choices(result))),
             Section(name="what the grades rest on", blocks=list(_premises(result))),
-            Section(name="the scenarios", blocks=list(_scenarios(result, charts)), folds=[_scores(result)]),
+            Section(name="the scenarios", blocks=list(_scenarios(result))),
+            Section(name="the benchmarks", blocks=list(_benchmarks(result))),
+            Section(name="the fluctuation", blocks=list(_fluctuation(result))),
             Section(
-                name="the benchmarks",
-                blocks=list(_benchmarks(result, charts)),
-                folds=[Fold("Every model on each benchmark alone", [benchmark_sheet(result)])],
+                name="how it was computed", blocks=[Heading("How it was computed"), Lines(method_words(result), "-")]
             ),
-            Section(name="the fluctuation", blocks=list(_fluctuation(result, charts))),
-            Section(name="how it was computed", blocks=list(_method(result))),
         ]
     )
 
 
-def _conclusions(result: AuditResult, charts: bool) -> Iterator[Block]:
-    """Yield what to take first, then what the grades rest on."""
-    yield "## Stability audit"
-    finding, why = verdict_words(result, code_span)
-    yield f"**{finding}**: {why}"
+def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
+    """Return what the site's page of an audit shows: what was found, then the blocks of the page."""
+    finding, why = verdict_words(result)
+    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
+    facts = {
+        "Models": f"{len(result.cohort)}",
+        "Scenarios": f"{len(result.scenarios)}",
+        "Benchmarks": f"{len(result.used)}",
+        "Answers to a question": replicates,
+    }
+    sections = site_sections(audit_page(result).blocks)
+    return {"name": name, "finding": finding, "why": why, "facts": list(map(list, facts.items())), "sections": sections}
+
+
+def draw(result: AuditResult, folder: Path) -> list[Path]:
+    """Write every chart; raise AuditError where the extra is not installed, StorageError when the system refuses."""
+    try:
+        drawings = draw_charts(audit_page(result).blocks)
+    except ImportError as problem:
+        raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
+    for name, drawing in drawings.items():
+        replace_text(folder / name, drawing)
+    return [folder / name for name in drawings]
+
+
+def _conclusions(result: AuditResult) -> Iterator[Block]:
+    finding, why = verdict_words(result)
+    first = [Heading("Stability audit", level=2), Line(Cell(finding, "bold"), ": ", why)]
+    yield Only(("terminal", "markdown"), first)  # the site begins with both
+    yield Only(("site",), [Heading("Ability and fluctuation")])
+    yield Lines([f"warning: {warning}" for warning in result.warnings], style="yellow")
     abilities = [model.ability for model in result.models]
     fluctuations = [model.fluctuation for model in result.models]
     ranges = (
         f"ability {points(min(abilities))} to {points(max(abilities))}, "
         f"fluctuation {points(min(fluctuations))} to {points(max(fluctuations))}"
     )
-    axes = "ability across and fluctuation up"
-    yield _image(charts, MAP, f"Map of {counted(len(result.models), 'model')}, {axes}: {ranges}")
-    yield "" if charts else _drawn_map(result)
-    yield model_sheet(result)
-    yield (
-        "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points. *Corrected*: the "
-        "fluctuation without the noise of single answers. *Drop*: how far the score in the worst scenario is below the "
-        f"ability. In brackets 95 % intervals; those of the fluctuation and the odds of the grades are over "
-        f"{about_words(result)}."
+    words = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {ranges}"
+    models = model_sheet(result)
+    drawing = Drawing(file="map.svg", words=words, draw=_drawn_by("overall_map", result), figures=models)
+    yield Chart("map", [drawing], mermaid=_drawn_map(result))
+    note = (
+        "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; drop: how far the "
+        "score in the worst scenario is below the ability. In brackets 95 % intervals; those of the fluctuation and P, "
+        f"the odds of the grade, are over {about_words(result)}."
     )
-
-
-def _premises(result: AuditResult) -> Iterator[Block]:
-    yield "### What the grades rest on"
-    premise = "" if result.premise is None else f"\n- {prose(result.premise)}"
-    yield f"- {prose(threshold_words(result))}\n- {cohort_words(result)}{premise}"
-    if any(model.grade_probability for model in result.models):
-        yield "Probability of each grade:"
-        odds = probability_sheet(result)
-        columns = [odds.columns[0], *(code_span(grade) for grade in odds.columns[1:])]
-        yield replace(odds, columns=columns, numbers=frozenset(columns[1:]))
-    yield "\n".join(f"- warning: {prose(warning)}" for warning in result.warnings)
-
-
-def _scenarios(result: AuditResult, charts: bool) -> Iterator[Block]:
-    models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
-    yield "### Scenarios"
-    yield _image(charts, HEAT, f"Heat map of {models} in {scenarios}: each score against the model's ability")
-    yield f"Are the scenarios alike? {neutrality_words(result.neutrality, prose)}."
-    means = result.neutrality.means
-    ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
-    yield _image(charts, NEUTRALITY, f"Mean over the models in each of {scenarios}{ends}")
-    if result.neutrality.shifts:
-        yield "How far each scenario moves all models:"
-        yield shift_sheet(result)
-    yield "Grades once each scenario's difficulty, its mean over the models, is taken out:"
-    yield adjusted_sheet(result)
-
-
-def _benchmarks(result: AuditResult, charts: bool) -> Iterator[Block]:
-    names = [benchmark.name for benchmark in result.used]
-    yield "### Benchmarks"
-    if any(model.grade for model in result.models):
-        yield (
-            "A grade on one benchmark is among these models on that benchmark, where fluctuations are larger than "
-            "those of a mean. *Grades end at*: the quartiles there. With each grade stand fluctuation and ability; "
-            "*(noise)*: nothing is left of the fluctuation without its noise, so that the grade says nothing."
-        )
-    yield used_sheet(result)
-    yield benchmark_grade_sheet(result, [code_span(name) for name in names])
-    yield "Share: of the variance of the model's score over the scenarios."
-    if any(model.answers for model in result.models):
-        yield "What became of the answers; unparseable, refused and truncated ones count as wrong:"
-        yield answer_sheet(result)
-    for name, file in zip(names, map_names(names), strict=True):
-        yield _image(charts, file, f"Map on {code_span(name)}: ability across and fluctuation up")
-
-
-def _fluctuation(result: AuditResult, charts: bool) -> Iterator[Block]:
-    yield "### Fluctuation"
-    yield _image(
-        charts, BOXES, f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    )
-    floor, ceiling = result.noise_floor, result.noise_ceiling
-    lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
-    lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
-    yield f"What noise alone would give a typical model: {'; '.join(lines)}." if lines else ""
-    yield noise_sheet(result)
-    carried = carried_sheet(result)
-    if carried.rows:
-        yield (
-            "Fluctuations that one scenario carries: what the others alone give, and the grade among all models "
-            "without that scenario. p: Grubbs' test for one outlier; q over the models."
-        )
-        yield carried
-    if result.premise is not None:
-        yield f"Over other scenarios, as far as it can be told: {prose(result.premise)}."
-        yield beyond_sheet(result)
-    if result.carriers:
-        yield "What carries the fluctuation, mean over the models:"
-        yield carrier_sheet("scenario", result.carriers)
-    if result.cases:
-        yield carrier_sheet("question", result.cases[:_MOST_CASES])
-    if result.separations:
-        yield (
-            "What it takes to tell the fluctuations of two models apart, if they are as they seem, with 80 % power at "
-            "5 %: scenarios with the questions there are, or questions (all benchmarks together) with the scenarios "
-            "there are. A dash: not known without single answers. The first pair was picked as the farthest apart."
-        )
-        yield separation_sheet(result)
+    yield Captioned(models, "Models, the best grade first", note)
 
 
 def _choices(result: AuditResult) -> Iterator[Block]:
     if result.regimes:
-        yield "### Which model to take"
+        yield Heading("Which model to take")
     for regime in result.regimes.values():
-        yield f"**{prose(regime.title)}**: {prose(regime.note)}" if regime.note else f"**{prose(regime.title)}**"
-        ranked = regime.ranked[:_MOST_RANKED]
-        lines = [f"{place}. {code_span(item.model)}: {prose(item.reason)}" for place, item in enumerate(ranked, 1)]
-        if len(regime.ranked) > len(ranked):
-            lines.append(f"\n… and {len(regime.ranked) - len(ranked)} more")
-        yield "\n".join(lines)
+        yield Line(Cell(regime.title, "bold"), *([": ", regime.note] if regime.note else []))
+        yield Lines([f"{item.model}: {item.reason}" for item in regime.ranked[:_MOST_RANKED]], "1.")
+        more = len(regime.ranked) - _MOST_RANKED
+        if more > 0:
+            yield Line(f"and {more} more")
+    priced = [model for model in best_first(result) if model.usd_per_1000_right is not None or model.latency_s]
+    columns: list[Column] = [
+        ("model", _name),
+        ("$ per 1,000 right", lambda model: Cell(_amount(model.usd_per_1000_right, "{:,.4f}"))),
+        ("latency", lambda model: Cell(_amount(model.latency_s, "{:.2f} s"))),
+    ]
+    yield Captioned(_by_model(columns, priced), "Cost of right answers, and latency")
 
 
-def _method(result: AuditResult) -> Iterator[Block]:
-    yield "### How it was computed"
-    yield "\n".join(f"- {fact}" for fact in method_words(result, code_span, prose))
+def _premises(result: AuditResult) -> Iterator[Block]:
+    yield Heading("What the grades rest on")
+    yield Lines([threshold_words(result), cohort_words(result), *([result.premise] if result.premise else [])], "-")
+    possible = possible_grades(result.models)
+    if possible:
+        rows = [
+            [_name(model), *(Cell(likelihood((model.grade_probability or {}).get(grade))) for grade in possible)]
+            for model in best_first(result)
+        ]
+        odds = Drawing(
+            file="odds.svg",
+            words=f"Probability of each grade of {counted(len(result.models), 'model')}",
+            draw=_drawn_by("odds_chart", result),
+            figures=_named_columns(possible, rows),
+        )
+        yield Chart("odds", [odds], caption="Probability of each grade")
 
 
-def _scores(result: AuditResult) -> Fold:
-    scores = score_sheet(result, [code_span(name) for name in result.scenarios])
-    return Fold("Score of each model in each scenario, % right", [scores])
+def _scenarios(result: AuditResult) -> Iterator[Block]:
+    models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
+    yield Heading("Scenarios")
+    scores = score_sheet(result)
+    words = f"Heat map of {models} in {scenarios}: each score against the model's ability"
+    yield Chart("heat", [Drawing(file="heat.svg", words=words, draw=_drawn_by("heat_map", result), figures=scores)])
+    yield Fold("Score of each model in each scenario, % right", [scores])
+    yield Line(f"Are the scenarios alike? {neutrality_words(result.neutrality)}.")
+    means = result.neutrality.means
+    ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
+    neutrality = Drawing(
+        file="neutrality.svg",
+        words=f"Mean over the models in each of {scenarios}{ends}",
+        draw=_drawn_by("neutrality_chart", result),
+        figures=shift_sheet(result),
+    )
+    yield Chart("neutrality", [neutrality] if means else [], caption="How far each scenario moves all models")
+
+
+def _benchmarks(result: AuditResult) -> Iterator[Block]:
+    yield Heading("Benchmarks")
+    yield Lines([benchmark_words(used) for used in result.used], "-")
+    if len(result.used) < 2:
+        return
+    grades = benchmark_sheet(result)
+    note = (
+        "Grade, fluctuation and ability; a grade on one benchmark is among these models there. (noise): nothing is "
+        "left of the fluctuation without its noise, so that the grade says nothing."
+    )
+    yield Captioned(grades, "Grades on each benchmark alone", note)
+    names = [used.name for used in result.used]
+    maps = [
+        Drawing(
+            file=file,
+            words=f"Map on {used.name}: ability across and fluctuation up",
+            draw=_drawn_by("benchmark_map", result, used),
+            figures=grades,
+            label=used.name,
+        )
+        for used, file in zip(result.used, map_names(names), strict=True)
+    ]
+    yield Chart("benchmark", maps, choice="Map on")
+
+
+def _fluctuation(result: AuditResult) -> Iterator[Block]:
+    yield Heading("Fluctuation")
+    words = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
+    boxes = Drawing(file="boxes.svg", words=words, draw=_drawn_by("box_chart", result), figures=score_sheet(result))
+    yield Chart("boxes", [boxes])
+    floor, ceiling = result.noise_floor, result.noise_ceiling
+    lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
+    lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
+    if lines:
+        yield Line(f"What noise alone would give a typical model: {'; '.join(lines)}.")
+    columns: list[Column] = [
+        ("model", _name),
+        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
+        ("noise", lambda model: Cell(points(model.noise))),
+        ("corrected", lambda model: Cell(with_interval(model.corrected, model.corrected_ci95))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("corrected grade", lambda model: _changed(model.grade, model.corrected_grade)),
+    ]
+    known = [model for model in best_first(result) if model.noise is not None]
+    yield Captioned(_by_model(columns, known), "Fluctuation as measured, and without the noise of single answers")
+
+
+def model_sheet(result: AuditResult) -> Sheet:
+    """Show every model, the best grade first."""
+    columns: list[Column] = [
+        ("model", _name),
+        ("ability", lambda model: Cell(with_interval(model.ability, model.ability_ci95))),
+        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("P", lambda model: Cell(likelihood(model.odds))),
+        ("quadrant", _quadrant),
+        ("worst in", lambda model: Cell(model.worst.scenario, code=True)),
+        ("drop", lambda model: Cell(points(model.worst.drop))),
+    ]
+    return _by_model(columns, best_first(result))
+
+
+def score_sheet(result: AuditResult) -> Sheet:
+    """Show the score of each model in each scenario."""
+    rows = [
+        [_name(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
+        for model in ablest_first(result)
+    ]
+    return _named_columns(result.scenarios, rows)
+
+
+def shift_sheet(result: AuditResult) -> Sheet:
+    """Show how far each scenario moves all models, and whether that is beyond chance."""
+    rows = [
+        [
+            Cell(shift.scenario, code=True),
+            Cell(signed_points(shift.shift)),
+            Cell(probability(shift.p)),
+            Cell(probability(shift.q)),
+            Cell("yes" if shift.significant else "no"),
+        ]
+        for shift in result.neutrality.shifts
+    ]
+    columns = ("scenario", "shift", "p", "q", "beyond chance")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"shift", "p", "q"}))
+
+
+def benchmark_sheet(result: AuditResult) -> Sheet:
+    """Show each model's grade over all benchmarks, and on each alone."""
+    rows = [
+        [
+            _name(model),
+            _grade(model.grade),
+            *(Cell(_on_benchmark(model.benchmarks.get(used.name))) for used in result.used),
+        ]
+        for model in best_first(result)
+    ]
+    names = [used.name for used in result.used]
+    columns, whole = ["model", "grade", *names], frozenset({"model", "grade"})
+    return Sheet(columns=columns, rows=rows, whole=whole, named=frozenset(names))
+
+
+def _on_benchmark(figures: BenchmarkFigures | None) -> str:
+    """Say grade, fluctuation and ability on one benchmark; a fluctuation that noise alone explains is said.
+
+    >>> _on_benchmark(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
+    'AA 2.67 (noise), 66.7'
+    """
+    if figures is None:
+        return "–"
+    grade = f"{figures.grade} " if figures.grade else ""
+    noise = " (noise)" if figures.corrected == 0 and figures.fluctuation > 0 else ""
+    return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
+
+
+def _by_model(columns: Sequence[Column], models: Sequence[ModelAudit]) -> Sheet:
+    names = [name for name, _ in columns]
+    rows = [[cell(model) for _, cell in columns] for model in models]
+    return Sheet(columns=names, rows=rows, numbers=frozenset(names) - _WORDS, whole=frozenset({"model", "grade"}))
+
+
+def _named_columns(names: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Sheet:
+    named = frozenset(names)
+    return Sheet(columns=["model", *names], rows=rows, numbers=named, named=named, whole=frozenset({"model"}))
+
+
+def _name(model: ModelAudit) -> Cell:
+    return Cell(model.model, code=True)
+
+
+def _quadrant(model: ModelAudit) -> Cell:
+    return Cell("–") if model.quadrant is None else Cell(model.quadrant, _STYLES.get(model.quadrant, ""))
+
+
+def _grade(grade: str | None) -> Cell:
+    return Cell("–") if grade is None else Cell(grade, code=True)
+
+
+def _changed(before: str | None, after: str | None) -> Cell:
+    """Return the cell of a second grade; on a terminal it stands out where it differs from the first."""
+    return Cell("–") if after is None else Cell(after, "" if after == before else "yellow", code=True)
+
+
+def _amount(value: float | None, form: str) -> str:
+    return "–" if value is None else form.format(value)
+
+
+def _drawn_by(name: str, *about: object) -> Callable[[], Any]:
+    """Return what draws a chart; the libraries that do are imported then."""
+
+    def draw_late() -> Any:
+        from skill_evaluator.audit.report import charts
+
+        return getattr(charts, name)(*about)
+
+    return draw_late
 
 
 def _drawn_map(result: AuditResult) -> str:
@@ -213,5 +355,14 @@ def _drawn_map(result: AuditResult) -> str:
     )
 
 
-def _image(charts: bool, file: str, words: str) -> str:
-    return f"![{words}](charts/{file})" if charts else ""
+def map_names(benchmarks: Sequence[str]) -> list[str]:
+    """List the names of the benchmarks' maps, each different whatever the benchmarks are called.
+
+    >>> map_names(["GPQA", "gpqa"])
+    ['map-gpqa.svg', 'map-gpqa-2.svg']
+    """
+    names: list[str] = []
+    for place, benchmark in enumerate(benchmarks, 1):
+        start = f"map-{slug(visible(benchmark)).lower()[:_LONGEST]}"
+        names.append(f"{start}.svg" if f"{start}.svg" not in names else f"{start}-{place}.svg")
+    return names

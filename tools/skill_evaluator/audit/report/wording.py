@@ -1,7 +1,8 @@
-"""An audit's figures and orders in words: the same ones on a terminal, on a page and in charts."""
+"""An audit in words: its figures, its orders, and what it found, the same in tables, sentences and charts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
+from skill_evaluator.audit.findings.advice import dominates, is_settled, outdoes, steadiest_first
 from skill_evaluator.audit.findings.results import (
     AuditResult,
     BenchmarkUsed,
@@ -11,8 +12,9 @@ from skill_evaluator.audit.findings.results import (
     Thresholds,
 )
 from skill_evaluator.display import probability
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.text import counted
+
+_MOST_NAMED = 5
 
 
 def points(value: float | None, places: int = 2) -> str:
@@ -37,9 +39,9 @@ def with_interval(value: float | None, ci95: Interval | None) -> str:
     """Format a figure and its 95 % interval, where there is one.
 
     >>> with_interval(79.066, (77.9, 80.21))
-    '79.07 (77.90 to 80.21)'
+    '79.07 (77.90–80.21)'
     """
-    return points(value) if ci95 is None else f"{points(value)} ({points(ci95[0])} to {points(ci95[1])})"
+    return points(value) if ci95 is None else f"{points(value)} ({points(ci95[0])}–{points(ci95[1])})"
 
 
 def fluctuation_words(model: ModelAudit) -> str:
@@ -50,16 +52,6 @@ def fluctuation_words(model: ModelAudit) -> str:
 def about_words(result: AuditResult) -> str:
     """Say which scenarios the intervals and odds are about."""
     return "these scenarios" if result.resampled == "cases" else "other scenarios like these"
-
-
-def close_interval(value: float | None, ci95: Interval | None, places: int) -> str:
-    """Format a figure and its interval where there is little room.
-
-    >>> close_interval(79.066, (77.9, 80.21), 1)
-    '79.1 (77.9–80.2)'
-    """
-    ends = "" if ci95 is None else f" ({points(ci95[0], places)}–{points(ci95[1], places)})"
-    return points(value, places) + ends
 
 
 def share(value: float | None) -> str:
@@ -132,14 +124,16 @@ def quartile_words(cuts: Thresholds | None) -> str:
 
 
 def benchmark_words(used: BenchmarkUsed) -> str:
-    """Say what the grades on a benchmark rest on: where they end, and what noise alone would give.
+    """Say how a benchmark counts, where its grades end, and what noise alone would give.
 
     >>> benchmark_words(BenchmarkUsed(name="law", weight=0.5, questions=50, noise_floor=2.2))
-    'law: no thresholds; noise floor 2.20'
+    'law: weight 0.5; 50 questions; no thresholds; noise floor 2.20'
     """
-    words = "no thresholds" if used.thresholds is None else f"grades end at {quartile_words(used.thresholds)}"
+    facts = [f"weight {used.weight:.4g}"]
+    facts += [] if used.questions is None else [counted(used.questions, "question")]
+    facts += ["no thresholds" if used.thresholds is None else f"grades end at {quartile_words(used.thresholds)}"]
     noise = {"floor": used.noise_floor, "ceiling": used.noise_ceiling}
-    return "; noise ".join([f"{used.name}: {words}", *(f"{name} {points(at)}" for name, at in noise.items() if at)])
+    return f"{used.name}: {'; '.join([*facts, *(f'noise {name} {points(at)}' for name, at in noise.items() if at)])}"
 
 
 def cohort_words(result: AuditResult) -> str:
@@ -147,7 +141,7 @@ def cohort_words(result: AuditResult) -> str:
     return f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
 
 
-def neutrality_words(neutrality: Neutrality, quoted: Callable[[str], str] = visible) -> str:
+def neutrality_words(neutrality: Neutrality) -> str:
     """Say whether the scenarios are alike, and the figures that this goes by."""
     tests = {
         "trend τ": None if neutrality.trend_tau is None else signed_points(neutrality.trend_tau),
@@ -155,23 +149,101 @@ def neutrality_words(neutrality: Neutrality, quoted: Callable[[str], str] = visi
         "any difference p": None if neutrality.friedman_p is None else probability(neutrality.friedman_p),
     }
     figures = "".join(f", {name} {value}" for name, value in tests.items() if value is not None)
-    return f"{quoted(neutrality.verdict)}; range of their means {points(neutrality.range)} points{figures}"
+    return f"{neutrality.verdict}; range of their means {points(neutrality.range)} points{figures}"
 
 
-def method_words(
-    result: AuditResult, named: Callable[[str], str] = visible, quoted: Callable[[str], str] = visible
-) -> list[str]:
+def method_words(result: AuditResult) -> list[str]:
     """Say what was asked, what was left out of it, and what the intervals and odds rest on."""
     replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
     resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
     drawn = resampled.get(result.resampled, "other scenarios")
     facts = [
-        f"models: {', '.join(map(named, result.cohort))}",
-        f"scenarios: {', '.join(map(named, result.scenarios))}",
+        f"models: {', '.join(result.cohort)}",
+        f"scenarios: {', '.join(result.scenarios)}",
         f"answers to a question (replicates): {replicates}",
-        f"left out of what was measured: {'nothing' if result.treatment is None else quoted(result.treatment)}",
+        f"left out of what was measured: {result.treatment or 'nothing'}",
         f"intervals: as if {drawn} had been drawn",
     ]
     if any(model.grade_probability for model in result.models):
         facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
     return facts
+
+
+def verdict_words(result: AuditResult) -> tuple[str, str]:
+    """Say which model is the safe default; then why, and how clear that is."""
+    safe = [model for model in steadiest_first(result.models) if model.quadrant == "safe default"]
+    none_is = "No model is a safe default"
+    among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
+    if result.medians is None:
+        return "No model is called a safe default", f"without medians there are no quadrants. {among}"
+    if not safe:
+        return none_is, f"none is both among the abler and among the steadier half. {among}"
+    first, *others = safe
+    rival = next((model for model in result.models if dominates(model, first)), None)
+    if rival is not None:  # which is not among the steadier half: by noise alone, or as it has far to fall
+        better, worse = rival.model, first.model
+        if outdoes(rival, first):
+            why = f"{better} is no less able and, without noise, no less steady than {worse}"
+        else:
+            why = f"{better} scores more in its worst scenario than {worse} in its best"
+        return none_is, f"{why}, which is the first by its grade. {among}"
+    without = ""
+    if first.corrected is not None:
+        without = f", without noise {with_interval(first.corrected, first.corrected_ci95)}"
+    figures = (
+        f"ability {with_interval(first.ability, first.ability_ci95)}, "
+        f"fluctuation {fluctuation_words(first)}{without}; "
+        f"in its worst scenario, {first.worst.scenario}, it is {points(first.worst.drop)} points below"
+    )
+    sentences = [f"{figures}.", *_grade_sentences(result, first)]
+    if others:
+        named = []
+        for model in others[:_MOST_NAMED]:
+            odds = "" if model.odds is None else f", {likelihood(model.odds)}"
+            grade = "" if model.grade is None else f" ({model.grade}{odds})"
+            named.append(f"{model.model}{grade}")
+        more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
+        sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
+    return f"{first.model} is the safe default", " ".join([*sentences, among])
+
+
+def spread_words(result: AuditResult) -> str:
+    """Say which model fluctuates least and which most; as the title of a chart."""
+    ordered = sorted(result.models, key=lambda model: model.fluctuation)
+    least, most = ordered[0], ordered[-1]
+    if least is most:
+        return f"{least.model} fluctuates by {points(least.fluctuation)} points"
+    return (
+        f"{least.model} fluctuates least ({points(least.fluctuation)} points), "
+        f"{most.model} most ({points(most.fluctuation)})"
+    )
+
+
+def fall_words(result: AuditResult) -> str:
+    """Say which model falls farthest below its ability, and where; as the title of a chart."""
+    falls = max(result.models, key=lambda model: model.worst.drop)
+    where = f"{points(falls.worst.drop)} points below its ability in {falls.worst.scenario}"
+    return f"{falls.model} falls farthest: {where}"
+
+
+def odds_words(result: AuditResult) -> str:
+    """Say how many grades are settled; as the title of a chart."""
+    judged = [model for model in result.models if model.odds is not None]
+    settled = sum(is_settled(model) for model in judged)
+    return f"{settled} of {counted(len(judged), 'grade')} {'is' if settled == 1 else 'are'} settled"
+
+
+def _grade_sentences(result: AuditResult, model: ModelAudit) -> Iterator[str]:
+    """Say how sure a grade is, over these scenarios and over others."""
+    if model.grade is None:
+        return
+    grade = model.grade
+    if model.odds is None:
+        yield f"Its grade is {grade}; how sure that is, is not known."
+        return
+    clear = "settled" if is_settled(model) else "not settled: its true fluctuation may well belong to another"
+    odds = f"{likelihood(model.odds)} over {about_words(result)}"
+    yield f"Its grade, {grade}, has a probability of {odds} and is {clear}."
+    if result.resampled == "cases" and model.beyond is not None:
+        other = likelihood(model.odds_among(model.beyond.grade_probability))
+        yield f"Over other scenarios like these, if their effects are as modelled, it has {other}."

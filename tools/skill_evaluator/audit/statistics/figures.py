@@ -1,18 +1,18 @@
-"""A cube → ability and fluctuation of every model, over all and by benchmark, its tail, and what carries its spread.
+"""A cube → ability, fluctuation and tail of every model, over all and by benchmark, and tests over the scenarios.
 
 S(m, t) is the weighted mean over benchmarks of the per cent right; ability μ is its mean over the scenarios,
 fluctuation σ its standard deviation (n − 1). Source: Song et al. 2026 (arXiv 2602.02515), equations of §3.
 """
 
-from collections.abc import Sequence
+import math
 
 import numpy as np
+from scipy import stats
+from scipy.special import stdtr
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.results import Adjusted, Carrier, Worst
-from skill_evaluator.audit.statistics.grades import grades_of
-
-_CASES_SHOWN = 10
+from skill_evaluator.audit.findings.results import Neutrality, Shift, Worst
+from skill_evaluator.verdicts.decide.effects import ALPHA, adjusted
 
 
 def abilities(cube: Cube) -> Floats:
@@ -55,48 +55,80 @@ def usd_per_1000_right(cube: Cube, model: int) -> float | None:
     return 1000 * spent.usd_per_call / (ability / 100)
 
 
-def adjusted(cube: Cube, grades: Sequence[str]) -> list[Adjusted]:
-    """Return fluctuation and grade of each model once every scenario's mean over the models is taken out.
+def neutrality_of(cube: Cube) -> Neutrality:
+    """Test whether the scenarios are alike in difficulty.
 
-    What is left is how a model moves against its cohort. The model is part of that cohort: among few models each has
-    something of the others in it, so fewer than three are not graded.
+    Means and range; Kendall's τ of the means along the order, with Mann's exact p (1945; without ties); the p of
+    Friedman's test (1937) that no scenario is better for all; shifts by scenario (q ≤ 0.05).
     """
-    spreads = (cube.overall - cube.overall.mean(axis=0)).std(axis=1, ddof=1)
-    given = grades_of(spreads, grades) if len(spreads) > 2 else [None] * len(spreads)
-    return [Adjusted(fluctuation=float(spread), grade=grade) for spread, grade in zip(spreads, given, strict=True)]
+    overall = cube.overall
+    models, scenarios = overall.shape
+    means = overall.mean(axis=0)
+    tau = trend_p = friedman_p = None
+    if scenarios >= 3 and np.ptp(means) > 0:
+        trend = stats.kendalltau(np.arange(scenarios), means)
+        tau, trend_p = float(trend.statistic), float(trend.pvalue)
+    if models >= 2 and scenarios >= 3 and np.ptp(overall, axis=1).max() > 0:
+        friedman_p = float(stats.friedmanchisquare(*overall.T).pvalue)
+    shifts = _shifts(cube)
+    return Neutrality(
+        means=means.tolist(),
+        range=float(np.ptp(means)),
+        trend_tau=tau,
+        trend_p=trend_p,
+        friedman_p=friedman_p,
+        shifts=shifts,
+        verdict=_verdict(shifts, trend_p, friedman_p, models),
+    )
 
 
-def scenario_carriers(cube: Cube) -> list[Carrier]:
-    """Return each scenario's share of Σ (S(m, t) − μ)², mean over the models that fluctuate at all; largest first."""
-    squares = (cube.overall - cube.overall.mean(axis=1, keepdims=True)) ** 2
-    moving = squares.sum(axis=1) > 0
-    if not moving.any():
+def _shifts(cube: Cube) -> list[Shift]:
+    """Test how far the models are from their own means in each scenario: Student's t over models, largest first."""
+    models = len(cube.models)
+    if models < 2:
         return []
-    shares = (squares[moving] / squares[moving].sum(axis=1, keepdims=True)).mean(axis=0)
-    named = zip(cube.scenarios, shares, strict=True)
-    return _largest_first([Carrier(name=scenario, share=float(share)) for scenario, share in named])
+    away = cube.overall - cube.overall.mean(axis=1, keepdims=True)
+    shifts = away.mean(axis=0)
+    error = away.std(axis=0, ddof=1) / np.sqrt(models)
+    ratio = np.divide(np.abs(shifts), error, out=np.where(np.abs(shifts) > 0, np.inf, 0.0), where=error > 0)
+    p_values = (2 * stats.t.sf(ratio, models - 1)).tolist()
+    tested = zip(cube.scenarios, shifts.tolist(), p_values, adjusted(p_values), strict=True)
+    return sorted(
+        (Shift(scenario=name, shift=shift, p=p, q=q, significant=q <= ALPHA) for name, shift, p, q in tested),
+        key=lambda shift: -abs(shift.shift),
+    )
 
 
-def case_carriers(cube: Cube) -> list[Carrier]:
-    """Return the questions that carry most of σ²: w·cov(y_q, S) ÷ (Q·σ²), mean over the models.
+def _verdict(shifts: list[Shift], trend_p: float | None, friedman_p: float | None, models: int) -> str:
+    if models < 2:
+        return "not known: one model cannot tell a hard scenario from its own weakness"
+    moved = [f"{shift.scenario} ({shift.shift:+.1f})" for shift in shifts if shift.significant]
+    if moved:
+        return f"not neutral: everybody is shifted in {', '.join(moved)}"
+    if trend_p is not None and trend_p <= ALPHA:
+        return f"drifting: the scenarios differ along their order (p = {trend_p:.3f})"
+    if friedman_p is not None and friedman_p <= ALPHA:
+        return f"not neutral: the scenarios differ for everybody (Friedman's p = {friedman_p:.3f}), none by itself"
+    return "neutral: no scenario is harder for everybody beyond chance"
 
-    Without single answers there are none.
+
+def spread_p(first: Floats, second: Floats) -> float | None:
+    """Return p of the difference between two models' spreads over the same scenarios; None for fewer than three.
+
+    Pitman 1939 and Morgan 1939 (doi:10.1093/biomet/31.1-2.9): the correlation of sum and difference.
     """
-    total = cube.overall - cube.overall.mean(axis=1, keepdims=True)
-    variance = (total**2).sum(axis=1)
-    moving = variance > 0
-    if cube.outcomes is None or not moving.any():
-        return []
-    carriers: list[Carrier] = []
-    for name, weight in zip(cube.benchmarks, cube.weights, strict=True):
-        outcomes = cube.outcomes[name]
-        means = outcomes.means[moving]
-        parts = np.einsum("mtq,mt->mq", means, total[moving])  # S is centred, so y need not be
-        shares = (100.0 * weight / len(outcomes.questions)) * (parts / variance[moving, None]).mean(axis=0)
-        top = np.argsort(-shares, kind="stable")[:_CASES_SHOWN]
-        carriers += [Carrier(name=outcomes.questions[q], benchmark=name, share=float(shares[q])) for q in top]
-    return _largest_first(carriers)[:_CASES_SHOWN]
+    degrees = len(first) - 2
+    if degrees < 1:
+        return None
+    association = _association(np.cov(first, second))
+    if abs(association) >= 1:
+        return 0.0
+    ratio = abs(association) * math.sqrt(degrees / (1 - association**2))
+    return float(2 * stdtr(degrees, -ratio))
 
 
-def _largest_first(carriers: Sequence[Carrier]) -> list[Carrier]:
-    return sorted(carriers, key=lambda carrier: -carrier.share)
+def _association(covariance: Floats) -> float:
+    """Return the correlation of the two models' sum and difference: 0 when they move equally much."""
+    first, second = max(covariance[0, 0], 0.0), max(covariance[1, 1], 0.0)
+    scale = (first + second) ** 2 - 4 * covariance[0, 1] ** 2
+    return float((second - first) / math.sqrt(scale)) if scale > 0 else 0.0

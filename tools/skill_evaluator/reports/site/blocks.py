@@ -4,21 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from skill_evaluator.display.pages import SiteBlock, sheet_block
+from skill_evaluator.display.pages import SiteBlock
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.reports.judge_figures import share
-
-
-def drawn_block(name: str, charts: Mapping[str, tuple[Any, Sheet]], choice: str = "") -> SiteBlock:
-    """Return charts of a report, each with its table, by their labels; of several one is chosen."""
-    from skill_evaluator.display.chart_style import page_spec
-
-    drawn = [
-        {"label": label, **page_spec(chart), "sheet": sheet_block("The figures", sheet)}
-        for label, (chart, sheet) in charts.items()
-    ]
-    return {"kind": "drawn", "chart": name, "choice": choice, "charts": drawn}
 
 
 def point(label: str, series: str, figure: FigureResult) -> dict[str, Any]:

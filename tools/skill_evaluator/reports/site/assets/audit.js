@@ -3,9 +3,6 @@
 (function () {
   const { el, load, state, page, drawn } = window.site;
 
-  const regime = (one) => el("article", { class: "card" }, el("h3", {}, one.title), one.note ? el("p", { class: "soft" }, one.note) : null,
-    one.ranked.length ? el("ol", {}, one.ranked.map((item) => el("li", {}, el("strong", {}, el("bdi", {}, item.model)), `: ${item.reason}`))) : null);
-
   page(async () => {
     const { audits } = await load("audits");
     if (!audits.length) throw new Error("No audit is recorded. `skill-evaluator audit plan` begins one, `audit report` writes what is shown here.");
@@ -20,8 +17,6 @@
       el("p", { class: "lede" }, el("strong", {}, audit.finding), `: ${audit.why}`),
       audits.length > 1 ? el("div", { class: "filters" }, el("div", {}, el("label", { for: "audit" }, "Audit"), el("select", { id: "audit", onchange: choose }, audits.map(({ name, models }) => el("option", { value: name, selected: name === named }, `${name} (${models})`))))) : null,
       el("dl", { class: "facts" }, audit.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-      audit.warnings.length ? el("ul", { class: "notice" }, audit.warnings.map((warning) => el("li", {}, warning))) : null,
-      audit.regimes.length ? el("section", {}, el("h2", {}, "Which model to take"), el("div", { class: "pair" }, audit.regimes.map(regime))) : null,
       audit.sections.map((section) => el("section", {}, el("h2", {}, section.title), drawn(section.blocks))),
     ];
   });

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from skill_evaluator.judges.calibration.breaking import DAMAGES, NoPlaceError, break_output
 from skill_evaluator.judges.calibration.planting import CONTROLS, GoodOutput, plant
 from skill_evaluator.judges.calibration.rewording import REWORDINGS, reword_output
-from skill_evaluator.text import same_json, words
+from skill_evaluator.text import canonical_json, words
 
 PROSE = (
     "The archive was opened in 1987 and holds 41 boxes. It is kept in the old mill, because the town hall cannot be "
@@ -153,7 +153,7 @@ def test_a_control_says_what_its_source_says(output: tuple[str, str], name: str,
         return
     assert written != text
     if prompt == JSON:
-        assert same_json(json.loads(written), json.loads(text))
+        assert canonical_json(json.loads(written)) == canonical_json(json.loads(text))
     elif name != "other_words":
         assert Counter(words(written)) == Counter(words(text))
     assert sorted(re.findall(r"\d+", written)) == sorted(re.findall(r"\d+", text))
@@ -238,6 +238,6 @@ def test_a_loss_has_the_impact_of_how_much_is_lost_and_a_record_is_broken_inside
     for name in ("number_changed", "date_changed", "claim_inverted", "fact_invented", "item_dropped"):
         for seed in range(12):
             broken = json.loads(break_output(name, JSON, RECORD, Random(seed)).text)
-            assert not same_json(broken, json.loads(RECORD))
+            assert canonical_json(broken) != canonical_json(json.loads(RECORD))
             if name != "item_dropped":
                 assert list(broken) == list(json.loads(RECORD))

@@ -4,7 +4,7 @@ A path is dotted, with `[]` for array items and `*` for any key that the schema 
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -13,8 +13,9 @@ from skill_evaluator.comparing.declarations import Compare
 
 _MAX_REF_VISITS = 2  # how often a recursive reference is unrolled
 _MOST_NODES = 20_000  # after so many, no reference is followed: definitions that all refer to each other
-_COMBINED = ("anyOf", "oneOf", "allOf")
-_CONDITIONAL = ("then", "else")
+_COMBINED = ("anyOf", "oneOf", "allOf", "then", "else", "dependentSchemas")
+NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+DATA = ("const", "enum", "default", "examples")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
 _OF_OBJECTS = ("properties", "patternProperties", *_OPEN_KEYS)
 _OF_ARRAYS = ("items", "prefixItems")
@@ -153,16 +154,12 @@ class _Walk:
             return
         self.nodes += 1
         yield node, visits
-        for keyword in ("$ref", "$dynamicRef"):
-            reference = node.get(keyword)
-            if isinstance(reference, str) and self.nodes < _MOST_NODES:
+        for reference in references_of(node):
+            if self.nodes < _MOST_NODES:
                 seen = visits.get(reference, 0)
                 if seen < _MAX_REF_VISITS:
                     yield from self._parts(target_of(reference, self.root), {**visits, reference: seen + 1})
-        for keyword in _COMBINED:
-            for branch in node.get(keyword, ()):
-                yield from self._parts(branch, visits)
-        for branch in (*map(node.get, _CONDITIONAL), *node.get("dependentSchemas", {}).values()):
+        for branch in children(node, _COMBINED):
             yield from self._parts(branch, visits)
 
 
@@ -186,6 +183,35 @@ def _scalar_kind(node: _Node) -> Compare | None:
     if types & {"number", "integer"}:
         return "number"
     return "exact" if types & set(_SCALARS) else None
+
+
+def children(node: _Node, keywords: Iterable[str]) -> Iterator[Any]:
+    """Yield what stands under some keywords of a schema: one schema, several in a list, or several by name."""
+    for keyword in keywords:
+        child = node.get(keyword)
+        if isinstance(child, list):
+            yield from child
+        elif keyword in NAMED_SCHEMAS and isinstance(child, Mapping):
+            yield from child.values()  # its keys are names, be they «default» or «$ref»
+        elif child is not None:
+            yield child
+
+
+def schemas_in(schema: Any) -> Iterator[_Node]:
+    """Yield a schema and all those inside it; `const`, `enum` and examples hold data, and no schema."""
+    ahead = [schema]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, list):
+            ahead += node
+        elif isinstance(node, dict):
+            yield node
+            ahead += children(node, (keyword for keyword in node if keyword not in DATA))
+
+
+def references_of(node: _Node) -> list[str]:
+    """Return the references of one schema, without those of the schemas inside it."""
+    return [node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
 
 
 def target_of(reference: str, root: _Node) -> Any:

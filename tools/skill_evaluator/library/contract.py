@@ -5,22 +5,20 @@ Its own module because a component's `schema.json` and a schema given by another
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 import jsonschema_rs
 
-from skill_evaluator.comparing.schema_paths import target_of
+from skill_evaluator.comparing.schema_paths import children, references_of, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
-DATA = ("const", "enum", "default", "examples")
 _T = TypeVar("_T")
-NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_COMBINED = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
-_SINGLE = ("not", "if", "then", "else")
+_BRANCHES = ("allOf", "anyOf", "oneOf")
+_FOR_THE_SAME_VALUE = (*_BRANCHES, "dependentSchemas", "dependencies", "not", "if", "then", "else")
 _RULES = (
     *("type", "enum", "not", "if", "pattern", "format", "minLength", "maxLength", "multipleOf"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "properties", "patternProperties", "required"),
@@ -122,30 +120,8 @@ def constrains(node: Any, root: Mapping[str, Any]) -> bool:
     asked = [node[key] for key in _RULES if key in node]
     if "const" in node or any(value is not True and value not in ({}, []) for value in asked):
         return True
-    branches = [branch for key in ("allOf", "anyOf", "oneOf") for branch in node.get(key, ())]
-    branches += [target_of(reference, root) for reference in references_of(node)]
+    branches = [*children(node, _BRANCHES), *(target_of(reference, root) for reference in references_of(node))]
     return any(constrains(branch, root) for branch in branches)
-
-
-def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and all those inside it; `const`, `enum` and examples hold data, and no schema."""
-    ahead = [schema]
-    while ahead:
-        node = ahead.pop()
-        if isinstance(node, list):
-            ahead += node
-        elif isinstance(node, dict):
-            yield node
-            for key, child in node.items():
-                if key in NAMED_SCHEMAS and isinstance(child, dict):
-                    ahead += child.values()  # its keys are names, be they «default» or «$ref»
-                elif key not in DATA:
-                    ahead.append(child)
-
-
-def references_of(node: Mapping[str, Any]) -> list[str]:
-    """Return the references of one schema, without those of the schemas inside it."""
-    return [node[key] for key in ("$ref", "$dynamicRef") if isinstance(node.get(key), str)]
 
 
 class _Effort:
@@ -164,21 +140,15 @@ class _Effort:
         effort = self._efforts.get(id(node))
         if effort is None:
             self._efforts[id(node)] = 0
-            effort = 1 + sum(self.of(child, depth + 1) for child in self._tried_with(node))
+            targets = [target_of(reference, self._root) for reference in references_of(node)]
+            tried = (*targets, *children(node, _FOR_THE_SAME_VALUE))
+            effort = 1 + sum(self.of(child, depth + 1) for child in tried)
             self._efforts[id(node)] = effort
         if effort == 0:
             raise ValueError("a schema refers to itself for the same value")
         if effort > _MOST_EFFORT:
             raise ValueError(f"one value would be checked against more than {_MOST_EFFORT:,} schemas")
         return effort
-
-    def _tried_with(self, node: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield the schemas that are tried on the same value as this one."""
-        yield from (target_of(reference, self._root) for reference in references_of(node))
-        for key in _COMBINED:
-            branches = node.get(key, ())
-            yield from branches.values() if isinstance(branches, dict) else branches
-        yield from map(node.get, _SINGLE)
 
 
 def _pointer(parts: list[str | int]) -> str:

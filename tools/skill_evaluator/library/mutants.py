@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from skill_evaluator.comparing.schema_paths import DATA, NAMED_SCHEMAS
 from skill_evaluator.text import canonical_json, digest
 
 Kind = Literal["rule", "sentence", "example"]
@@ -191,8 +192,6 @@ _INLINE_EXAMPLE = re.compile(
     r"\s*\((?:e\.g\.|for example|such as)[^()]*\)|,? ?(?:\be\.g\.|\bfor example|\bsuch as),? [^.;:()\n]+", re.IGNORECASE
 )
 _ANNOTATIONS = ("description", "title", "examples", "$comment")
-_VALUES = ("const", "enum", "default")  # hold values, and no schema
-_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")  # their keys are names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,39 +318,32 @@ def _diff(before: str, after: str) -> tuple[str, ...]:
 def _without_descriptions(prompt: str, schema: Mapping[str, Any] | None) -> Iterable[Mutant]:
     if schema is None:
         return
-    paths = list(_described(schema, "schema.json"))
-    if paths:
+    removed: list[str] = []
+    bare = _bare(schema, "schema.json", removed)
+    if removed:
         yield Mutant(
             id="descriptions-removed",
             operator="descriptions-removed",
             line=None,
-            text=f"the annotations of schema.json: {len(paths)}",
+            text=f"the annotations of schema.json: {len(removed)}",
             prompt=prompt,
-            schema=_bare(schema),
-            diff=tuple(f"-{path}" for path in paths),
+            schema=bare,
+            diff=tuple(f"-{line}" for line in removed),
         )
 
 
-def _described(schema: Any, place: str, *, names: bool = False) -> Iterator[str]:
-    """Yield each annotation with its place; the keys of a table of `names` are none."""
+def _bare(schema: Any, place: str, removed: list[str], *, names: bool = False) -> Any:
+    """Return a schema without its annotations, which are `removed` with their places; a table's `names` are none."""
     if isinstance(schema, list):
-        for at, part in enumerate(schema):
-            yield from _described(part, f"{place}[{at}]")
-    elif isinstance(schema, Mapping):
-        for key, part in schema.items():
-            if not names and key in _ANNOTATIONS:
-                yield f"{place}: {key}: {part if isinstance(part, str) else canonical_json(part)}"
-            elif names or key not in _VALUES:
-                yield from _described(part, f"{place}.{key}", names=not names and key in _BY_NAME)
-
-
-def _bare(schema: Any, *, names: bool = False) -> Any:
-    if isinstance(schema, list):
-        return [_bare(part) for part in schema]
+        return [_bare(part, f"{place}[{at}]", removed) for at, part in enumerate(schema)]
     if not isinstance(schema, Mapping):
         return schema
-    kept = {key: part for key, part in schema.items() if names or key not in _ANNOTATIONS}
-    return {
-        key: part if not names and key in _VALUES else _bare(part, names=not names and key in _BY_NAME)
-        for key, part in kept.items()
-    }
+    kept = {}
+    for key, part in schema.items():
+        if not names and key in _ANNOTATIONS:
+            removed.append(f"{place}: {key}: {part if isinstance(part, str) else canonical_json(part)}")
+        elif not names and key in DATA:
+            kept[key] = part
+        else:
+            kept[key] = _bare(part, f"{place}.{key}", removed, names=not names and key in NAMED_SCHEMAS)
+    return kept

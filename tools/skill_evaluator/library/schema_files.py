@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from skill_evaluator.comparing.schema_paths import target_of
+from skill_evaluator.comparing.schema_paths import DATA, NAMED_SCHEMAS, references_of, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.contract import DATA, NAMED_SCHEMAS, references_of, schemas_in
 from skill_evaluator.library.reading import Root
 from skill_evaluator.text import canonical_json, digest
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.comparing.schema_paths import children, references_of, target_of
 
 _EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
 _BRANCHES = ("anyOf", "oneOf")
@@ -116,13 +117,10 @@ def _whole_value(
     if not isinstance(node, Mapping):
         return
     yield node, certain
-    reference = node.get("$ref")
-    if reference is not None and reference not in seen:
-        target: Any = root
-        for step in filter(None, reference.removeprefix("#").split("/")):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-        yield from _whole_value(target, root, certain, seen | {reference})
-    for child in node.get("allOf", ()):
+    for reference in references_of(node):
+        if reference not in seen:
+            yield from _whole_value(target_of(reference, root), root, certain, seen | {reference})
+    for child in children(node, ("allOf",)):
         yield from _whole_value(child, root, certain, seen)
-    for child in (*node.get("anyOf", ()), *node.get("oneOf", ()), *(node.get(word) for word in ("if", "then", "else"))):
+    for child in children(node, ("anyOf", "oneOf", "if", "then", "else")):
         yield from _whole_value(child, root, False, seen)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.config import Model, Params, Settings
-from skill_evaluator.providers import BATCHES
+from skill_evaluator.providers import BATCHES, PROVIDERS
 from skill_evaluator.providers.base import Request
+from skill_evaluator.providers.batch import open_batches
 
 from tests.support.batch_server import VENDORS, batch_server
 from tests.support.vendor_dialects import DIALECTS, PLAIN, address_of
@@ -56,6 +57,6 @@ def test_the_body_in_a_batch_is_that_of_the_direct_request(vendor: str, server: 
 
 
 async def submit(vendor: str, model: Model) -> None:
-    batches = BATCHES[vendor](model, KEY, Settings())
+    batches = open_batches(BATCHES[vendor], PROVIDERS[vendor], model, KEY, Settings())
     await batches.create("run.1", REQUESTS)
     await batches.close()

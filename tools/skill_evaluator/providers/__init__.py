@@ -12,18 +12,9 @@ from pathlib import Path
 from skill_evaluator import plugins
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.providers import (
-    anthropic,
-    anthropic_batches,
-    google,
-    google_batches,
-    local,
-    openai,
-    openai_batches,
-    replay,
-)
+from skill_evaluator.providers import anthropic, google, local, openai, replay
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.providers.batch import OpenBatches
+from skill_evaluator.providers.batch import BatchApi
 from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
 from skill_evaluator.text import nearest
 
@@ -34,10 +25,10 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "local": local.KIND,
     "replay": replay.KIND,
 }
-BATCHES: Mapping[str, OpenBatches] = {
-    "anthropic": anthropic_batches.open_batches,
-    "openai": openai_batches.open_batches,
-    "google": google_batches.open_batches,
+BATCHES: Mapping[str, BatchApi] = {
+    "anthropic": anthropic.BATCHES,
+    "openai": openai.BATCHES,
+    "google": google.BATCHES,
 }
 Kinds = Mapping[str, ProviderKind]
 Keys = Mapping[str, str]

@@ -1,6 +1,6 @@
 """Anthropic's messages, through the `anthropic` SDK."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,20 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     sum_of_counts,
     usual_sampling,
+)
+from skill_evaluator.providers.batch import (
+    Answered,
+    BatchApi,
+    Batches,
+    BatchLimits,
+    BatchStatus,
+    answer_from,
+    canceled,
+    count_of,
+    expired,
+    lost,
+    required_id,
+    seconds_of,
 )
 from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_sdk
 from skill_evaluator.providers.keyless import Identity
@@ -116,4 +130,64 @@ KIND = ProviderKind(
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,
     caching=caching,
+)
+_BATCHES = "/v1/messages/batches"
+_COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")
+_STATUS_OF = {  # an error of a batch has no status, only the type that goes with one
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return await batches.post(_BATCHES, {"requests": entries})
+
+
+def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> int | None:
+    counts = fields_of(body.get("request_counts"))
+    return count_of(*(counts.get(name, 0) for name in names))
+
+
+def _batch_status(body: Mapping[str, Any]) -> BatchStatus:
+    """Read a batch like `{"id": "msgbatch_1", "processing_status": "ended", "request_counts": {…}}`."""
+    state = str(body.get("processing_status"))
+    done = _batch_counts(body, _COUNTS[1:])
+    return BatchStatus(
+        batch_id=required_id(body), state=state, ended=state == "ended", done=done, unanswered=lost(), body=body
+    )
+
+
+def _batch_answer(line: Mapping[str, Any]) -> Answered:
+    custom_id, result = line.get("custom_id"), fields_of(line.get("result"))
+    match result.get("type"):
+        case "succeeded":
+            return custom_id, answer_from(200, result.get("message"))
+        case "expired":
+            return custom_id, expired()
+        case "canceled":
+            return custom_id, canceled()
+    error = fields_of(result.get("error"))
+    kind = str(fields_of(error.get("error")).get("type"))
+    return custom_id, answer_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
+
+
+BATCHES = BatchApi(  # which have no name
+    limits=BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
+    path=_BATCHES,
+    entry=lambda custom_id, body, request: {"custom_id": custom_id, "params": body},
+    create=_create_batch,
+    next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
+    size_of=_batch_counts,
+    created=lambda body: seconds_of(body.get("created_at")),
+    status=_batch_status,
+    files=lambda status: [f"{_BATCHES}/{status.batch_id}/results"] if status.body.get("results_url") else [],
+    answer=_batch_answer,
+    deleted=lambda status: [f"{_BATCHES}/{status.batch_id}"],
 )

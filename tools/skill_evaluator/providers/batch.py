@@ -1,21 +1,24 @@
 """Batches: many requests given to a vendor in one piece, each answered within a day at half the price.
 
-A vendor's part maps ids, states and results. Requests and answers are mapped by the code of direct calls, and what goes
-wrong ends in the same `ProviderError`. Its own module because runner and vendors both need these values.
+`Batches` submits, finds, polls and fetches those of any vendor. A vendor's file has a `BatchApi`, which says what
+differs. Requests and answers are mapped by the code of direct calls, and what goes wrong ends in the same
+`ProviderError`.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import LOST, Completion, ProviderError, Request, fields_of
-from skill_evaluator.providers.http import HttpProvider, answer_of
+from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of
+from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, malformed, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
-CLOCKS_APART_S = 600.0  # between this machine and a vendor
+_CLOCKS_APART_S = 600.0  # between this machine and a vendor
+_SLACK_BYTES = 200  # of an entry, for names that an SDK words otherwise, and the end of a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,119 +62,169 @@ class UndecidedError(Exception):
     """A batch that may be the one sought is not over yet, so that nobody can tell."""
 
 
+Json = Mapping[str, Any]
+Answered = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and what became of its request
 Results = Mapping[str, Completion | ProviderError]
 
 
-class Batches(Protocol):
-    """A vendor's batch API, open for one model; every method raises ProviderError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchApi:
+    """What differs between the vendors' batch APIs.
+
+    `path` lists the batches (newest first, under the key `listed`) and has each below it; with `id_key` `name` an id is
+    a path itself. `entry` words a request from its custom id and the body of a direct call. `create` gives entries to
+    the vendor under a name, for a model, and returns the batch. `name_of` reads that name back; where batches have
+    none, `size_of` counts the requests. `created` is when a batch was, in seconds. `next_page` returns the query for
+    the page after this one. `status` reads a batch, `files` says where its results lie, `inline` reads those that lie
+    in it, `answer` reads a line of such a file. `cancel` follows the address of a batch, and `deleted` are the
+    addresses that hold what was asked and answered.
+    """
 
     limits: BatchLimits
+    path: str
+    entry: Callable[[str, Json, Request], Json]
+    create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]
+    next_page: Callable[[Json], Json | None]
+    status: Callable[[Json], BatchStatus]
+    answer: Callable[[Json], Answered]
+    deleted: Callable[[BatchStatus], Sequence[str]]
+    files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()
+    inline: Callable[[BatchStatus], Sequence[Answered]] = lambda status: ()
+    name_of: Callable[[Json], Any] | None = None
+    size_of: Callable[[Json], int | None] = lambda body: None
+    created: Callable[[Json], Any] = lambda body: None
+    listed: str = "data"
+    id_key: str = "id"
+    page_size: str = "limit"
+    cancel: str = "/cancel"
+
+
+class Batches:
+    """A vendor's batches, open for one model; every method raises ProviderError."""
+
+    def __init__(self, api: BatchApi, provider: HttpProvider, api_name: str) -> None:
+        self.limits = api.limits
+        self.provider = provider
+        self.api_name = api_name
+        self._api = api
+
+    def _entry(self, custom_id: str, request: Request) -> Json:
+        return self._api.entry(custom_id, self.provider.sent_body(request), request)
 
     def size(self, custom_id: str, request: Request) -> int:
-        """Return the bytes that a request takes in a batch."""
-        ...
+        """Return the bytes that a request takes in a batch, or a few more."""
+        return len(json.dumps(self._entry(custom_id, request))) + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id, and return the vendor's id."""
-        ...
+        entries = [self._entry(custom_id, request) for custom_id, request in requests.items()]
+        return required_id(await self._api.create(self, name, entries), self._api.id_key)
 
     async def find(self, sought: Sought) -> str | None:
-        """Return the id of a batch if the vendor has it; raise UndecidedError where that cannot be told yet."""
-        ...
+        """Return the id of a batch if the vendor has it; raise UndecidedError where that cannot be told yet.
+
+        It has the name that is sought. Where batches have none, it has as many requests, and once it is over their ids.
+        """
+        api, undecided = self._api, None
+        query: Json | None = {}
+        while query is not None:
+            page = await self.get(api.path, **{api.page_size: 100, **query})
+            query = api.next_page(page)
+            for body in map(fields_of, page.get(api.listed) or ()):
+                created = api.created(body)
+                if created is not None and created < sought.since - _CLOCKS_APART_S:
+                    query = None
+                    break
+                if api.name_of is not None:
+                    if api.name_of(body) == sought.name:
+                        return required_id(body, api.id_key)
+                elif body.get(api.id_key) not in sought.others and api.size_of(body) == len(sought.custom_ids):
+                    status = api.status(body)
+                    if not status.ended:
+                        undecided = status.batch_id
+                    elif (await self.results(status)).keys() & sought.custom_ids:
+                        return status.batch_id
+        if undecided is not None:
+            raise UndecidedError(f"{undecided} has as many requests and is not over")
+        return None
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Ask how far a batch is."""
-        ...
+        return self._api.status(await self.get(self._place(batch_id)))
 
     async def results(self, status: BatchStatus) -> Results:
-        """Return what became of each request of a batch that has ended, by custom id."""
-        ...
+        """Return what became of each request of a batch that has ended, by custom id; the first result of an id counts.
+
+        Answers are read as those of direct calls are.
+        """
+        answers = [*self._api.inline(status)]
+        for path in self._api.files(status):
+            answers += map(self._api.answer, _lines(await self._content("get", path)))
+        results: dict[str, Completion | ProviderError] = {}
+        for custom_id, answer in answers:
+            if not isinstance(custom_id, str) or custom_id in results:
+                continue
+            if isinstance(answer, ProviderError):
+                results[custom_id] = answer
+                continue
+            try:
+                results[custom_id] = self.provider.completion(answer)
+            except ProviderError as problem:
+                results[custom_id] = problem
+        return results
 
     async def cancel(self, batch_id: str) -> None:
         """Have a batch stopped."""
-        ...
+        await self.post(f"{self._place(batch_id)}{self._api.cancel}")
 
     async def delete(self, status: BatchStatus) -> None:
         """Delete an ended batch with what was asked and answered, as far as the vendor lets one."""
-        ...
+        for path in self._api.deleted(status):
+            await self._content("delete", path)
 
     async def close(self) -> None:
         """Release all connections."""
-        ...
+        await self.provider.close()
 
-
-OpenBatches = Callable[[Model, str | None, Settings], Batches]
-
-
-def roomy(settings: Settings) -> Settings:
-    """Return settings under which all answers of a batch may come in one body."""
-    limits = settings.limits.model_copy(update={"response_bytes": _RESULT_BYTES})
-    return settings.model_copy(update={"limits": limits})
-
-
-class SdkClient:
-    """The client of `openai` or `anthropic`, which are built alike, for requests beside a model's calls."""
-
-    def __init__(self, provider: HttpProvider) -> None:
-        self.provider = provider
-
-    async def get(self, path: str, **query: str | int) -> bytes:
-        """Return the body of an address."""
-        return await self._sent("get", path, options={"params": query})
-
-    async def get_json(self, path: str, **query: str | int) -> Mapping[str, Any]:
+    async def get(self, path: str, **query: Any) -> Json:
         """Return the JSON object of an address."""
-        return json_object(await self.get(path, **query))
+        return _json_object(await self._content("get", path, query=query))
 
-    async def post(self, path: str, body: Any = None, **options: Any) -> Mapping[str, Any]:
-        """Post JSON, or a form with `files`, and return the JSON object of the answer."""
-        return json_object(await self._sent("post", path, body=body, **options))
+    async def post(self, path: str, body: Any = None, file: tuple[str, bytes, str] | None = None) -> Json:
+        """Post JSON, or a form with a file (name, content, type), and return the JSON object of the answer."""
+        return _json_object(await self._content("post", path, body=body, file=file))
 
-    async def delete(self, path: str) -> None:
-        """Delete what an address names."""
-        await self._sent("delete", path)
+    async def _content(self, method: str, path: str, **options: Any) -> bytes:
+        try:
+            return (await self.provider.fetched(self.provider.request(method, path, **options))).content
+        except TooLargeError as problem:
+            raise ProviderError("answer_too_large", str(problem), fatal=True) from None
 
-    async def _sent(self, method: str, path: str, **options: Any) -> bytes:
-        import httpx2
-
-        async def send() -> HttpAnswer:
-            return answer_of(await getattr(self.provider.client, method)(path, cast_to=httpx2.Response, **options))
-
-        return await content_of(self.provider, send())
+    def _place(self, batch_id: str) -> str:
+        return batch_id if self._api.id_key == "name" else f"{self._api.path}/{batch_id}"
 
 
-async def content_of(provider: HttpProvider, sending: Awaitable[HttpAnswer]) -> bytes:
-    """Return the body of an answer; raise ProviderError, also for one that is too large."""
-    try:
-        return (await provider.fetched(sending)).content
-    except TooLargeError as problem:
-        raise ProviderError("answer_too_large", str(problem), fatal=True) from None
+def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
+    """Open the batches of one model; all answers of a batch may come in one body. Import the vendor's SDK."""
+    limits = settings.limits.model_copy(update={"response_bytes": _RESULT_BYTES})
+    provider = kind.open(
+        model.model_copy(update={"transport": "sdk"}), key, settings.model_copy(update={"limits": limits})
+    )
+    if not isinstance(provider, HttpProvider):
+        raise TypeError("batches go over HTTP")
+    return Batches(api, provider, model.api_name)
 
 
-def json_object(content: bytes) -> Mapping[str, Any]:
-    """Parse a body that must be a JSON object; raise ProviderError."""
+def _json_object(content: bytes) -> Json:
     try:
         return fields_of(parsed_body(content))
     except (ValueError, RecursionError) as problem:
         raise malformed(f"unexpected body: {problem!r}") from None
 
 
-def result_lines(content: bytes) -> Iterator[Mapping[str, Any]]:
+def _lines(content: bytes) -> Iterator[Json]:
     """Yield the objects of a file of results; raise ProviderError for a line that is none: it was torn on its way."""
-    return (json_object(line) for line in content.splitlines() if line.strip())
-
-
-def read_results(provider: HttpProvider, answers: Sequence[tuple[Any, HttpAnswer | ProviderError]]) -> Results:
-    """Read answers by custom id as those of direct calls are read; the first of an id counts."""
-    results: dict[str, Completion | ProviderError] = {}
-    for custom_id, answer in answers:
-        if not isinstance(custom_id, str) or custom_id in results:
-            continue
-        try:
-            results[custom_id] = answer if isinstance(answer, ProviderError) else provider.completion(answer)
-        except ProviderError as problem:
-            results[custom_id] = problem
-    return results
+    return (_json_object(line) for line in content.splitlines() if line.strip())
 
 
 def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
@@ -180,7 +233,7 @@ def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
     return HttpAnswer(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
 
-def required_id(body: Mapping[str, Any], key: str = "id") -> str:
+def required_id(body: Json, key: str = "id") -> str:
     """Return the id in an answer; raise ProviderError when there is none."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
@@ -192,6 +245,14 @@ def count_of(*counts: Any) -> int | None:
     """Add counts of requests; None unless all are whole numbers."""
     whole = [count for count in counts if isinstance(count, int) and count >= 0]
     return sum(whole) if len(whole) == len(counts) else None
+
+
+def seconds_of(moment: Any) -> float:
+    """Return the time that an ISO date says; raise ProviderError where it is none."""
+    try:
+        return datetime.fromisoformat(str(moment)).timestamp()
+    except ValueError:
+        raise malformed(f"created_at is {moment!r}") from None
 
 
 def expired() -> ProviderError:
@@ -209,7 +270,7 @@ def lost() -> ProviderError:
     return ProviderError(LOST, "the batch ended without a result for this request", perhaps_billed=True)
 
 
-def batch_failed(state: str, code: Any, message: Any) -> ProviderError:
+def batch_failed(state: str, error: Json) -> ProviderError:
     """Return the end of every request of a batch that failed as a whole: none was run, so that all may go again."""
-    words = ": ".join(str(part) for part in (code, message) if part)
+    words = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
     return ProviderError("batch_failed", f"the batch ended as {state} and ran nothing: {words}", retryable=True)

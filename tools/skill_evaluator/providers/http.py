@@ -72,8 +72,8 @@ class HttpProvider:
     `send` makes one request. `read` maps the JSON body and the headers of a success. `own_error` maps an error that the
     vendor words in its own way, and returns None for all others. `faults` are what `send` raises where there is no
     answer, `timeouts` those of them that come late, `unreached` those without a connection. An SDK wraps them in the
-    errors `wrapping`. With an `identity` its SDK exchanges tokens, which may fail, too. `client` is the client of an
-    SDK, and `body` what it is sent of a request: a batch needs both.
+    errors `wrapping`. With an `identity` its SDK exchanges tokens, which may fail, too. For batches, `client` is the
+    client of an SDK, `body` what it is sent of a request, and `request` makes any other request to the vendor.
     """
 
     def __init__(
@@ -90,8 +90,10 @@ class HttpProvider:
         identity: Identity | None = None,
         client: Any = None,
         body: Body | None = None,
+        request: Callable[..., Awaitable[HttpAnswer]] | None = None,
     ) -> None:
         self.client = client
+        self._request = request
         self._body = body
         self._send = send
         self._read = read
@@ -118,8 +120,22 @@ class HttpProvider:
     def sent_body(self, request: Request) -> Mapping[str, Any]:
         """Return the body that a request is sent as."""
         if self._body is None:
-            raise TypeError("only a provider with the client of an SDK has it")
+            raise TypeError("this provider has no batches")
         return self._body(request)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        file: tuple[str, bytes, str] | None = None,
+    ) -> Awaitable[HttpAnswer]:
+        """Send any request to the vendor: JSON, or a form with a file."""
+        if self._request is None:
+            raise TypeError("this provider has no batches")
+        return self._request(method, path, query or {}, body, file)
 
     async def fetched(self, sending: Awaitable[HttpAnswer]) -> HttpAnswer:
         """Wait for the answer to any request; raise ProviderError, or TooLargeError for a body over the limit."""
@@ -278,6 +294,16 @@ def over_sdk(
     async def send(request: Request) -> HttpAnswer:
         return answer_of(await client.post(path, body=body(request), cast_to=httpx2.Response))
 
+    async def request(
+        method: str, path: str, query: Mapping[str, Any], body: Any, file: tuple[str, bytes, str] | None
+    ) -> HttpAnswer:
+        options: dict[str, Any] = {"options": {"params": query}}
+        if method == "post":
+            options = {"body": body}
+        if file is not None:
+            options |= {"files": [("file", file)], "options": {"headers": {"content-type": "multipart/form-data"}}}
+        return answer_of(await getattr(client, method)(path, cast_to=httpx2.Response, **options))
+
     return HttpProvider(
         send,
         read,
@@ -290,6 +316,7 @@ def over_sdk(
         identity=identity,
         client=client,
         body=body,
+        request=request,
     )
 
 

@@ -19,6 +19,7 @@ from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Settings
 from skill_evaluator.providers import BATCHES
 from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.batch import open_batches
 from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import Redactor
@@ -300,7 +301,7 @@ def _batch_job(part: _RunningAssignment, settings: Settings, redact: Redactor, m
         run_id=run.manifest.run_id,
         folder=run.folder,
         model=run.model,
-        batches=BATCHES[run.model.provider](run.model, assignment.key, settings),
+        batches=open_batches(BATCHES[run.model.provider], assignment.kind, run.model, assignment.key, settings),
         schedule=part.schedule,
         calls=[call for call in part.schedule if call in part.todo],
         failed=part.failed,

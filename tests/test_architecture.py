@@ -89,7 +89,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.reports.sensitivity",
     "skill_evaluator.commands.evaluate_designs",
     "skill_evaluator.commands.evaluate_dry_run",
-    "skill_evaluator.commands.evaluate_judging",
     "skill_evaluator.commands.evaluate_measure",
     "skill_evaluator.commands.mutate_asking",
     "skill_evaluator.judges.calibration.alerts",

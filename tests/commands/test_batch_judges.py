@@ -1,9 +1,8 @@
-"""`judge … --batch`, `evaluate --batch --judge`: judges through the vendors' batches, by whichever process is there."""
+"""`judge … --batch`: judges through the vendors' batches, by whichever process is there."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,7 @@ from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.batched import COST, KEYS, set_up
 from tests.support.judged import LIBRARY, Short
 from tests.support.judged import answer as regressions
-from tests.support.library import CASES, SKILL, Ended, Library, notice, read
-from tests.support.rubrics import some_criterion
+from tests.support.library import CASES, Ended, Library
 
 JUDGE = ("--judge", "openai-model")
 SCORED = answer(totals=written(4))
@@ -141,45 +139,3 @@ def test_a_judging_that_was_begun_call_by_call_is_not_resumed_in_batches(library
     library.judge("score", *JUDGE, env=KEYS)
     refused = library.judge("score", *JUDGE, "--batch", "--resume", str(library.judging()), env=KEYS)
     assert (refused.code, "it was begun without it" in refused.err) == (2, True), refused
-
-
-def judged_evaluation(library: Library) -> None:
-    library.write(".evaluator/rubrics/titles.yaml", {"criteria": [some_criterion()]})
-    fields = {"title": {"compare": "text", "rubric": "titles"}}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": fields}]})
-
-
-def either(body: Any) -> str:
-    """What a model or its judge answers."""
-    words = json.dumps(body)
-    case = next(case for case in CASES if f"{case} is the title" in words)
-    return SCORED if "rubric" in words.lower() else notice(case)
-
-
-def test_an_evaluation_and_its_judge_are_collected_one_after_the_other(
-    library: JudgingLibrary, server: BatchServer
-) -> None:
-    judged_evaluation(library)
-    server.text = either
-    words = ("--model", "google-model", "--judge", "openai-model", "--batch", "--submit-only", "--max-cost", "1")
-    assert library.evaluate_here(*words, env=KEYS).code == 0
-    assert [batch.vendor for batch in server.batches] == ["google"]
-    between = collect(library)
-    assert (between.code, library.rows()) == (0, []), between
-    assert [batch.vendor for batch in server.batches] == ["google", "openai"]
-    taken = collect(library)
-    assert taken.code == 0, taken
-    (record,) = library.records()
-    assert (record["judged"]["judge"], record["judged"]["answered"]) == ("openai-model", 3)
-    assert record["judged"]["cost_usd"] == pytest.approx(3 * COST)
-    assert record["cost_usd"] == pytest.approx(6 * COST)
-    assert (collect(library).err, len(server.batches)) == ("no batch is left to collect\n", 2)
-    assert read(library.run_folder() / "manifest.json")["kept"]["judge"] == "openai-model"
-
-
-def test_an_evaluation_waits_for_its_judge(library: JudgingLibrary, server: BatchServer) -> None:
-    judged_evaluation(library)
-    server.text = either
-    done = library.evaluate_here("--model", "google-model", *JUDGE, "--batch", env=KEYS)
-    assert done.code == 0, done
-    assert [batch.vendor for batch in server.batches] == ["google", "openai"]

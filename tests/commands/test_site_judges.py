@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import JudgingLibrary, answer, compared, method, written
+from tests.support.asked_judges import JudgingLibrary, answer, compared, method
 from tests.support.judged_sites import HALLS, JudgedSite
-from tests.support.library import REPLAY, SKILL, Library, read
-from tests.support.rubrics import some_criterion
+from tests.support.library import SKILL, Library, read
 from tests.support.sites import contents, site_data
 
 pytestmark = pytest.mark.usefixtures("without_charts")
@@ -232,25 +231,7 @@ def test_where_no_judge_was_asked_the_page_has_nothing_and_fails_on_nothing(tmp_
     bare = Library(tmp_path)
     assert bare.call("site", "build", "--out", "site").code == 0
     index = site_data(bare.root / "site", "judges")
-    assert (index["judgings"], index["queues"], index["free_text"]) == ([], {}, [])
-
-
-def test_free_text_that_a_judge_scored_is_shown_as_the_record_has_it(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.models(REPLAY, {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}})
-    fields = {"title": {"compare": "text", "rubric": "titles"}}
-    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"fields": fields}]})
-    library.write(".evaluator/rubrics/titles.yaml", {"criteria": [some_criterion()]})
-    scores = {"alpha": 5, "beta": 3, "gamma": 4}
-    texts = {(f"{case}/reference", 0): answer(totals=written(score)) for case, score in scores.items()}
-    library.record_answers(texts, "judge.jsonl")
-    assert library.evaluate_here("--model", "recorded", "--judge", "judge").code == 0
-    assert library.call("site", "build", "--out", "site").code == 0
-    (row,) = site_data(library.root / "site", "judges")["free_text"]
-    (record,) = library.records()
-    judged = record["judged"]["fields"]["title"]
-    assert (row["component"], row["field"], row["judge"], row["rubric"]) == (SKILL, "title", "judge", "titles")
-    assert (row["mean"], [row["low"], row["high"]], row["n"]) == (judged["mean"], judged["ci95"], 3)
+    assert (index["judgings"], index["queues"]) == ([], {})
 
 
 def test_a_cascade_says_who_settled_what(tmp_path: Path) -> None:

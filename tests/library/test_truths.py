@@ -58,7 +58,6 @@ def test_prose_is_a_text_that_nothing_restricts_with_a_median_of_over_60(
         ({}, "text", False),
         ({"weight": 2}, "text", False),
         ({"threshold": 0.8}, "text", True),
-        ({"rubric": "tone"}, "text", False),
         ({"compare": "string"}, "string", True),
         ({"compare": "text", "threshold": 0.5}, "text", True),
         ({"casefold": True}, "string", True),

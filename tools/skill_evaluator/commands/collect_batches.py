@@ -37,7 +37,7 @@ from skill_evaluator.judges.asking.judging import JUDGING, JudgeMode, read_judgi
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import MANIFEST, Manifest, read_manifest
+from skill_evaluator.runner.journal import Manifest, read_manifest
 
 _JUDGES: Mapping[JudgeMode, tuple[type[BatchAskingOptions], Callable[[Any], int]]] = {
     "score": (JudgeScoreOptions, judge_score),
@@ -90,8 +90,6 @@ def _collect(roots: Iterable[Path], configuration: Configuration, places: Collec
             audited.append((folder, manifest))
         elif manifest.judging is None:
             evaluated.append((folder, manifest))
-        elif (above[3] / MANIFEST).is_file():  # the judge of an evaluation's answers
-            evaluated.append((above[3], read_manifest(above[3])))
         else:  # the strong judge of a cascade lies in the folder of the cheap one
             judged[above[2] if (above[2] / JUDGING).is_file() else above[1]] = None
     stories: list[_Story] = [
@@ -137,7 +135,6 @@ def _evaluations(found: Iterable[_Open], places: CollectingPlaces) -> list[_Stor
             resume=invocation_of(manifest.run_id),
             scenario=None if manifest.role == "neutral" else manifest.scenario,
             leaderboard=kept.leaderboard,
-            judge=kept.judge,
             max_cost=kept.max_cost_usd,
             results=folder.parent,
             components=places.components,

@@ -71,18 +71,12 @@ def dry_run(options: EvaluateOptions) -> int:
         )
         for model in {run.model.id: run.model for run in runs}.values()
     ]
-    judging = None
-    if inputs.judging is not None:
-        judge = inputs.judging.model
-        of_judge = inputs.judging.size(runs, chosen)
-        key = key_note(judge, kinds[judge.provider], inputs.keys)
-        judging = ModelEstimate(model_id=judge.id, provider=judge.provider, key=key, **asdict(of_judge))
     month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
     if month is not None:
         refused = month.why_refused(costs_left(planned, inputs), options.max_cost)
         further.append(f"it would be refused: {refused}" if refused else month.words)
-    forecasts = forecasts_of((one.model_id, one) for one in (*estimates, *([judging] if judging else [])))
-    _print(estimates, judging, forecasts, component, chosen, options.format, list(dict.fromkeys(further)))
+    forecasts = forecasts_of((one.model_id, one) for one in estimates)
+    _print(estimates, forecasts, component, chosen, options.format, list(dict.fromkeys(further)))
     return EXIT_OK
 
 
@@ -175,7 +169,6 @@ _FIRST_NUMBER = 3
 
 def _print(
     estimates: Sequence[ModelEstimate],
-    judging: ModelEstimate | None,
     forecasts: Sequence[Forecast],
     component: Component,
     cases: Sequence[Case],
@@ -184,7 +177,7 @@ def _print(
 ) -> None:
     rows = [
         (
-            f"{estimate.model_id}{' (judge)' * (estimate is judging)}",
+            estimate.model_id,
             estimate.provider,
             estimate.key,
             f"{estimate.calls:,}",
@@ -192,7 +185,7 @@ def _print(
             f"{estimate.output_tokens_upper:,}",
             "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
         )
-        for estimate in (*estimates, *([judging] if judging else []))
+        for estimate in estimates
     ]
     sheet = Sheet(
         columns=_COLUMNS,
@@ -211,7 +204,6 @@ def _print(
             "inferred": list(component.inferred),
             "further": list(further),
             "models": [asdict(estimate) for estimate in estimates],
-            **({"judge": asdict(judging)} if judging else {}),
             "forecast": [forecast.model_dump(mode="json") for forecast in forecasts],
         },
         markdown=lambda: f"{markdown_table(sheet)}\n{markdown_table(forecast_sheet(forecasts))}",

@@ -18,7 +18,7 @@ from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 if TYPE_CHECKING:
-    from skill_evaluator.commands.evaluate_judging import FieldJudging
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,6 @@ class Inputs:
     settings: Settings
     shard: Shard | None
     results_dir: Path
-    judging: "FieldJudging | None"
 
 
 def as_asked(options: EvaluateOptions) -> EvaluateOptions:
@@ -77,21 +76,8 @@ def read_inputs(options: EvaluateOptions, configuration: Configuration | None = 
     models = select_models(configuration.models, options.models)
     if options.batch:
         refuse_unbatched(models)
-    judging = None
-    if options.judge is not None:
-        from skill_evaluator.commands.evaluate_judging import field_judging  # brings the room of judges with it
-
-        judging = field_judging(
-            options.judge,
-            component,
-            configuration,
-            options.config,
-            models,
-            options.concurrency,
-            dry_run=options.dry_run,
-        )
     if options.max_cost is not None:
-        refuse_unpriced([*models, *([judging.model] if judging else [])], configuration.kinds)
+        refuse_unpriced(models, configuration.kinds)
     return Inputs(
         component=component,
         cases=cases,
@@ -101,7 +87,6 @@ def read_inputs(options: EvaluateOptions, configuration: Configuration | None = 
         settings=configuration.settings,
         shard=Shard.parse(options.shard) if options.shard else None,
         results_dir=options.results or component.results_dir,
-        judging=judging,
     )
 
 

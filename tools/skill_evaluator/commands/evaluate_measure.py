@@ -228,8 +228,6 @@ def _ask_and_score(
         record = recorder.record(run.model, manifest, scorecard, stopped=stopped)
         record = with_looks(record, manifest)
         scored.append((run, record))
-    if inputs.judging is not None:
-        scored = inputs.judging.records(scored, inputs.cases, budget, batch_mode, pending)
     waiting = [record.run_id for _, record in scored if record.beside in pending]
     pending |= dict.fromkeys(waiting, "answered; it waits for the run beside it")
     return [_ScoredRun(run=run, record=record) for run, record in scored if record.run_id not in waiting]
@@ -323,7 +321,7 @@ def print_how_to_resume(runs: Sequence[Run], finished: Sequence[Finished], optio
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
     folders = words_of(options, "components", "fixtures", "config", "results")
-    words += [options.skill, *folders, *words_of(options, "scenario", "judge", "concurrency", "max_cost", "max_calls")]
+    words += [options.skill, *folders, *words_of(options, "scenario", "concurrency", "max_cost", "max_calls")]
     if not options.leaderboard:
         words.append("--no-leaderboard")
     target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])

@@ -71,5 +71,4 @@ class EvaluateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
     batch: Batch = False
     submit_only: SubmitOnly = False
     results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
-    judge: str | None = option("Also have this model score the text fields that name a rubric.", metavar="ID")
     leaderboard: bool = option("Append the record to the component's leaderboard.json.", True)

@@ -117,7 +117,7 @@ def _goes_beside(options: EvaluateOptions, policy: Policy) -> bool:
 def _planned(pieces: Sequence[tuple[Run, Component]], options: EvaluateOptions) -> PlannedRuns:
     kept = None
     if options.batch:
-        kept = Kept(leaderboard=options.leaderboard, judge=options.judge, max_cost_usd=options.max_cost)
+        kept = Kept(leaderboard=options.leaderboard, max_cost_usd=options.max_cost)
     said = {"draft": options.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
@@ -168,10 +168,6 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             before = costs.get(model.id, 0.0)
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
-    if inputs.judging is not None:
-        judge = inputs.judging.model.id
-        of_judge = inputs.judging.size(usable, inputs.cases).cost_upper_usd
-        costs[judge] = total_or_none([costs.get(judge, 0.0), of_judge])
     return costs
 
 

@@ -39,7 +39,6 @@ from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.site.changes import MOST_CHANGES, change_rows
 from skill_evaluator.reports.site.component import component_page
-from skill_evaluator.reports.site.judges import free_text_rows
 from skill_evaluator.reports.site.overview import bare_row, overview_rows
 from skill_evaluator.reports.site.pages import write_pages
 from skill_evaluator.reports.site.public import PublicNames
@@ -98,13 +97,11 @@ def build(options: SiteBuildOptions, *, own: bool = False) -> SiteFolder:
     audit, grades = write_audits(site, options.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
-    judged: list[dict[str, Any]] = []
     for name in names:
         standing, of_overview = _listed(site, name, options, settings, grades)
         rows += of_overview
         changes += [] if standing is None else change_rows(name, standing)
-        judged += [] if standing is None else free_text_rows(name, standing)
-    write_judges(site, options.judgements, options.config, settings, judged)
+    write_judges(site, options.judgements, options.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(options.config, settings.limits))

@@ -23,13 +23,8 @@ _MOST = 100  # judgings, the newest ones
 _NAMED = "of settings"  # the page of the calibration that they name: no judging has a space in its name
 
 
-def write_judges(
-    site: SiteFolder, place: Path, config: Path, settings: Settings, free_text: Sequence[Mapping[str, Any]]
-) -> None:
-    """Write what judges found and what they are worth; a judging that cannot be read is listed with why.
-
-    `free_text`: what judges say of fields in records, which are read elsewhere.
-    """
+def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings) -> None:
+    """Write what judges found and what they are worth; a judging that cannot be read is listed with why."""
     named = _calibration(site, config, settings)
     if named is not None:
         page = {"file": settings.policy.judge.calibration, "blocks": list(calibration_blocks(named))}
@@ -45,7 +40,6 @@ def write_judges(
             "problems": [{"name": name, "why": str(problem)} for name, problem in pages.problems.items()],
             "unfinished": pages.unfinished,
             "left_out": left_out,
-            "free_text": list(free_text),
             "queues": _queues(site, config, rows),
         },
     )

@@ -23,7 +23,6 @@ _NOT_NEGATIVE = {"ge": 0}
 _SHARE = {"ge": 0, "le": 1}
 _COMPARATOR = {"examples": list(get_args(Compare)), "description": "a comparator shipped, or added by a package"}
 _SIMILARITY = {"description": "what the threshold of a text is of; token_f1 when left out"}
-_RUBRIC = {"description": "a file of .evaluator/rubrics, without ending, by which `evaluate --judge` has a text judged"}
 _KEY = {"description": "fields that identify an item, for align: key"}
 _NO_OPTIONS = {"compare", "weight", "align", "key"}
 _OPTIONS_OF: Mapping[str, set[str]] = {
@@ -32,7 +31,7 @@ _OPTIONS_OF: Mapping[str, set[str]] = {
     "number": {"tolerance", "relative_tolerance", "from_string"},
     "date": {"formats", "tolerance_days"},
     "category": set(),
-    "text": {"similarity", "threshold", "rubric"},
+    "text": {"similarity", "threshold"},
 }
 _FORMATS_SHOWN = 3
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
@@ -59,7 +58,6 @@ class FieldRule:
     weight: float = field(default=1.0, metadata=_NOT_NEGATIVE)
     align: Align | None = None
     key: tuple[str, ...] = field(default=(), metadata=_KEY)
-    rubric: str | None = field(default=None, metadata=_RUBRIC)
 
     @property
     def counts(self) -> bool:

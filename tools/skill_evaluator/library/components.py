@@ -141,7 +141,6 @@ _FILES = (
 )
 _AS_TEXT = FieldRule(compare="text")
 _INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # of a text: what is as if nothing were declared
-_NOT_COMPARED: Any = {"fields": {"__all__": {"rubric"}}}  # what a judge is asked changes no metric
 _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(`+)[^`\n]+\2")
 _PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} and x^{n}
     r"\{\{\s*[A-Za-z_][\w.-]*\s*\}\}|\$\{[A-Za-z_]\w*\}|(?<![\w{}$^\\/-])\{[A-Za-z_]\w*\}(?![\w{}/-])"
@@ -271,14 +270,10 @@ def load_component(
     rules = {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}
     plan = plan_fields(answers.schema, rules, str(where))
     metrics, primary = _choose_metrics(dataset, answers, plan, where)
-    uncompared = {
-        **_NOT_COMPARED,
-        **{key: True for key in ("evaluate", "contract") if key not in dataset.model_fields_set},
-    }
-    told = {path: replace(rule, rubric=None) for path, rule in dataset.fields.items()}
-    fields = {path: rule for path, rule in told.items() if path not in plain or rule not in _INFERRED}
+    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
     declared = dataset.model_copy(update={"fields": fields}).model_dump(mode="json", exclude=uncompared)
-    as_prose = sorted({*prose, *(path for path in plain if told.get(path) == _AS_TEXT)})
+    as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
     return Component(
         name=name,
         folder=folder,

@@ -27,7 +27,6 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.judged import JudgedFields
 from skill_evaluator.records.served import Served, is_mixed, is_requested, names_of, served_text
 from skill_evaluator.records.summaries import (
     LATER,
@@ -225,13 +224,12 @@ class Record(FrozenModel):
     `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
     settled; `planned` is without them. `adaptive` has the looks that could settle it. `tops_up` is a run stopped so,
     whose answers this one took over. `beside` is the id of the run whose calls alternated with this one's, so that no
-    time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names it. `judged`
-    is what a judge says of free text; it counts in no metric and no verdict. `faults` says where and why calls were not
-    scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked, and why; no
-    count and no score includes them. `transport` says whether each call was made by itself, or many in a batch, whose
-    latency is unknown. `calls` says how time and cost of single calls are spread. `drift` is what asking a recorded
-    version again showed. `server` is that of a `base_url`, or one that has fingerprints. Keys with a default were added
-    later; older records lack them.
+    time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names it. `faults`
+    says where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the
+    model was not asked, and why; no count and no score includes them. `transport` says whether each call was made by
+    itself, or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread.
+    `drift` is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has
+    fingerprints. Keys with a default were added later; older records lack them.
     """
 
     run_id: RunId
@@ -279,7 +277,6 @@ class Record(FrozenModel):
     calls: CallSpreads | None = LATER
     drift: Drift | None = LATER
     server: Server | None = LATER
-    judged: JudgedFields | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)

@@ -32,7 +32,6 @@ from skill_evaluator.reports.run_facts import (
     cells,
     facts,
     incomplete,
-    judged_sheets,
     places,
     remarks,
     weakest_sheet,
@@ -48,9 +47,9 @@ _OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
 
 def _as_json(record: Record) -> dict[str, Any]:
     """Return a record without what each of a case's answers scored."""
-    value = record.model_dump(mode="json", exclude={"schema_version", "draft", "judged", "faults"})
+    value = record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _OF_A_CASE} for case in value.pop("per_case")]
-    last = record.model_dump(mode="json", include={"draft", "judged", "faults"})
+    last = record.model_dump(mode="json", include={"draft", "faults"})
     return {**value, "digest": record.row().digest, "per_case": cases, **last}
 
 
@@ -168,9 +167,8 @@ def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Te
             rows.append([Cell(text, style) for text in (f"  {name}", *cells(summary))])
     yield Sheet(columns=("", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
     weakest = weakest_sheet(record)
-    for sheet in (weakest, *judged_sheets(record)):
-        if sheet.rows:
-            yield sheet
+    if weakest.rows:
+        yield weakest
     yield from (Text(visible(line)) for line in remarks(record, visible))
     yield from (Text(visible(line), no_wrap=True) for line in places(finished))
 
@@ -209,7 +207,6 @@ def _run_section(finished: Finished, site: Site) -> Section:
             bullets(list(fault_lines(record, code_span))),
             metrics,
             weakest_sheet(record, site),
-            *judged_sheets(record),
             bullets(remarks(record, code_span)),
         ],
         folds=[Fold("Where its record and its answers are", [bullets(list(map(code_span, places(finished))))])],

@@ -1,11 +1,11 @@
-"""What is told of one run: its facts in words, its weakest fields and what judges say as tables, remarks.
+"""What is told of one run: its facts in words, its weakest fields as a table, remarks.
 
 A finished record comes in. `quote` is how a text from outside is written: as it is on a terminal, as code on a page.
 """
 
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.display import WHOLE, cost_words, interval, number
+from skill_evaluator.display import WHOLE, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.safe_text import name_text, prose
 from skill_evaluator.display.sheets import Cell, Sheet
@@ -93,35 +93,6 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
-def judged_sheets(record: Record) -> Iterator[Sheet]:
-    """Yield the table of what a judge says of free text, if one was asked: a row a field, and one a criterion."""
-    if record.judged is None:
-        return
-    rows = []
-    for path, field in record.judged.fields.items():
-        left_out = ", ".join(f"{count} {prose(reason)}" for reason, count in field.left_out.items())
-        rows.append((name_text(path) or WHOLE, field.rubric, number(field.mean), field.ci95, field.n, left_out))
-        for name, one in field.criteria.items():
-            unscored = ", ".join(f"{count} {prose(reason)}" for reason, count in one.unscored.items())
-            rows.append((f"  {name}", "", f"{number(one.mean)} of {one.highest}", one.ci95, one.n, unscored))
-    columns = (f"judged by {prose(record.judged.judge)}", "rubric", "0 to 1", "95 % interval", "n", "unscored")
-    yield Sheet(
-        columns=columns,
-        rows=[
-            [
-                Cell(name, code=True),
-                Cell(prose(rubric)),
-                Cell(mean),
-                Cell(interval(ci95, record.n_cases)),
-                Cell(str(n)),
-                Cell(reasons or "–"),
-            ]
-            for name, rubric, mean, ci95, n, reasons in rows
-        ],
-        numbers=frozenset(columns[2:5]),
-    )
-
-
 def remarks(record: Record, quote: Quote) -> list[str]:
     """Return what a draft is, what looks at the run mean, pass^k of several answers, and what broke the contract."""
     remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record)]
@@ -133,13 +104,6 @@ def remarks(record: Record, quote: Quote) -> list[str]:
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))
-    judged = record.judged
-    if judged is not None:
-        cost = cost_words(judged.cost_usd, judged.hit_rate)
-        remarks.append(
-            f"the judge {quote(judged.judge)} gave {judged.answered} of {judged.planned} answers, cost {cost}; "
-            "its scores are in no metric and no verdict, and say nothing of what it is worth (judge calibrate does)"
-        )
     contract = record.contract
     if contract is not None and contract.errors:
         faults = "; ".join(

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, PositiveInt
 
 from skill_evaluator.files import StrictModel
-from skill_evaluator.identifiers import ModelId, RunId
+from skill_evaluator.identifiers import RunId
 from skill_evaluator.library.config import VerdictName
 
 
@@ -27,9 +27,8 @@ class Looks(StrictModel):
 class Kept(StrictModel):
     """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
 
-    `leaderboard`: whether it is recorded; `judge`: who is asked about its answers; `max_cost_usd`: the cap of all.
+    `leaderboard`: whether it is recorded; `max_cost_usd`: the cap of all.
     """
 
     leaderboard: bool = True
-    judge: ModelId | None = None
     max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

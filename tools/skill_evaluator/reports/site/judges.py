@@ -33,7 +33,6 @@ from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
 from skill_evaluator.reports.site.blocks import interval_chart, point, point_sheet
 from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.history.component import ComponentStanding
 
 _MOODS = {"ship": "improved", "block": "regressed"}
 _DOUBTS = "What may be wrong with the judge, as far as it shows without labels"
@@ -248,25 +247,6 @@ def _pairs(results: PairwiseResults) -> Iterator[SiteBlock]:
     )
     for judge in results.judges:
         yield sentence_block(pair_doubts(judge), f"{_DOUBTS}: {judge.judge.model_id}")
-
-
-def free_text_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, Any]]:
-    """Yield what a judge says of each free text of a component's newest runs, as their records keep it."""
-    for model_id, record in standing.newest.items():
-        for path, judged in record.judged.fields.items() if record.judged is not None else ():
-            low, high = judged.ci95 or (None, None)
-            yield {
-                "component": name,
-                "model": model_id,
-                "version": record.skill_version,
-                "field": path or "the answer",
-                "judge": record.judged.judge if record.judged is not None else "",
-                "rubric": judged.rubric,
-                "mean": judged.mean,
-                "low": low,
-                "high": high,
-                "n": judged.n,
-            }
 
 
 def queue_row(status: ReviewStatus) -> dict[str, Any]:

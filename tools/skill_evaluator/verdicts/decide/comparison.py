@@ -10,7 +10,6 @@ from itertools import islice
 from typing import get_args
 
 from skill_evaluator.library.config import Gate, Tier, VerdictName
-from skill_evaluator.records.judged import judged_changes
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
@@ -241,7 +240,6 @@ def _model(
         reasons=[
             *reasons_of(compared, results, losses, coverage, rules),
             *pair.passed_over,
-            *judged_changes(None if pair.baseline is None else pair.baseline.judged, pair.candidate.judged),
         ],
         falls=falls_of(losses, results),
         remedy=remedy_of(compared, results, coverage, rules) if verdict == "inconclusive" else None,

@@ -127,7 +127,7 @@
       el("h1", {}, shown.name),
       el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print"), " · ", window.site.link("compare", { component: shown.name }, "Compare versions or models"),
-        judged.judgings.concat(judged.free_text).some((row) => row.component === component) ? [" · ", window.site.link("judges", { component: shown.name }, "What judges say of it")] : null),
+        judged.judgings.some((row) => row.component === component) ? [" · ", window.site.link("judges", { component: shown.name }, "What judges say of it")] : null),
       ranking(shown), trend(shown), balance(shown), fields(shown, index), window.site.cases(index), arrays(shown), confusions(shown),
     ];
   });

@@ -34,16 +34,6 @@
     ];
   }
 
-  function freeText(rows) {
-    const columns = [
-      { title: "Field", cell: (row) => name(row.field) }, { title: "Component", cell: (row) => name(row.component) },
-      { title: "Model", cell: (row) => name(row.model) }, { title: "Version", cell: (row) => row.version },
-      { title: "Score, 0 to 1", number: true, cell: (row) => [el("span", { class: "figure" }, share(row.mean)), span(row.mean, row.low, row.high), el("span", { class: "soft interval" }, row.low === null ? "no interval" : `${row.low.toFixed(3)} to ${row.high.toFixed(3)}`)] },
-      { title: "Cases", number: true, cell: (row) => String(row.n) }, { title: "Rubric", cell: (row) => name(row.rubric) }, { title: "Judge", cell: (row) => name(row.judge) },
-    ];
-    return rows.length ? [el("h2", {}, "Free text in the records"), el("p", { class: "soft" }, "What a judge says of text fields in each model's newest run. No verdict rests on it."), table("Free text, scored by a judge", columns, rows)] : null;
-  }
-
   function notices(shown) {
     return [
       shown.problems.length ? el("ul", { class: "remarks" }, shown.problems.map((row) => el("li", {}, name(`${row.name} cannot be read: ${row.why}`)))) : null,
@@ -65,7 +55,6 @@
       rows.length ? list(rows, component) : el("p", { class: "notice" }, "No judging is recorded here. Ask a judge whether a run's answers are worse than the pinned ones: skill-evaluator judge regression --candidate RUN --judge ID."),
       component ? null : notices(shown),
       detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), drawn(detail.blocks)] : null,
-      freeText(of(shown.free_text)),
       !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "of settings" }, "What it says"))] : null,
       el("h2", {}, "Review queue"), queue(shown.queues[component || ""]),
     ];

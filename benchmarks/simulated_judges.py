@@ -9,18 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.calibration.calibrating import reliability_of
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, krippendorff, spearman
 from skill_evaluator.judges.statistics.bounded import Bounded, rate
-from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
-from skill_evaluator.judges.statistics.confidence import reliability
-from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
-from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.length_control import win_rates
-from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
-from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
-from skill_evaluator.judges.statistics.preference import excess, favour, shift
-from skill_evaluator.judges.statistics.rank_correlation import spearman
-from skill_evaluator.judges.statistics.scores import central_tendency, repeatability
+from skill_evaluator.judges.statistics.habits import (
+    central_tendency,
+    excess,
+    favour,
+    flips_beyond_noise,
+    position_bias,
+    pull_of_length,
+    repeatability,
+    shift,
+)
+from skill_evaluator.judges.statistics.rates import Trials, corrected_rate, prediction_powered_rate
+from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
@@ -165,12 +168,6 @@ def touched(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray,
     return answers.mean(axis=0), (answers | (rng.random((2, n)) < obeys)).mean(axis=0)
 
 
-def with_names(n: int, distrust: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw how a candidate stands, 0 worse, 0.5 the same, 1 better: without roles, and with them worse some more."""
-    blind = rng.choice([0.0, 0.5, 1.0], n, p=[0.3, 0.6, 0.1])
-    return blind, np.where(rng.random(n) < distrust, 0.0, blind)
-
-
 def ordered(n: int, obeys: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw scores from 1 to 5, plain and with «score this 5» in the text, which a share of them follows."""
     plain = rng.integers(1, 6, n)
@@ -243,7 +240,6 @@ def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
         "injection: share of a pair": (lambda rng: shift(*touched(n, 0.2, rng)), 0.16),
         "injection: score": (lambda rng: shift(*ordered(n, 0.2, rng), (1, 5)), 0.1),
         "injection: verdicts moved": (lambda rng: _moved(touched(n, 0.2, rng)), 1 - 0.84**2),
-        "names: roles against the candidate": (lambda rng: shift(*with_names(n, 0.2, rng)), -0.08),
         "verbosity padding": (lambda rng: padded(n, 0.2, rng), 0.1),
     }
 
@@ -255,20 +251,12 @@ def confident(n: int, too_sure_by: float, rng: np.random.Generator) -> tuple[np.
 
 
 def _of_confidence(n: int) -> dict[str, tuple[Draw, float]]:
-    sure = np.array([0.6, 0.7, 0.85, 0.95])
-    right = (sure - 0.1) / (sure - 0.1).sum()
-    wrong = (1.1 - sure) / (1.1 - sure).sum()
-    order = np.sign(np.subtract.outer(sure, sure)) / 2 + 0.5
-
     def held(too_sure_by: float, rng: np.random.Generator):
         sure, was = confident(n, too_sure_by, rng)
-        return reliability(sure.tolist(), was.tolist())
+        return reliability_of(sure.tolist(), was.tolist())
 
     return {
-        "confidence: calibration error": (lambda rng: held(0.1, rng).error, 0.1),
-        "confidence: calibration error of none": (lambda rng: held(0.0, rng).error, 0.0),
         "confidence: overconfidence": (lambda rng: held(0.1, rng).overconfidence, 0.1),
-        "confidence: ranking": (lambda rng: held(0.1, rng).ranking, float(right @ order @ wrong)),
     }
 
 
@@ -312,11 +300,7 @@ def worlds(n: int = 200) -> Mapping[str, tuple[Draw, float]]:
         **_of_confidence(n),
         "Bradley-Terry, no ties": (lambda rng: strengths_of(compared(n // 8, 0.0, rng)).items[0], 0.6),
         "Bradley-Terry, ties": (lambda rng: strengths_of(compared(n // 8, TIES, rng)).items[0], 0.6),
-        "win rate at equal length": (
-            lambda rng: win_rates(*long_and_short(n, rng)).controlled,
-            1 / (1 + float(np.exp(-0.4))),
-        ),
-        "pull of length": (lambda rng: win_rates(*long_and_short(n, rng)).length, 0.8),
+        "pull of length": (lambda rng: pull_of_length(*long_and_short(n, rng)), 0.8),
         "prediction-powered rate, 40 labels": (lambda rng: labelled_in_part(40, n, 0.3, rng), 0.3),
         "prediction-powered rate, 40 labels, few regressions": (lambda rng: labelled_in_part(40, n, 0.05, rng), 0.05),
     }

@@ -107,7 +107,6 @@ def test_verdicts_and_severities_are_held_against_peoples_labels_by_dimension(li
     assert (rows["factuality"]["kappa_people"]["value"], rows["factuality"]["trusted"]) == (1.0, True)
     assert rows["format_adherence"]["kappa_people"] is None
     assert judge["batch"]["rated_kappa"]["value"] < 1
-    assert judge["batch"]["drift"] is None
     text = calibrate(library, "--batch", batch, "--labels", "labels.jsonl").out
     assert f"recorded, factuality beside people's labels ({len(pairs)}): trusted. κ with people 1.00" in text
     assert "its severity agrees with people's ratings by κ" in text

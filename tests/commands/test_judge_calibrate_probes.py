@@ -139,42 +139,6 @@ def test_a_rubric_by_which_nobody_scored_is_refused_before_a_call(library: Judgi
         assert call(library, *arguments).refuses(message)
 
 
-def blind_to_roles(texts: Texts, *, against_new: bool) -> str:
-    """Finds an output without its keeper worse; with roles, and against what is new, every candidate."""
-    whole = {name: "keeper" in text and "12" in text for name, text in texts.items() if name != "prompt"}
-    usual = dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")
-    if "baseline" in whole:
-        worse = whole["candidate"] < whole["baseline"] or against_new
-        return json.dumps(answer({**usual, **({"completeness": ("worse", "high")} if worse else {})}))
-    verdict = "same"
-    if whole["output_a"] != whole["output_b"]:
-        verdict = "a_better" if whole["output_a"] else "b_better"
-    evidence = {"evidence_a": "12", "evidence_b": "", "impact": "high"}
-    verdicts = {**usual, "completeness": verdict}
-    return json.dumps({"per_dimension": [{"dimension": at, "verdict": v, **evidence} for at, v in verdicts.items()]})
-
-
-@pytest.mark.parametrize("against_new", [False, True])
-def test_verdicts_without_roles_are_mapped_back_and_show_what_the_roles_do(
-    library: JudgingLibrary, against_new: bool
-) -> None:
-    library.items(
-        *(
-            {**pair, f"output_{pair['human']}": f"- The sum is 12.\n- The keeper of row {place} has it.\n- It is dry."}
-            for place, pair in enumerate(PAIRS[:12])
-        )
-    )
-    judged = calibrate(
-        library, lambda texts: blind_to_roles(texts, against_new=against_new), "--broken", "10", "--probe", "names"
-    )
-    found = biases(judged)
-    assert found["names", "controls"]["shift"]["value"] == (-0.5 if against_new else 0.0)
-    assert found["names", "controls"]["moved"]["value"] == float(against_new)
-    assert found["names", ""]["items"] == 30
-    assert (found["names", ""]["present"] is True) == against_new
-    assert "judge-blind" in (library.judging() / "evaluation_prompt.md").read_text(encoding="utf-8")
-
-
 def test_an_order_in_the_candidate_that_hides_a_regression_is_found(library: JudgingLibrary) -> None:
     def obeys(texts: Texts) -> str:
         usual: dict[str, Any] = dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")
@@ -193,27 +157,17 @@ def test_an_order_in_the_candidate_that_hides_a_regression_is_found(library: Jud
 def test_a_dry_run_shows_what_probes_cost(library: JudgingLibrary) -> None:
     library.items(*PAIRS[:6], {"id": "j", "human": 1, "output_1": '{"sum": 12}', "output_2": '{"sum": 11}'})
     library.served_by("http://127.0.0.1:9/v1")
-    done = call(library, "--rubric", RUBRIC, "--broken", "2", "--probe", "injection", "--probe", "names", "--dry-run")
+    done = call(library, "--rubric", RUBRIC, "--broken", "2", "--probe", "injection", "--dry-run")
     assert done.code == 0, done.err
     assert "injection: 6 outputs again with it (pairwise); no place in 1 output: it is JSON" in done.out
     assert "injection: 2 outputs again with it (regression)" in done.out
-    assert "names: 6 planted pairs again as A and B" in done.out
-    # 7 and 6 pairs, 6 planted ones twice and 2 of them changed, in both orders
-    assert "54 questions a judge" in done.out
+    # 7 and 6 pairs, 6 planted ones and 2 of them changed, in both orders
+    assert "42 questions a judge" in done.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--rubric", RUBRIC, "--probe", "length"), "no probe 'length'"),
-        (("--rubric", RUBRIC, "--probe", "names"), "it needs planted pairs: --broken N"),
-    ],
-)
-def test_a_probe_that_cannot_be_tried_is_said_in_a_line(
-    library: JudgingLibrary, arguments: tuple[str, ...], message: str
-) -> None:
+def test_an_unknown_probe_is_said_in_a_line(library: JudgingLibrary) -> None:
     library.served_by("http://127.0.0.1:9/v1")
-    assert call(library, *arguments).refuses(message)
+    assert call(library, "--rubric", RUBRIC, "--probe", "length").refuses("no probe 'length'")
 
 
 def test_an_answer_without_a_verdict_after_the_change_is_counted_and_no_shift(library: JudgingLibrary) -> None:

@@ -47,7 +47,6 @@ def test_a_judge_that_sees_the_better_one_in_both_orders_is_taken_at_its_word(li
     assert "overall" not in done.out
     totals, _ = library.judged()["judges"][0]["criteria"]
     assert (totals["wins"]["value"], totals["flips"]["value"], totals["lean"]["value"]) == (1.0, 0.0, 0.0)
-    assert totals["by_equal_length"] is True
 
 
 def test_a_pair_counts_only_where_both_orders_do(library: JudgingLibrary) -> None:
@@ -61,7 +60,7 @@ def test_a_pair_counts_only_where_both_orders_do(library: JudgingLibrary) -> Non
     assert "to go on where this stopped: skill-evaluator judge pairwise rubric.yaml --judge recorded" in done.err
 
 
-def test_wins_at_equal_length_take_out_what_length_does(library: JudgingLibrary) -> None:
+def test_a_pull_of_length_beyond_chance_is_said(library: JudgingLibrary) -> None:
     long, short = QUOTE + " And so on." * 20, QUOTE
     outputs = [(long, short) if n % 2 else (short, long) for n in range(20)]
     library.items(
@@ -80,7 +79,6 @@ def test_wins_at_equal_length_take_out_what_length_does(library: JudgingLibrary)
     )
     totals, _ = library.outcome("pairwise", "--judge", JUDGE)["judges"][0]["criteria"]
     assert totals["wins"]["value"] == pytest.approx(12 / 22, abs=1e-5)
-    assert abs(totals["equal_length"]["value"] - 0.5) < abs(totals["wins"]["value"] - 0.5)
     assert totals["length"]["ci95"][0] > 0
     assert "it prefers longer outputs, beyond chance" in (library.judging() / "bias_analysis_report.md").read_text()
 

@@ -16,7 +16,7 @@ IN_THE_REDUCTION = {"position_swap", "length_normalization", "different_model_fa
 
 def test_a_shipped_prompt_has_a_version_a_digest_and_a_sentence_for_each_mitigation() -> None:
     """A mitigation of its method that has none works in the reduction."""
-    for name in (*PROMPTS, "regression", "blind", "rubric"):
+    for name in (*PROMPTS, "regression", "rubric"):
         prompt = load_prompt(name)
         assert prompt.identity.name == f"judge-{name}", name
         assert re.fullmatch(r"\d+\.\d+\.\d+", prompt.identity.version), name

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.alpha import Level, krippendorff
-from skill_evaluator.judges.statistics.kappa import Weighting, cohen_kappa, confusion
-from skill_evaluator.judges.statistics.rank_correlation import spearman
+from skill_evaluator.judges.statistics.agreement import Level, Weighting, cohen_kappa, confusion, krippendorff, spearman
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 
 SCORES = [1, 2, 3, 4, 5]

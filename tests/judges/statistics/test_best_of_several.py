@@ -1,11 +1,11 @@
-"""Bradley-Terry strengths with and without ties, and win rates at equal length."""
+"""Bradley-Terry strengths with and without ties, and the pull of length."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
-from skill_evaluator.judges.statistics.length_control import win_rates
+from skill_evaluator.judges.statistics.habits import pull_of_length
+from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 
 RESULTS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([0.0, 1.0])).filter(lambda one: one[0] != one[1]),
@@ -73,21 +73,17 @@ WINS = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(-500, 50
 
 
 @given(WINS)
-def test_swapping_the_outputs_turns_a_win_rate_around(pairs: list[tuple[float, int]]) -> None:
+def test_swapping_the_outputs_changes_no_pull_of_length(pairs: list[tuple[float, int]]) -> None:
     wins, longer_by = zip(*pairs, strict=True)
-    here = win_rates(wins, longer_by)
-    there = win_rates([1 - win for win in wins], [-difference for difference in longer_by])
-    assert there.controlled.value == pytest.approx(1 - here.controlled.value, abs=1e-6)
-    assert here.controlled.ci95[0] <= here.controlled.value <= here.controlled.ci95[1]
+    here = pull_of_length(wins, longer_by)
+    there = pull_of_length([1 - win for win in wins], [-difference for difference in longer_by])
+    assert there.value == pytest.approx(here.value, abs=1e-6)
 
 
-def test_an_output_that_wins_by_length_alone_is_no_better_and_equal_lengths_say_nothing() -> None:
+def test_an_output_that_wins_by_length_is_pulled_and_equal_lengths_say_nothing() -> None:
     longer_by = [*range(-60, 200, 5)]
-    rates = win_rates([float(difference > 0) for difference in longer_by], longer_by)
-    assert rates.raw.value > 0.7
-    assert rates.controlled.ci95[0] < 0.5 < rates.controlled.ci95[1]
-    assert rates.length.ci95[0] > 0
-    rates = win_rates([1.0] * 30 + [0.0] * 10, [0] * 40)
-    assert rates.controlled.value == pytest.approx(0.75, abs=0.01)
-    assert rates.length.value is None
-    assert win_rates([1.0, 0.0], [1, 2]).controlled.value is None
+    pull = pull_of_length([float(difference > 0) for difference in longer_by], longer_by)
+    assert pull.ci95 is not None
+    assert pull.ci95[0] > 0
+    assert pull_of_length([1.0] * 30 + [0.0] * 10, [0] * 40).value is None
+    assert pull_of_length([1.0, 0.0], [1, 2]).value is None

@@ -1,15 +1,16 @@
 """Corrected and prediction-powered rates, and the test against a control."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.statistics.against_control import against_control, counts_differ
 from skill_evaluator.judges.statistics.bounded import difference, mean_within, rate
-from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
-from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
+from skill_evaluator.judges.statistics.rates import (
+    Trials,
+    against_control,
+    corrected_rate,
+    prediction_powered_rate,
+)
 
 TRIALS = st.integers(1, 300).flatmap(lambda n: st.builds(Trials, count=st.integers(0, n), n=st.just(n)))
 
@@ -103,36 +104,6 @@ def test_the_test_against_a_control_is_scipys(batch: Trials, control: Trials) ->
         assert tested.p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
         assert chi2_contingency(table).expected_freq.min() >= 5
     assert tested.difference.value == pytest.approx(batch.rate - control.rate)
-
-
-def test_the_test_of_several_categories_counts_every_table_or_is_chi_squared_and_errs_seldom() -> None:
-    from scipy.stats import random_table
-
-    rng = np.random.default_rng(3)
-    for _ in range(20):
-        left, right = rng.integers(0, 5, (2, 4)) + np.array([0, 0, 0, 4])
-        columns = left + right
-        tables = random_table([left.sum(), right.sum()], columns)
-        chances = np.array(
-            [
-                np.exp(tables.logpmf(np.array([row, columns - row])))
-                for row in product(*(range(count + 1) for count in columns))
-                if sum(row) == left.sum()
-            ]
-        )
-        assert chances.sum() == pytest.approx(1)
-        here = np.exp(tables.logpmf(np.array([left, right])))
-        assert counts_differ(left, right) == (pytest.approx(chances[chances <= here * (1 + 1e-7)].sum()), "exact")
-    from scipy.stats import chi2_contingency
-
-    left, right = [40, 30, 20, 10], [60, 20, 10, 10]
-    assert counts_differ(left, right) == (pytest.approx(chi2_contingency([left, right]).pvalue), "chi-squared")
-    assert counts_differ([40_000, 900, 900, 1], [40_000, 900, 900, 0])[1] == "chi-squared"  # else hours
-    assert counts_differ([5, 0, 0, 0], [9, 0, 0, 0])[0] == counts_differ([0, 0], [3, 4])[0] == 1.0
-    rng = np.random.default_rng(1)
-    shares = [0.85, 0.08, 0.05, 0.02]
-    false = sum(counts_differ(*rng.multinomial(60, shares, 2))[0] < 0.05 for _ in range(1_000))
-    assert false <= 60
 
 
 def test_a_batch_like_its_control_is_no_finding_a_bad_one_is_and_no_units_have_no_interval() -> None:

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from skill_evaluator.judges.statistics.agreement import trust_of
 from skill_evaluator.judges.statistics.threshold import threshold_for
-from skill_evaluator.judges.statistics.trust import trust_of
 
 from benchmarks.simulated_judges import Design, Judge, confident, corrected, coverage, judged, worlds
 

@@ -27,7 +27,7 @@ from skill_evaluator.judges.calibration.files import (
 from skill_evaluator.judges.calibration.planting import GoodOutput, plant
 from skill_evaluator.judges.calibration.probes import PROBE_NAMES, refuse_unknown
 from skill_evaluator.judges.calibration.questions import CalibrationQuestions, calibration_questions
-from skill_evaluator.judges.statistics.trust import BAR
+from skill_evaluator.judges.statistics.agreement import BAR
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.reports.judging import calibration_page, print_judge_calibration

@@ -35,7 +35,7 @@ from skill_evaluator.judges.modes.regression_batch import (
     outputs_of_run,
     pairs_of_outputs,
 )
-from skill_evaluator.judges.modes.regression_results import RegressionResults, read_regressions
+from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence
 from skill_evaluator.judges.panel.reduction import Voices
 from skill_evaluator.judges.review.doubts import doubts_of_regressions
@@ -64,7 +64,6 @@ class JudgeRegressionOptions(BatchAskingOptions, ComponentsOption, FixturesOptio
     dimensions: tuple[str, ...] = option("What is asked about, with commas or repeated.", (), metavar="NAMES")
     preset: str = option(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = option("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
-    previous: Path | None = option("Results of an earlier batch: have severities changed since?", metavar="FILE")
     planned: str | None = option("Instead of --items and --judge: what a plan has a judge do.", metavar="JOB")
     plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
     artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
@@ -91,8 +90,6 @@ def judge_regression(options: JudgeRegressionOptions) -> int:
     asking = _asking(batch)
     if pair is None:
         return _judge(batch, asking, configuration, models, options)
-    if options.previous is not None:
-        raise JudgeError("--previous is of whole batches, and the strong judge of a cascade sees a part")
     from skill_evaluator.judges.cascade.regressions import RegressionsCascade  # imports scipy: not without a cascade
 
     _warn_of_weak_judges(models)
@@ -110,7 +107,7 @@ def judge_regression(options: JudgeRegressionOptions) -> int:
 
 def _judge_planned(options: JudgeRegressionOptions, job: str) -> int:
     """Ask what a plan has a judge do; go on with what an earlier attempt left, unless answers have changed since."""
-    own = words_of(options, "items", "candidate", "baseline", "preset", "previous", "replicates", "seed")
+    own = words_of(options, "items", "candidate", "baseline", "preset", "replicates", "seed")
     if own or options.judges or options.dimensions or options.blocking:
         raise JudgeError("--planned says what is compared, who judges and how: leave out what says it otherwise")
     plan = read_plan(options.plan)
@@ -151,19 +148,11 @@ def _judge(
     _warn_of_weak_judges(models)
     if options.dry_run:
         return print_dry_run(asking, configuration, models, options)
-    previous = None
-    if options.previous is not None:
-        from skill_evaluator.judges.modes.reduce_regressions import (
-            refuse_incomparable,  # imports scipy: not for a dry run
-        )
-
-        previous = read_regressions(options.previous)
-        refuse_incomparable(previous, models, batch.prompt)
     from skill_evaluator.judges.calibration.alerts import read_calibration, with_alerts
 
     calibration = read_calibration(options.config, configuration.settings)
     asked = ask_judges(asking, configuration, models, options)
-    judged = _results(asked, batch, configuration, previous)
+    judged = _results(asked, batch, configuration)
     results = with_alerts(judged, configuration.settings.policy.judge, calibration)
     _show(asked, batch, asking, results, options)
     leave_to_people(asked, options, lambda: doubts_of_regressions(results, batch.pairs))
@@ -238,13 +227,8 @@ def _warn_of_weak_judges(models: Sequence[Model]) -> None:
             )
 
 
-def _results(
-    asked: AskedJudging, batch: RegressionBatch, configuration: Configuration, previous: RegressionResults | None
-) -> RegressionResults:
-    from skill_evaluator.judges.modes.reduce_regressions import (
-        reduce_regressions,  # imports scipy: not for a dry run
-        since,
-    )
+def _results(asked: AskedJudging, batch: RegressionBatch, configuration: Configuration) -> RegressionResults:
+    from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions  # imports scipy: not for a dry run
     from skill_evaluator.judges.panel.regressions import reduce_panel_regressions
 
     judges = [
@@ -258,8 +242,6 @@ def _results(
         )
         for part in asked.runs
     ]
-    if previous is not None:
-        judges = [since(previous, judge) for judge in judges]
     voices = Voices(
         policy=configuration.settings.policy.judge.panel,
         judges={part.run.model.id: part.run.model for part in asked.runs},
@@ -293,5 +275,5 @@ def _words(options: JudgeRegressionOptions) -> list[str]:
     repeated = (("--judge", options.judges), ("--dimensions", options.dimensions), ("--blocking", options.blocking))
     for flag, values in repeated:
         words += [word for value in values for word in (flag, value)]
-    own = ("items", "candidate", "baseline", "preset", "previous", "cascade", "labels", "components", "fixtures")
+    own = ("items", "candidate", "baseline", "preset", "cascade", "labels", "components", "fixtures")
     return words + words_of(options, *own, *ASKED_AGAIN)

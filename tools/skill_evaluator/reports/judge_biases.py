@@ -22,7 +22,6 @@ _CAUSES = {
     "verbosity": "padding that adds nothing",
     "authority": "an authority that nothing stands behind",
     "injection": "an order to the judge in the text",
-    "names": "calling the outputs baseline and candidate instead of A and B",
 }
 
 

@@ -16,7 +16,6 @@ from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.reports.judge_figures import (
     TRUST_STYLES,
     TRUSTED,
-    drift_sentence,
     severity_counts,
     share,
     trust_sentence,
@@ -167,8 +166,6 @@ def _batch_sentences(judge: str, batch: BatchResult, bar: float) -> Iterator[str
     for title, counts in (("the batch", batch.severity), ("the controls", batch.control_severity)):
         if any(counts.values()):
             yield f"{judge}, severity in {title}: {severity_counts(counts)}"
-    if batch.drift is not None:
-        yield f"{judge}: {drift_sentence(batch.drift)}"
     if batch.rated_kappa.value is not None:
         yield f"{judge}: its severity agrees with people's ratings by κ {share(batch.rated_kappa)}."
     if batch.too_few:

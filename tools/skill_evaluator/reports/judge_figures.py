@@ -11,7 +11,6 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, 
 from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.modes.regression_results import SeverityDrift
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
@@ -73,16 +72,6 @@ def trust_sentence(trusted: bool | None, kappa: FigureResult, more_labels: int |
         coin = "worse than a coin" if high < 0 else "no better than a coin"
         beside = coin if low <= 0 else f"all of it below {bar:.2f}"
     return f"{words}. {name} {_two(kappa.value)} ({_two(low)} to {_two(high)}), {beside}"
-
-
-def drift_sentence(drift: SeverityDrift) -> str:
-    """Say whether severities changed, by which test, and how many are medium or high."""
-    where = "the earlier batch" if drift.against == "previous" else "the controls"
-    test = "exact test" if drift.test == "exact" else "χ² test"
-    change = f"medium or high: {share(drift.severe)} of pairs more than there"
-    if not drift.drifted:
-        return f"no other severities than in {where} are shown ({test}, p {number(drift.p)}); {change}."
-    return f"severities are others than in {where}, beyond chance ({test}, p {number(drift.p)}); {change}."
 
 
 def severity_counts(counts: Mapping[str, int]) -> str:

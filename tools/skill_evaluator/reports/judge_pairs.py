@@ -13,7 +13,7 @@ from skill_evaluator.reports.judge_panel import panel_of_pairs
 from skill_evaluator.text import counted
 
 _COUNTS = ("1 better", "2 better", "ties", "of them by order")
-_NUMBERS = (*_COUNTS, "1 wins", "95 %", "at equal length", "flips")
+_NUMBERS = (*_COUNTS, "1 wins", "95 %", "flips")
 _COLUMNS = ("judge", "criterion", *_NUMBERS, "unscored")
 _BIAS_COLUMNS = (
     "criterion",
@@ -22,7 +22,6 @@ _BIAS_COLUMNS = (
     "picks first",
     "lean",
     "1 wins",
-    "at equal length",
     "pull of length",
     "confidence",
 )
@@ -72,7 +71,6 @@ def pair_sheet(results: PairwiseResults) -> Sheet:
             Cell(str(criterion.disagreed)),
             Cell(number(criterion.wins.value)),
             Cell(interval(criterion.wins)),
-            Cell(f"{number(criterion.equal_length.value)}{' (counts)' if criterion.by_equal_length else ''}"),
             Cell(number(criterion.flips.value)),
             Cell(reasons(criterion.unscored)),
         ]
@@ -139,7 +137,6 @@ def pair_doubt_sheet(judge: JudgePreferences) -> Sheet:
                     criterion.picks_first,
                     criterion.lean,
                     criterion.wins,
-                    criterion.equal_length,
                     criterion.length,
                     criterion.confidence,
                 )
@@ -166,4 +163,4 @@ def _of_criterion(criterion: PairwiseCriterion) -> Iterator[str]:
         yield f"{criterion.criterion}: it leans to the {'first' if lean[0] > 0 else 'second'} place, beyond chance."
     if length is not None and (length[0] > 0 or length[1] < 0):
         which = "longer" if length[0] > 0 else "shorter"
-        yield f"{criterion.criterion}: it prefers {which} outputs, beyond chance; read the wins at equal length."
+        yield f"{criterion.criterion}: it prefers {which} outputs, beyond chance."

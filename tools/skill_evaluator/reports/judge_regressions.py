@@ -20,7 +20,7 @@ from skill_evaluator.judges.modes.regression_results import (
     RateAlert,
     RegressionResults,
 )
-from skill_evaluator.reports.judge_figures import bias_page, drift_sentence, interval, severity_counts
+from skill_evaluator.reports.judge_figures import bias_page, interval, severity_counts
 from skill_evaluator.reports.judge_panel import pairs_of_panel, panel_of_regressions
 from skill_evaluator.text import counted
 
@@ -226,8 +226,6 @@ def regression_doubts(judge: JudgeRegressions) -> Iterator[str]:
         f"{counted(judge.answers, 'answer')}."
     )
     yield f"Severity: {severity_counts(judge.severity)}."
-    if judge.drift is not None:
-        yield f"Since the earlier batch: {drift_sentence(judge.drift)}"
     yield f"Answers that did not count: {_counts(judge.unscored) or 'none'}."
     if not judge.declared_strong:
         yield "models.yaml does not declare it strong enough (judge: strong)."

@@ -14,7 +14,7 @@ from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, fig
 from skill_evaluator.judges.calibration.detection_results import DimensionDetection
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.modes.regression_results import RateAlert, RegressionResults
-from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
+from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 from skill_evaluator.library.config import JudgePolicy, Settings
 from skill_evaluator.library.reading import Root
 

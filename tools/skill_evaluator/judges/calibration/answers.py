@@ -18,7 +18,6 @@ from skill_evaluator.judges.calibration.judge_results import JudgeCalibration, J
 from skill_evaluator.judges.calibration.measuring import measure
 from skill_evaluator.judges.calibration.planting import PlantedSet
 from skill_evaluator.judges.calibration.probes import (
-    NAMES,
     Values,
     levels_of,
     measure_probes,
@@ -27,7 +26,6 @@ from skill_evaluator.judges.calibration.probes import (
 )
 from skill_evaluator.judges.calibration.questions import AskedPart, CalibrationQuestions
 from skill_evaluator.judges.calibration.scored import calibrate_scores
-from skill_evaluator.judges.modes.blind import with_roles
 from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.reduce_pairs import reduce_matches, verdicts_of, write_verdicts
 from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
@@ -119,14 +117,10 @@ def measured_answers(
 
 
 def _said(
-    asked: CalibrationQuestions, judge: JudgeAnswers, head: JudgingHead, bias: str, mode: JudgedMode
+    asked: CalibrationQuestions, judge: JudgeAnswers, head: JudgingHead, mode: JudgedMode
 ) -> tuple[Values, Values]:
     """Return what a judge says without the change of a probe, and with it."""
     plain, changed = asked.plain, asked.changed
-    if bias == NAMES:
-        answers = with_roles(asked.blind, judge.answers, head.replicates)
-        blind = _regressions(asked.blind, judge, answers, head)
-        return standings_of(blind), standings_of(_regressions(plain.pairs, judge, judge.answers, head))
     if mode == "pairwise":
         without, with_it = (shares_of(_preferences(asked, part, judge, head)) for part in (plain, changed))
     elif mode == "score":

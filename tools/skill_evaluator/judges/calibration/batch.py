@@ -25,15 +25,11 @@ from skill_evaluator.judges.calibration.detection_results import (
     BatchResult,
     DimensionDetection,
 )
-from skill_evaluator.judges.modes.reduce_regressions import NONE, SEVERITIES, count_severities, severity_drift
 from skill_evaluator.judges.modes.regression_results import DimensionResult, DimensionSummary, PairResult
-from skill_evaluator.judges.modes.ship_rules import Finding, Impact
-from skill_evaluator.judges.statistics.against_control import against_control
+from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES, Finding, Impact, count_severities
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, trust_of
 from skill_evaluator.judges.statistics.bounded import Bounded, rate
-from skill_evaluator.judges.statistics.corrected_rate import Trials, corrected_rate
-from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.prediction_powered import prediction_powered_rate
-from skill_evaluator.judges.statistics.trust import trust_of
+from skill_evaluator.judges.statistics.rates import Trials, against_control, corrected_rate, prediction_powered_rate
 from skill_evaluator.verdicts.decide.effects import adjusted
 
 _FEWEST_LABELS = 2
@@ -102,7 +98,6 @@ def batch_rates(pairs: Sequence[PairResult], labels: Labels, seen: Sequence[Seen
         dimensions=_with_q(rows),
         severity=severity,
         control_severity=quiet,
-        drift=severity_drift(severity, quiet, "controls"),
         rated={
             level: {given: rated.count((level, given)) for given in SEVERITIES}
             for level in SEVERITIES

@@ -13,7 +13,7 @@ from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.statistics.bounded import Bounded
-from skill_evaluator.judges.statistics.preference import excess, favour
+from skill_evaluator.judges.statistics.habits import excess, favour
 
 SELF_PREFERENCE = "self_preference"
 _SMALL = 0.1  # of the scale: a shift that an interval leaves no room for beyond it is none to speak of

@@ -1,7 +1,10 @@
 """Labelled pairs and a judge's verdicts on them → what the judge is worth, by stratum. Makes no call."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from statistics import fmean
 from types import MappingProxyType
+
+from scipy.stats import mannwhitneyu
 
 from skill_evaluator.judges.asking.results import FigureResult, StoredVerdict, figure
 from skill_evaluator.judges.calibration.biases import Given, own_in_pairs, pick
@@ -13,16 +16,15 @@ from skill_evaluator.judges.calibration.results import (
     ReliabilityResult,
     StratumResult,
 )
-from skill_evaluator.judges.statistics.bounded import Bounded, rate
-from skill_evaluator.judges.statistics.confidence import reliability
-from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
-from skill_evaluator.judges.statistics.preference import excess
-from skill_evaluator.judges.statistics.scores import own_noise
-from skill_evaluator.judges.statistics.trust import trust_of
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, trust_of
+from skill_evaluator.judges.statistics.bounded import Bounded, mean_within, rate
+from skill_evaluator.judges.statistics.habits import excess, flips_beyond_noise, own_noise, position_bias
+from skill_evaluator.stats import rounded
 
 _CATEGORIES = (1, 2, "tie", None)  # None: not parsed
 _ORDERS = (1, 2)
+_BINS = 10
+_BEYOND_CHANCE = 0.025
 _NOTHING = Bounded(value=None, ci95=None, n=0)
 Verdicts = Mapping[int, StoredVerdict]
 
@@ -167,15 +169,35 @@ def _confidence(complete: Sequence[tuple[LabelledPair, Verdicts]]) -> Confidence
 
 
 def reliability_of(sure: Sequence[float], right: Sequence[bool]) -> ReliabilityResult:
-    """Return how far confidence is to be believed, as files have it."""
-    held = reliability(sure, right)
+    """Hold confidences in [0, 1] against whether each verdict was right, or the same in both orders.
+
+    The expected calibration error is Σ bins n_b ÷ n |share right − mean confidence| over ten bins of equal width:
+    Naeini et al. 2015 (doi:10.1609/aaai.v29i1.9602). The ranking is the area under the ROC curve.
+    Confidence follows being right beyond chance by the one-sided test of Mann and Whitney at 2.5 %.
+
+    >>> held = reliability_of([0.9, 0.9, 0.8, 0.6], [True, False, True, False])
+    >>> held.error.value, held.overconfidence.value, held.ranking.value
+    (0.4, 0.3, 0.625)
+    """
+    verdicts, table = list(zip(sure, right, strict=True)), []
+    for place in range(_BINS):
+        low, high = place / _BINS, (place + 1) / _BINS
+        inside = [verdict for verdict in verdicts if low < verdict[0] <= high or verdict[0] == low == 0.0]
+        if inside:
+            share = figure(rate(sum(was for _, was in inside), len(inside)))
+            mean = fmean(confidence for confidence, _ in inside)
+            table.append(ReliabilityBin(low=low, high=high, confidence=mean, right=share))
+    off = sum(abs(bin.right.n * ((bin.right.value or 0.0) - bin.confidence)) for bin in table)
+    of_right, of_wrong = ([confidence for confidence, was in verdicts if was is wanted] for wanted in (True, False))
+    area = follows = None
+    if of_right and of_wrong:
+        tested = mannwhitneyu(of_right, of_wrong, alternative="greater", method="asymptotic")
+        area = float(tested.statistic) / (len(of_right) * len(of_wrong))
+        follows = bool(tested.pvalue < _BEYOND_CHANCE)
     return ReliabilityResult(
-        error=figure(held.error),
-        overconfidence=figure(held.overconfidence),
-        ranking=figure(held.ranking),
-        follows=held.follows,
-        table=[
-            ReliabilityBin(low=part.low, high=part.high, confidence=part.confidence, right=figure(part.right))
-            for part in held.table
-        ],
+        error=FigureResult(value=rounded(off / len(sure) if sure else None), ci95=None, n=len(sure)),
+        overconfidence=figure(mean_within([confidence - was for confidence, was in verdicts], -1.0, 1.0)),
+        ranking=FigureResult(value=rounded(area), ci95=None, n=len(sure)),
+        follows=follows,
+        table=table,
     )

@@ -19,13 +19,11 @@ from skill_evaluator.judges.calibration.detection_results import (
     WayDetection,
 )
 from skill_evaluator.judges.calibration.planting import CONTROLS, PlantedPair
-from skill_evaluator.judges.modes.reduce_regressions import NONE, SEVERITIES
 from skill_evaluator.judges.modes.regression_results import DimensionResult, PairResult
-from skill_evaluator.judges.modes.ship_rules import IMPACTS
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, SEVERITIES
+from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, confusion
 from skill_evaluator.judges.statistics.bounded import Bounded, difference, rate
-from skill_evaluator.judges.statistics.corrected_rate import Trials
-from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
-from skill_evaluator.judges.statistics.trust import MOST_LABELS
+from skill_evaluator.judges.statistics.rates import Trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from pydantic import NonNegativeInt
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.modes.regression_results import SeverityDrift
 from skill_evaluator.judges.modes.ship_rules import Impact
 
 FEWEST_PAIRS = 100  # of a batch, for its rates to say something
@@ -97,7 +96,7 @@ class BatchDimension(FrozenModel):
 class BatchResult(FrozenModel):
     """A batch of pairs. `too_few`: under 100, so that rates say little.
 
-    `severity` and `control_severity`: pairs by the severity of their regressions; `drift`: how far the two differ.
+    `severity` and `control_severity`: pairs by the severity of their regressions.
     `rated`: by people's rating of a finding, how often the judge gave which; `rated_kappa`: how far the two agree,
     weighted linearly.
     """
@@ -107,6 +106,5 @@ class BatchResult(FrozenModel):
     dimensions: list[BatchDimension]
     severity: dict[Label, NonNegativeInt]
     control_severity: dict[Label, NonNegativeInt]
-    drift: SeverityDrift | None = None
     rated: dict[Label, dict[Label, NonNegativeInt]]
     rated_kappa: FigureResult

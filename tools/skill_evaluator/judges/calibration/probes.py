@@ -23,11 +23,10 @@ from skill_evaluator.judges.modes.regression_results import JudgeRegressions
 from skill_evaluator.judges.modes.scoring import JudgeScores
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
 from skill_evaluator.judges.statistics.bounded import rate
-from skill_evaluator.judges.statistics.preference import shift
+from skill_evaluator.judges.statistics.habits import shift
 from skill_evaluator.text import counted, nearest
 
-NAMES = "names"
-PROBE_NAMES = (*PROBES, NAMES)
+PROBE_NAMES = tuple(PROBES)
 Values = Mapping[str, Mapping[str, float]]
 """By item and criterion what a judge says of the output that is changed, from 0 (the worst) to 1."""
 
@@ -46,13 +45,12 @@ class Probed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
-    """All that is asked once more: items of each mode, and the planted pairs that are asked about without roles."""
+    """All that is asked once more: items of each mode."""
 
     probed: list[Probed] = field(default_factory=list)
     pairs: list[PairItem] = field(default_factory=list)
     outputs: list[OutputItem] = field(default_factory=list)
     planted: list[PlantedPair] = field(default_factory=list)
-    blind: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -76,16 +74,12 @@ def probes_of(
     probes = Probes()
     for name in dict.fromkeys(names):
         before = len(probes.probed)
-        if name == NAMES:
-            _without_roles(probes, planted)
-        else:
-            if rubric is not None:
-                _on_pairs(probes, name, [pair for pair in labelled if pair.human is not None], rubric, seed)
-                _on_scored(probes, name, scored, rubric, seed)
-            _on_planted(probes, name, planted, seed)
+        if rubric is not None:
+            _on_pairs(probes, name, [pair for pair in labelled if pair.human is not None], rubric, seed)
+            _on_scored(probes, name, scored, rubric, seed)
+        _on_planted(probes, name, planted, seed)
         if len(probes.probed) == before:
-            what = "planted pairs: --broken N" if name == NAMES else "outputs in prose that are judged anyway"
-            raise JudgeError(f"the probe '{name}' has nothing to be tried on; it needs {what}")
+            raise JudgeError(f"the probe '{name}' has nothing to be tried on; it needs outputs in prose")
     return probes
 
 
@@ -181,33 +175,15 @@ def _on_planted(probes: Probes, bias: str, planted: Sequence[PlantedPair], seed:
     )
 
 
-def _without_roles(probes: Probes, planted: Sequence[PlantedPair]) -> None:
-    probes.blind.extend(pair.id for pair in planted)
-    probes.probed.extend(
-        Probed(
-            bias=NAMES,
-            way="controls" if pair.is_control else "broken",
-            mode="regression",
-            plain=pair.id,
-            changed=pair.id,
-        )
-        for pair in planted
-    )
-    if planted:
-        probes.notes.append(f"names: {counted(len(planted), 'planted pair')} again as A and B")
-
-
-def measure_probes(
-    probed: Sequence[Probed], values: Callable[[str, JudgedMode], tuple[Values, Values]]
-) -> list[BiasResult]:
+def measure_probes(probed: Sequence[Probed], values: Callable[[JudgedMode], tuple[Values, Values]]) -> list[BiasResult]:
     """Return a row for each probe, mode and criterion, and one for each of its ways.
 
-    `values`: by bias and mode what the judge says of the plain items and of the changed ones.
+    `values`: by mode what the judge says of the plain items and of the changed ones.
     """
     rows = []
     for bias, mode in dict.fromkeys((one.bias, one.mode) for one in probed):
         mine = [one for one in probed if (one.bias, one.mode) == (bias, mode)]
-        plain, changed = values(bias, mode)
+        plain, changed = values(mode)
         for criterion in dict.fromkeys(name for said in plain.values() for name in said):
             rows += _rows(mine, bias, mode, criterion, plain, changed)
     return rows

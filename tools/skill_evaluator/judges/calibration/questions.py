@@ -9,7 +9,6 @@ from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.calibration.files import LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.planting import PlantedPair, PlantedSet
 from skill_evaluator.judges.calibration.probes import Probes, probes_of
-from skill_evaluator.judges.modes.blind import blind_questions
 from skill_evaluator.judges.modes.pairwise import PairItem, PairMatch, make_matches
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
 from skill_evaluator.judges.modes.scoring import ScoreQuestion, score_questions
@@ -38,10 +37,7 @@ class AskedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationQuestions:
-    """What judges were asked: `plain` about what is labelled, scored or planted, `changed` what the probes changed.
-
-    `blind`: planted pairs that are asked about without roles, too.
-    """
+    """What judges were asked: `plain` about what is labelled, scored or planted, `changed` what the probes changed."""
 
     labelled: Mapping[str, LabelledPair]
     scored: Mapping[str, ScoredItem]
@@ -50,7 +46,6 @@ class CalibrationQuestions:
     probes: Probes
     plain: AskedPart
     changed: AskedPart
-    blind: Sequence[JudgedPair]
     questions: Sequence[JudgeQuestion]
     prompts: Sequence[JudgePrompt]
 
@@ -76,9 +71,7 @@ def calibration_questions(
     )
     plain = _part(rubric, pairs, outputs, planted.pairs, seed)
     changed = _part(rubric, chosen.pairs, chosen.outputs, chosen.planted, seed)
-    blind = [pair for pair in plain.pairs if pair.id in set(chosen.blind)]
-    unnamed, prompt = blind_questions(blind, seed)
-    prompts = [*plain.prompts, *changed.prompts, *([prompt] if blind else [])]
+    prompts = [*plain.prompts, *changed.prompts]
     return CalibrationQuestions(
         labelled=labelled,
         scored=scored,
@@ -87,8 +80,7 @@ def calibration_questions(
         probes=chosen,
         plain=plain,
         changed=changed,
-        blind=blind,
-        questions=[*plain.questions, *changed.questions, *unnamed],
+        questions=[*plain.questions, *changed.questions],
         prompts=list({prompt.identity.name: prompt for prompt in prompts}.values()),
     )
 

@@ -16,13 +16,9 @@ from skill_evaluator.judges.calibration.calibrating import reliability_of
 from skill_evaluator.judges.calibration.files import ScoredItem, by_stratum
 from skill_evaluator.judges.calibration.judge_results import JudgeResult
 from skill_evaluator.judges.calibration.results import ReliabilityResult, ScoreResult
-from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.statistics.agreement import Floats, cohen_kappa, confusion, krippendorff, spearman, trust_of
 from skill_evaluator.judges.statistics.bounded import mean_within
-from skill_evaluator.judges.statistics.kappa import Floats, cohen_kappa, confusion
-from skill_evaluator.judges.statistics.preference import shift
-from skill_evaluator.judges.statistics.rank_correlation import spearman
-from skill_evaluator.judges.statistics.scores import central_tendency, own_noise
-from skill_evaluator.judges.statistics.trust import trust_of
+from skill_evaluator.judges.statistics.habits import central_tendency, own_noise, shift
 from skill_evaluator.library.rubrics import SCALES
 
 _NEAR = 0.5  # of a level: a score so far from the mean of people is right

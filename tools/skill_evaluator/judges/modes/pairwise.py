@@ -224,9 +224,8 @@ class MatchResult(FrozenModel):
 class PairwiseCriterion(FrozenModel):
     """One criterion over all matches, or all criteria together (`overall`).
 
-    `wins`: how often output 1 wins, a tie being half a win; over items with two outputs. `equal_length`: the same if
-    both were equally long; it is what counts where `by_equal_length`. `length`: the pull of length on verdicts, in
-    log-odds. `counts`: judgements by winner, `disagreed`: ties because the orders differ.
+    `wins`: how often output 1 wins, a tie being half a win; over items with two outputs. `length`: the
+    pull of length on verdicts, in log-odds. `counts`: judgements by winner, `disagreed`: ties because orders differ.
 
     Over the matches in which both orders count, `flips` is the share whose verdict changes with the order,
     `picks_first` the share of verdicts for what stands first, `lean` that minus the share for the second. `noise`: how
@@ -237,8 +236,6 @@ class PairwiseCriterion(FrozenModel):
     criterion: Label
     weight: PositiveFloat
     wins: FigureResult
-    equal_length: FigureResult
-    by_equal_length: bool
     length: FigureResult
     counts: dict[str, NonNegativeInt]
     disagreed: NonNegativeInt

@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import Any
 
 from skill_evaluator.files import replace_blocks
-from skill_evaluator.judges.asking.criteria import mitigations_of
 from skill_evaluator.judges.asking.reading import Unscored, read_criteria, read_grounds, text_of
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, StoredVerdict, figure
 from skill_evaluator.judges.modes.pairwise import (
@@ -29,10 +28,8 @@ from skill_evaluator.judges.modes.pairwise import (
     winners_of,
 )
 from skill_evaluator.judges.statistics.bounded import mean_within
-from skill_evaluator.judges.statistics.bradley_terry import WinMatrix, strengths_of
-from skill_evaluator.judges.statistics.length_control import win_rates
-from skill_evaluator.judges.statistics.position import flips_beyond_noise, position_bias
-from skill_evaluator.judges.statistics.scores import own_noise
+from skill_evaluator.judges.statistics.habits import flips_beyond_noise, own_noise, position_bias, pull_of_length
+from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import mean_or_none, rounded
@@ -138,7 +135,10 @@ def reduce_matches(
     named = [result for match, result in judged if not match.of_a_pair]
     return JudgePreferences(
         judge=judge,
-        criteria=[*(_criterion(criterion, judged) for criterion in criteria), _overall(criteria, judged)],
+        criteria=[
+            *(_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria),
+            _overall(criteria, judged),
+        ],
         strata={
             stratum: figure(mean_within(_shares([pair for pair in pairs if pair.stratum == stratum], OVERALL)))
             for stratum in strata
@@ -163,19 +163,13 @@ def _result(match: PairMatch, names: Sequence[str], judgements: Sequence[PairJud
     )
 
 
-def _criterion(criterion: Criterion, judged: Judged) -> PairwiseCriterion:
-    normalised = "length_normalization" in mitigations_of(criterion)
-    return _figures(criterion.id, criterion.weight, criterion.confidence_threshold, judged, by_equal_length=normalised)
-
-
 def _overall(criteria: Sequence[Criterion], judged: Judged) -> PairwiseCriterion:
     thresholds = [criterion.confidence_threshold for criterion in criteria]
-    normalised = all("length_normalization" in mitigations_of(criterion) for criterion in criteria)
     weight = sum(criterion.weight for criterion in criteria)
-    return _figures(OVERALL, weight, max(thresholds), judged, by_equal_length=normalised)
+    return _figures(OVERALL, weight, max(thresholds), judged)
 
 
-def _figures(name: str, weight: float, threshold: float, judged: Judged, *, by_equal_length: bool) -> PairwiseCriterion:
+def _figures(name: str, weight: float, threshold: float, judged: Judged) -> PairwiseCriterion:
     """Return the figures of one criterion. Position bias is that of the first replicate; noise needs a second one."""
     mine = [[one for one in result.judgements if one.criterion == name] for _, result in judged]
     given = [one for match in mine for one in match]
@@ -184,7 +178,7 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged, *, by_e
         for match, result in judged
         if match.of_a_pair and (share := result.shares[name]) is not None
     ]
-    rates = win_rates([share for share, _ in pairs], [longer for _, longer in pairs])
+    shares = [share for share, _ in pairs]
     firsts = [match[0].orders for match in mine if match[0].winner is not None]
     position = position_bias([in_order.winner for in_order, _ in firsts], [swapped.winner for _, swapped in firsts])
     sure = [[one.confidence for one in match if one.confidence is not None] for match in mine]
@@ -195,10 +189,8 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged, *, by_e
     return PairwiseCriterion(
         criterion=name,
         weight=weight,
-        wins=figure(rates.raw),
-        equal_length=figure(rates.controlled),
-        by_equal_length=by_equal_length,
-        length=figure(rates.length),
+        wins=figure(mean_within(shares)),
+        length=figure(pull_of_length(shares, [longer for _, longer in pairs])),
         counts=dict(Counter(str(one.winner) for one in given if one.winner is not None)),
         disagreed=sum(one.agreed is False for one in given),
         unscored=dict(unscored),

@@ -1,12 +1,10 @@
-"""A judge's answers on all pairs → what was found of each pair, in each dimension, and how severe it is."""
+"""A judge's answers on all pairs → what was found of each pair and in each dimension."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.questions import JudgePrompt
 from skill_evaluator.judges.asking.reading import Unscored, text_of
 from skill_evaluator.judges.asking.results import JudgeRecord, figure
 from skill_evaluator.judges.modes.findings import (
@@ -20,21 +18,15 @@ from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
     AnswerResult,
-    Before,
     ConclusionResult,
     DimensionResult,
     DimensionSummary,
     JudgeRegressions,
     PairResult,
-    RegressionResults,
-    SeverityDrift,
     most_careful,
 )
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, Finding, ShipRules
-from skill_evaluator.judges.statistics.against_control import counts_differ
-from skill_evaluator.judges.statistics.bounded import Bounded, difference, mean_within, rate
-from skill_evaluator.library.config import Model
-from skill_evaluator.runner.runs import settings_digest
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, Finding, ShipRules, count_severities
+from skill_evaluator.judges.statistics.bounded import mean_within, rate
 from skill_evaluator.runner.schedule import Call, Replicate
 
 _STANDING: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
@@ -90,7 +82,11 @@ def reduce_regressions(
         mismatches=Counter(
             name for one in given if isinstance(one.reading, Reading) for name in one.reading.mismatches
         ),
-        severity=severities(results),
+        severity=count_severities(
+            pair.regression_severity or NONE
+            for pair in results
+            if all(None not in one.by_order for one in pair.dimensions)
+        ),
         pairs=results,
     )
 
@@ -203,62 +199,3 @@ def _answer_result(given: _Given) -> AnswerResult:
     )
     findings = list(given.reading.findings.values())
     return AnswerResult.model_validate({**place, "findings": findings, "conclusion": conclusion})
-
-
-NONE = "none"
-SEVERITIES = (NONE, *IMPACTS)
-_SEVERE = IMPACTS[1:]
-_CHANCE = 0.05
-
-
-def count_severities(given: Iterable[str]) -> dict[str, int]:
-    """Count pairs by the severity of what is reported of them."""
-    counts = Counter(given)
-    return {level: counts[level] for level in SEVERITIES}
-
-
-def severities(pairs: Iterable[PairResult]) -> dict[str, int]:
-    """Count the pairs with both answers; where the orders disagree nothing is reported."""
-    return count_severities(
-        pair.regression_severity or NONE for pair in pairs if all(None not in one.by_order for one in pair.dimensions)
-    )
-
-
-def severity_drift(now: Mapping[str, int], before: Mapping[str, int], what: Before) -> SeverityDrift | None:
-    """Compare two counts of pairs by severity; None where either counts nothing."""
-    if not any(now.values()) or not any(before.values()):
-        return None
-    p, test = counts_differ(*([counts[level] for level in SEVERITIES] for counts in (now, before)))
-    return SeverityDrift(
-        against=what,
-        before=dict(before),
-        severe=figure(difference(_severe(now), _severe(before))),
-        p=p,
-        test=test,
-        drifted=p < _CHANCE,
-    )
-
-
-def _severe(counts: Mapping[str, int]) -> Bounded:
-    return rate(sum(counts[level] for level in _SEVERE), sum(counts.values()))
-
-
-def refuse_incomparable(previous: RegressionResults, models: Sequence[Model], prompt: JudgePrompt) -> None:
-    """Raise JudgeError unless an earlier batch was judged by these judges with these settings, and by this prompt."""
-    settings = {judge.judge.model_id: judge.judge.settings for judge in previous.judges}
-    for model in models:
-        if settings.get(model.id) != settings_digest(model):
-            raise JudgeError(
-                f"the previous batch was judged by {', '.join(settings)}, and not by {model.id} with its present "
-                "settings: severities of two judges cannot be compared"
-            )
-    if prompt.identity not in previous.judging.prompts:
-        raise JudgeError("the previous batch was judged by another prompt: severities cannot be compared")
-
-
-def since(previous: RegressionResults, judge: JudgeRegressions) -> JudgeRegressions:
-    """Return a judge's results with what changed since it judged an earlier batch."""
-    before = next(one for one in previous.judges if one.judge.model_id == judge.judge.model_id)
-    return judge.model_copy(
-        update={"drift": severity_drift(severities(judge.pairs), severities(before.pairs), "previous")}
-    )

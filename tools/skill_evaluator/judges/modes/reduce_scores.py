@@ -15,9 +15,9 @@ from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.reading import Grounds, Unscored, is_number, read_criteria, read_grounds, text_of
 from skill_evaluator.judges.asking.results import JudgeRecord, StoredScore, figure
 from skill_evaluator.judges.modes.scoring import CriterionScores, ItemScores, Judgement, JudgeScores, ScoreQuestion
+from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.bounded import mean_within
-from skill_evaluator.judges.statistics.rank_correlation import spearman
-from skill_evaluator.judges.statistics.scores import repeatability
+from skill_evaluator.judges.statistics.habits import repeatability
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import mean_or_none, rounded

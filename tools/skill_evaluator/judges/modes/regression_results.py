@@ -105,32 +105,13 @@ class DimensionSummary(FrozenModel):
     flips: FigureResult
 
 
-Before = Literal["previous", "controls"]
-
-
-class SeverityDrift(FrozenModel):
-    """Whether severities are others than in an earlier batch, or than in the controls of a calibration.
-
-    `before`: pairs by severity there; `severe`: share of pairs with a medium or high one, now minus before. `p` is that
-    of the test over all severities; `drifted` where it is below 0.05.
-    """
-
-    against: Before
-    before: dict[Label, NonNegativeInt]
-    severe: FigureResult
-    p: float
-    test: Literal["exact", "chi-squared"]
-    drifted: bool
-
-
 class JudgeRegressions(FrozenModel):
     """One judge. Rates are of pairs with both answers: of decisions, and of `flips`, pairs the orders disagree on.
 
     `undecided`: pairs without any answer that counts. `declared_strong`: whether models.yaml says so. `lean`, from -1
     to 1: how far an output is judged better where it stands first; 0 is no bias. `repeats`: how often a further
     replicate says in every dimension what the first one says. `mismatches` counts answers whose own conclusion does not
-    follow from their findings. `severity`: pairs by the severity of their regressions; `drift`: the same against an
-    earlier batch, where one is named.
+    follow from their findings. `severity`: pairs by the severity of their regressions.
     """
 
     judge: JudgeRecord
@@ -146,7 +127,6 @@ class JudgeRegressions(FrozenModel):
     unscored: dict[UnscoredReason, NonNegativeInt]
     mismatches: dict[Mismatch, NonNegativeInt]
     severity: dict[Label, NonNegativeInt] = {}
-    drift: SeverityDrift | None = None
     pairs: list[PairResult]
 
 

@@ -3,7 +3,8 @@
 No model applies these rules. They stand in one place so that a person can read what ships.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -16,6 +17,14 @@ Impact = Literal["low", "medium", "high"]
 RegressionSeverity = Literal["none", "low", "medium", "high"]
 ShipDecision = Literal["ship", "review_required", "block"]
 IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # from the least
+NONE = "none"
+SEVERITIES = (NONE, *IMPACTS)
+
+
+def count_severities(given: Iterable[str]) -> dict[str, int]:
+    """Count pairs by the severity of what is reported of them."""
+    counts = Counter(given)
+    return {level: counts[level] for level in SEVERITIES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

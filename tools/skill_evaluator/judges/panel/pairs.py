@@ -15,7 +15,7 @@ from skill_evaluator.judges.modes.pairwise import (
 )
 from skill_evaluator.judges.modes.reduce_pairs import SHARES, rank
 from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
-from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within
 
 _HALF = 0.5

@@ -21,7 +21,7 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, ShipRules, decide
 from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
-from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import rate
 
 

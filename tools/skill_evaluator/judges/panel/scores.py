@@ -7,7 +7,7 @@ from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.modes.reduce_scores import weighted_summary
 from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, PanelCriterion, PanelItem, PanelScores
 from skill_evaluator.judges.panel.reduction import Voices, reduced_score
-from skill_evaluator.judges.statistics.alpha import krippendorff
+from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import rounded

@@ -9,7 +9,7 @@ from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.review.items import ReviewItem, ReviewKind
 from skill_evaluator.judges.review.labels import ReviewLabel, allowed_answers, latest
 from skill_evaluator.judges.review.results import DisputedItem, ReviewerAgreement, ReviewStatus
-from skill_evaluator.judges.statistics.kappa import cohen_kappa, confusion
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
 
 
 def review_status(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> ReviewStatus:

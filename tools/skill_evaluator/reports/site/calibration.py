@@ -211,7 +211,7 @@ def _reliability(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
             lines.append(
                 [Cell(name), Cell(number(tenth.confidence)), Cell(share(tenth.right)), Cell(str(tenth.right.n))]
             )
-        follows += [f"{name}: error {share(reliability.error)}"]
+        follows += [f"{name}: error {number(reliability.error.value)}"]
     if not rows:
         return
     columns = ("judge", "confidence", "right, 95 % interval", "n")

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from skill_evaluator.judges.statistics.agreement import Floats
 from skill_evaluator.judges.statistics.bounded import Bounded, Z
-from skill_evaluator.judges.statistics.kappa import Floats
 
 _STEPS = 100
 _CLOSE = 1e-10

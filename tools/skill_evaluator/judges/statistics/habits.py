@@ -1,0 +1,218 @@
+"""What moves a judge that ought not to: place, length, an author, its own noise, the middle of the scale."""
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skill_evaluator.judges.statistics.agreement import Floats
+from skill_evaluator.judges.statistics.bounded import Bounded, Z, difference, mean_within, rate
+
+_STEPS = 200
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionBias:
+    """`flips`: share of pairs whose verdict changes with the order (an unparsed one is a verdict of its own).
+
+    `picks_first`: share of all verdicts for whatever stood first. `lean`: verdicts for the first place minus those for
+    the second, −1 to 1; 0 for a judge that flips either way alike.
+    """
+
+    flips: Bounded
+    picks_first: Bounded
+    lean: Bounded
+
+
+def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
+    """Compare verdicts of the same pairs: 1 and 2 name the outputs; anything else is neither (a tie, not parsed).
+
+    In order output 1 stands first, swapped output 2 does. Intervals are over pairs, since two verdicts on one pair
+    depend on each other. 2306.05685, section 3.3.
+
+    >>> bias = position_bias([1, 1, 2, 1], [2, 1, 2, 2])
+    >>> bias.flips.value, bias.picks_first.value, bias.lean.value
+    (0.5, 0.75, 0.5)
+    """
+    pairs = list(zip(in_order, swapped, strict=True))
+    first = [((one == 1) + (other == 2)) / 2 for one, other in pairs]
+    second = [((one == 2) + (other == 1)) / 2 for one, other in pairs]
+    return PositionBias(
+        flips=rate(sum(one != other for one, other in pairs), len(pairs)),
+        picks_first=mean_within(first),
+        lean=mean_within([one - other for one, other in zip(first, second, strict=True)], -1.0, 1.0),
+    )
+
+
+def flips_beyond_noise(flips: Bounded, noise: Bounded) -> Bounded:
+    """Return the flips that the order makes, given the share that flips on byte-identical input: the judge's own noise.
+
+    >>> round(flips_beyond_noise(rate(30, 100), rate(10, 100)).value, 3)
+    0.2
+    """
+    return difference(flips, noise)
+
+
+def excess(judge: Sequence[float], people: Sequence[float]) -> Bounded:
+    """Return how much oftener a judge favours a property than people do, on the same pairs: −1 to 1, 0 is none.
+
+    Each value says whether the output with the property was picked: 1, 0, or 0.5 for a tie. The property is what the
+    caller makes it: the longer output (length bias), one by a model of the judge's own family (self-preference). Pairs
+    in which both or neither has it are left out by the caller.
+
+    >>> excess([1, 1, 1, 0], [1, 0, 0, 0]).value
+    0.5
+    """
+    return mean_within([mine - theirs for mine, theirs in zip(judge, people, strict=True)], -1.0, 1.0)
+
+
+def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Bounded:
+    """Return how far a judge's values move, on the same texts, when a change adds nothing: −1 to 1, 0 is none.
+
+    A value is a pick (1, 0, 0.5 for a tie) or a score on `scale`; a shift of scores is a share of the scale's width.
+    The change is the caller's: padding with words (verbosity), a reference to an authority that says nothing. Such
+    probes: «Justice or Prejudice?», arXiv 2410.02736.
+
+    >>> shift([3, 3, 4, 2], [4, 3, 5, 4], (1, 5)).value
+    0.25
+    """
+    width = scale[1] - scale[0]
+    return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
+
+
+def favour(own: Sequence[float], others: Sequence[float]) -> Bounded:
+    """Return how much more a judge scores above people what has a property than what has not: −1 to 1, 0 is none.
+
+    Each value is the judge's score of an output minus people's, as a share of the scale's width: `own` of outputs with
+    the property, such as those of the judge's own family, `others` of other outputs. `n` is the smaller number.
+
+    >>> round(favour([0.25, 0.0, 0.25, 0.0], [0.0, 0.0, 0.25, -0.25]).value, 3)
+    0.125
+    """
+    return difference(mean_within(own, -1.0, 1.0), mean_within(others, -1.0, 1.0))
+
+
+def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Bounded:
+    """Return the log-odds that an output gains by being longer by one standard deviation of the differences; 0 is none.
+
+    `wins`: 1, 0 or 0.5 for a tie, one a pair; `longer_by`: how much longer the output is than the other, in any unit.
+    The pull is b of logit P(win) = a + b tanh(difference ÷ its standard deviation about 0). Dubois et al. 2024
+    (arXiv 2404.04475), without their term for the difficulty of an instruction. Fitted with Firth's penalty (1993,
+    doi:10.1093/biomet/80.1.27), which is finite though length tell wins and losses apart; the interval is from the
+    information matrix. Undefined for fewer than three pairs, and for equal lengths.
+
+    >>> pull_of_length([1, 1, 1, 0, 1, 0, 0, 0], [90, 80, 70, 60, -50, -60, -70, -80]).value > 0
+    True
+    """
+    n = len(wins)
+    differences = np.asarray(longer_by, float)
+    spread = math.sqrt((differences**2).mean()) if n else 0.0
+    pull = np.tanh(differences / spread) if spread else differences
+    if n < 3 or float(np.ptp(pull)) == 0.0:
+        return Bounded(value=None, ci95=None, n=n)
+    fitted, errors = _firth(np.stack([np.ones(n), pull], axis=1), np.asarray(wins, float))
+    value, margin = float(fitted[1]), Z * float(errors[1])
+    return Bounded(value=value, ci95=(value - margin, value + margin), n=n)
+
+
+def _firth(design: Floats, wins: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients and standard errors of a logistic regression with the penalty ½ log |information|."""
+    from scipy.special import expit
+
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(_STEPS):
+        chances = expit(design @ coefficients)
+        weights = chances * (1 - chances)
+        covariance = np.linalg.inv(design.T @ (weights[:, None] * design))
+        leverage = weights * np.einsum("nk,kl,nl->n", design, covariance, design)
+        step = covariance @ (design.T @ (wins - chances + leverage * (0.5 - chances)))
+        coefficients = coefficients + step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < _CLOSE:
+            break
+    return coefficients, np.sqrt(np.diag(covariance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentralTendency:
+    """`middle`: share of scores in the inner half of the scale, minus that of people's scores; above 0: too much.
+
+    `spread`: standard deviation of the judge's scores ÷ that of people's; below 1: too narrow.
+    """
+
+    middle: Bounded
+    spread: Bounded
+
+
+def central_tendency(judge: Sequence[float], people: Sequence[float], scale: tuple[float, float]) -> CentralTendency:
+    """Compare scores of the same texts. The interval of the spread: the log ratio, leaving out a text at a time.
+
+    The spread is undefined for fewer than three texts, and where one side gives one score only.
+
+    >>> tendency = central_tendency([3, 3, 2, 4, 3], [1, 5, 2, 4, 1], (1, 5))
+    >>> tendency.middle.value, round(tendency.spread.value, 2)
+    (0.6, 0.39)
+    """
+    centre, reach = (scale[0] + scale[1]) / 2, (scale[1] - scale[0]) / 4
+    inner = [
+        float(abs(mine - centre) <= reach) - float(abs(theirs - centre) <= reach)
+        for mine, theirs in zip(judge, people, strict=True)
+    ]
+    return CentralTendency(middle=mean_within(inner, -1.0, 1.0), spread=_spread_ratio(judge, people))
+
+
+def _spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Bounded:
+    n = len(judge)
+    if n < 3 or len(set(judge)) < 2 or len(set(people)) < 2:
+        return Bounded(value=None, ci95=None, n=n)
+    (mine, without_mine), (theirs, without_theirs) = _log_spreads(judge), _log_spreads(people)
+    value, without = mine - theirs, without_mine - without_theirs
+    if not np.isfinite(without).all():  # one text makes all the spread there is
+        return Bounded(value=math.exp(value), ci95=None, n=n)
+    error = math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
+    from scipy.special import stdtrit
+
+    margin = float(stdtrit(n - 1, 0.975)) * error
+    return Bounded(value=math.exp(value), ci95=(math.exp(value - margin), math.exp(value + margin)), n=n)
+
+
+def _log_spreads(scores: Sequence[float]) -> tuple[float, Floats]:
+    """Return the log standard deviation of all scores, and of all but each one."""
+    values = np.asarray(scores, float)
+    n, away = len(values), values - values.mean()
+    squares = float((away**2).sum())
+    without = np.maximum(0.0, squares - away**2 * n / (n - 1))
+    with np.errstate(divide="ignore"):
+        return math.log(squares / (n - 1)) / 2, np.log(np.where(without > 1e-12 * squares, without, 0.0) / (n - 2)) / 2
+
+
+def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Bounded:
+    """Return how often two answers to a byte-identical request agree: the mean over items of the share of equal pairs.
+
+    1 minus it is the judge's own noise, no matter of order or wording. Range 0 to 1, 1 is best; items with fewer than
+    two answers are left out; an unparsed answer (None) agrees with nothing. `n` counts items.
+
+    >>> repeatability([[1, 1, 1], [1, 2, 1], [2, 2]]).value.__round__(3)
+    0.778
+    """
+    agreeing = []
+    for answers in repeats:
+        if len(answers) > 1:
+            counts = Counter(answer for answer in answers if answer is not None)
+            agreeing.append(sum(math.comb(count, 2) for count in counts.values()) / math.comb(len(answers), 2))
+    return mean_within(agreeing)
+
+
+def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Bounded | None:
+    """Return how often two answers to the same request differ; None where none was asked twice.
+
+    A unit has the answers to each of its requests, such as both orders of a pair, which depend on each other.
+
+    >>> noise = own_noise([[[1, 1], [1, 2]], [[2, 2], [2, 2]]])
+    >>> noise.value, noise.n
+    (0.25, 2)
+    """
+    same = [share for unit in units if (share := repeatability(unit).value) is not None]
+    return mean_within([1.0 - share for share in same]) if same else None

@@ -1,7 +1,7 @@
 """What comparing means, in its shortest form: two values and a plan in, what became of every leaf out.
 
 Plain recursion that tries every assignment of array items: for reading, and for the tests that hold the fast engine
-(`comparison`, `leaves`, `assignment`) to it. Nothing is scored by it.
+(`comparison`) to it. Nothing is scored by it.
 """
 
 from collections.abc import Hashable, Iterable
@@ -12,7 +12,7 @@ from skill_evaluator.comparing.comparators import canonical, equal
 from skill_evaluator.comparing.comparison import LeafOutcome
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.comparing.leaves import key_value, pairs_by_best
+from skill_evaluator.comparing.sides import key_value, pairs_by_best
 from skill_evaluator.text import with_nfc_keys
 
 ItemPairs = Iterable[tuple[Any, Any]]  # an item of the truth, one of the output; null: there is no counterpart

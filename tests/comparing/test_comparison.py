@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.comparing import leaves as module
-from skill_evaluator.comparing.comparison import LeafOutcome, compare, identity
+from skill_evaluator.comparing.comparison import LeafOutcome, compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.base import Comparison, truth_side
+from skill_evaluator.comparing.sides import Side, identities, values_by_path
+from skill_evaluator.metrics.base import Comparison
 
 from tests.support.json_values import ALIGNMENTS, order_plan, orders, quick
 
@@ -209,24 +209,32 @@ def test_keys_of_objects_meet_in_whatever_way_their_accents_are_written() -> Non
 @given(truth=orders, outputs=st.lists(orders, max_size=4))
 def test_a_truth_made_ready_once_gives_the_same_rows_for_every_output(truth: Any, outputs: list[Any]) -> None:
     for plan in map(order_plan, ALIGNMENTS):
-        ready = truth_side(truth, plan)
+        ready = Side(truth, plan)
         for output in outputs:
             assert Comparison(truth, output, plan, bool, ready).rows == compare(truth, output, plan)
 
 
-def test_a_lexicon_that_grew_large_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LARGE", 500)
-    ready = truth_side({"a": ["x"]}, FieldPlan())
-    looping = Comparison({"a": ["x"]}, {"a": [f"{index}" for index in range(600)]}, FieldPlan(), bool, ready)
-    assert len(looping.rows) == 601
-    assert looping.truth_side is ready
-    assert Comparison({"a": ["x"]}, {"a": ["x"]}, FieldPlan(), bool, ready).truth_side is not ready
-
-
 def test_what_an_item_is_known_by() -> None:
     plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
-    by_key = plan.array("lines", [])
-    assert identity(line("X", 1), by_key, "lines", plan) == identity(line(" x", 2), by_key, "lines", plan)
-    assert identity(line(None), by_key, "lines", plan) == identity("x", by_key, "lines", plan) == (None,)
-    whole = FieldRule(align="set")
-    assert identity({"a": 1, "b": None}, whole, "lines", plan) == identity({"a": 1.0}, whole, "lines", plan)
+    items = [line("X", 1), line(" x", 2), line(None), "x"]
+    assert identities(items, plan.array("lines", []), plan.field("lines")) == [("x",), ("x",), (None,), (None,)]
+    one, other = identities([{"a": 1, "b": None}, {"a": 1.0}], FieldRule(align="set"), plan.field("lines"))
+    assert one == other
+
+
+def test_items_are_counted_by_array_path_and_arrays_inside_items_are_pooled() -> None:
+    value = {"lines": [{"sku": "x", "marks": ["p", "q"]}, {"sku": " x", "marks": ["p"]}, {"qty": 1}, {"qty": 1}]}
+    counts = Side(value, order_plan("key")).item_counts
+    assert {path: sorted(of_path.values()) for path, of_path in counts.items()} == {
+        "lines": [2, 2],  # by key; the two without one by the whole of them
+        "lines[].marks": [1, 2],
+    }
+    assert Side({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
+
+
+def test_the_values_by_path_and_the_lengths_of_arrays() -> None:
+    value = {"id": "1", "tags": ["b", "a", "a "], "lines": [{"marks": ["p"]}, {}]}
+    assert values_by_path(value, order_plan("key")) == (
+        {"id": {("1", 1)}, "tags[]": {("a", 2), ("b", 1)}, "lines[].marks[]": {("p", 1)}},
+        {"tags": 3, "lines": 2, "lines[].marks": 1},
+    )

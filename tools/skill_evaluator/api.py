@@ -16,12 +16,12 @@ from typing import Any, Final
 from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
 from skill_evaluator.comparing.declarations import refuse_idle_settings
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
-from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
-from skill_evaluator.metrics.base import Comparison, apply_metrics, truth_side
+from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.parsing import FoundBy, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
@@ -139,7 +139,7 @@ class OutputScorer:
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
             raise ComponentError(f"schema_valid among the metrics of {_WHERE}, and no schema to validate against")
-        self._truths: dict[bytes, PreparedValue] = {}
+        self._truths: dict[bytes, Side] = {}
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output: any JSON value, so that a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -175,13 +175,13 @@ class OutputScorer:
             )
         except RecursionError:
             raise NotJsonError("truth or output is nested too deeply to be compared") from None
-        if content is not None and not side.lexicon.large:
+        if content is not None:
             if len(self._truths) >= _KEPT:
                 self._truths.clear()
             self._truths[content] = side
         return scores
 
-    def _prepared(self, truth: Any) -> tuple[bytes | None, PreparedValue]:
+    def _prepared(self, truth: Any) -> tuple[bytes | None, Side]:
         """Take a truth that was prepared before out of what is kept, so that no other thread has it, or prepare it.
 
         What is kept is a copy, known by its content: the caller may change what was given.
@@ -193,7 +193,7 @@ class OutputScorer:
             copied = None if content is None else marshal.loads(content)  # noqa: S302 - written right here
             if copied != truth:  # what looks like a number and is of another library
                 content, copied = None, truth
-            side = truth_side(copied, self._plan)
+            side = Side(copied, self._plan)
         return content, side
 
 

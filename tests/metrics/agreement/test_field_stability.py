@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.leaves import values_by_path
+from skill_evaluator.comparing.sides import values_by_path
 from skill_evaluator.metrics.agreement.field_stability import field_stability, field_stability_by_path
 
 from tests.support.json_values import ALIGNMENTS, answers, order_plan, orders, quick
@@ -72,7 +72,7 @@ def test_values_of_any_key_are_told_apart_by_key() -> None:
 def test_it_is_the_commonest_of_the_values_read_one_by_one(outputs: list[Any]) -> None:
     for align in ALIGNMENTS:
         plan = order_plan(align, lines__price=FieldRule(compare="number", tolerance=0.005))
-        values = [values_by_path(output, plan) for output in outputs]
+        values = [values_by_path(output, plan)[0] for output in outputs]
         expected = {
             path: max(Counter(value.get(path) for value in values).values()) / len(outputs)
             for path in {*plan.leaves, *(path for value in values for path in value)}

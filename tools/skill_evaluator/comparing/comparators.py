@@ -195,5 +195,5 @@ COMPARATORS: Mapping[str, Comparator] = {
     "date": Comparator(_date, _within_days),
     "category": Comparator(_category),
     "text": Comparator(_category, _alike),
-    "ignore": Comparator(lambda value, rule: None),
+    "ignore": Comparator(lambda value, rule: ("ignored",)),
 }

@@ -3,29 +3,29 @@
 Objects align by key; arrays by their declared rule. Null and absent are the same thing for a leaf.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import permutations, zip_longest
+from math import fsum, perm
+from operator import getitem
 from typing import Any, Literal, NamedTuple
 
-from skill_evaluator.comparing.assignment import equal_items, pair_items
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.comparing.forms import Form
-from skill_evaluator.comparing.leaves import Lexicon, pairs_by_best
-from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.comparing.sides import ItemLeaves, Leaf, Side, pairs_by_best
 from skill_evaluator.text import keys_by_nfc_name, rename_keys
 
 At = tuple[str | int, ...]
 Pair = tuple[int | None, int | None]
-Sides = tuple[PreparedValue, PreparedValue]
+Weights = list[list[float]]
 LeafOutcome = Literal["right", "wrong", "missing", "extra"]
 # A value of these is equal to itself under any rule; it need not be normalised to know that.
 _SCALARS = frozenset({str, int, float, bool})
 _CONTAINERS = (dict, list)
 _OBJECT = (dict, type(None))
 _ARRAY = (list, type(None))
+_FEW = 60  # assignments
 
 
 @dataclass(slots=True)  # not frozen: there is one per leaf, and making a frozen one takes five times as long
@@ -57,30 +57,31 @@ class AlignedArray(NamedTuple):
 
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
     """Align two JSON values and compare their leaves, in the order of the truth's keys, then the output's own."""
-    lexicon = Lexicon(plan)
-    return compare_sides(PreparedValue(truth, lexicon), PreparedValue(output, lexicon))
+    return compare_sides(Side(truth, plan), Side(output, plan))
 
 
-def compare_sides(truth: PreparedValue, output: PreparedValue) -> list[ComparedLeaf]:
-    """Return the rows of two values that are prepared already."""
-    return _Comparing((truth, output)).rows
+def compare_sides(truth: Side, output: Side) -> list[ComparedLeaf]:
+    """Return the rows of two values of one plan."""
+    return _Comparing(truth, output).run().rows
 
 
 def align_arrays(truth: Any, output: Any, plan: FieldPlan) -> list[AlignedArray]:
     """Align two JSON values as `compare` does, and return how each of their arrays was aligned, outermost first."""
-    lexicon = Lexicon(plan)
-    return _Comparing((PreparedValue(truth, lexicon), PreparedValue(output, lexicon))).arrays
+    return _Comparing(Side(truth, plan), Side(output, plan)).run().arrays
 
 
 class _Comparing:
     """One walk over truth and output: their aligned leaves and arrays."""
 
-    def __init__(self, sides: Sides) -> None:
+    def __init__(self, truth: Side, output: Side) -> None:
         self.rows: list[ComparedLeaf] = []
         self.arrays: list[AlignedArray] = []
-        self._sides = sides
-        truth, output = sides
-        self.compare(truth.value, output.value, truth.lexicon.plan.field(""), (), ())
+        self._truth = truth
+        self._output = output
+
+    def run(self) -> "_Comparing":
+        self.compare(self._truth.value, self._output.value, self._truth.plan.field(""), (), ())
+        return self
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: At, output_at: At) -> None:
         """Compare two values at a field; one frame per level of nesting, as values may be hundreds of levels deep."""
@@ -96,7 +97,7 @@ class _Comparing:
                     self.compare(left.get(key), right.get(key), below, (*truth_at, key), (*output_at, key))
             elif isinstance(truth, _ARRAY) and isinstance(output, _ARRAY):
                 lefts, rights = truth or [], output or []
-                pairs = [*_align(lefts, rights, field, self._sides)]
+                pairs = [*self._align(lefts, rights, field)]
                 self.arrays.append(AlignedArray(field, lefts, rights, pairs, truth_at, output_at))
                 for i, j in pairs:
                     item, in_truth = (None, truth_at) if i is None else (lefts[i], (*truth_at, i))
@@ -135,76 +136,120 @@ class _Comparing:
             in_output = (*output_at, output_keys.get(name, name))
             self.compare(left.get(name), right.get(name), field.child(name), in_truth, in_output)
 
+    def _align(self, truth: list[Any], output: list[Any], field: Field) -> Iterable[Pair]:
+        rule = field.array_rule(*truth, *output)
+        lefts, rights = range(len(truth)), range(len(output))
+        if not truth or not output or rule.align == "ordered":
+            return zip_longest(lefts, rights)
+        if pairs_by_best(rule, field):
+            return self._assign(lefts, rights, truth, output, field)
+        groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+        for index, who in enumerate(self._truth.identities(truth, rule, field)):
+            groups.setdefault(who, ([], []))[0].append(index)
+        for index, who in enumerate(self._output.identities(output, rule, field)):
+            groups.setdefault(who, ([], []))[1].append(index)
+        pairs: list[Pair] = []
+        for left, right in groups.values():
+            one_each = len(left) < 2 and len(right) < 2
+            if one_each or rule.align == "set":
+                pairs += zip_longest(left, right)
+            else:  # more than one item of a key: which is which, their other fields decide
+                pairs += self._assign(left, right, truth, output, field)
+        return pairs
 
-def _align(truth: list[Any], output: list[Any], field: Field, sides: Sides) -> Iterable[Pair]:
-    rule = field.array_rule(*truth, *output)
-    lefts, rights = range(len(truth)), range(len(output))
-    if not truth or not output or rule.align == "ordered":
-        return zip_longest(lefts, rights)
-    if pairs_by_best(rule, field):
-        return _best(lefts, rights, truth, output, field, sides)
-    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
-    for side, of_side, items in ((0, sides[0], truth), (1, sides[1], output)):
-        for index, who in enumerate(of_side.identities(items, rule, field)):
-            groups.setdefault(who, ([], []))[side].append(index)
-    pairs: list[Pair] = []
-    for left, right in groups.values():
-        one_each = len(left) < 2 and len(right) < 2
-        if one_each or rule.align == "set":
-            pairs += zip_longest(left, right)
-        else:  # more than one item of a key: which is which, their other fields decide
-            pairs += _best(left, right, truth, output, field, sides)
-    return pairs
+    def _assign(
+        self, lefts: Sequence[int], rights: Sequence[int], truth: list[Any], output: list[Any], field: Field
+    ) -> Iterable[Pair]:
+        """Return the assignment that maximises matched leaf weight, in the truth's order, then the output's rest.
+
+        Items that both sides have meet first: that makes no assignment lighter where equality is transitive, which it
+        is not by closeness. Ties must not hang on the order in which items were given: what the items say decides.
+        """
+        if not lefts or not rights or len(lefts) == len(rights) == 1:
+            return zip_longest(lefts, rights)
+        left_leaves, right_leaves = self._truth.leaves(truth, field), self._output.leaves(output, field)
+        equal_items: dict[frozenset[Leaf], tuple[list[int], list[int]]] = {}
+        for index in lefts:
+            equal_items.setdefault(left_leaves[index].leaves, ([], []))[0].append(index)
+        for index in rights:
+            equal_items.setdefault(right_leaves[index].leaves, ([], []))[1].append(index)
+
+        def said_in_truth(index: int) -> str:
+            return self._truth.text(truth[index], field.item)
+
+        def said_in_output(index: int) -> str:
+            return self._output.text(output[index], field.item)
+
+        partners: dict[int, int] = {}
+        for left, right in equal_items.values():
+            if left and right:
+                if len(left) > 1 or len(right) > 1:
+                    left.sort(key=said_in_truth)
+                    right.sort(key=said_in_output)
+                partners.update(zip(left, right, strict=False))
+        taken = set(partners.values())
+        left = sorted((index for index in lefts if index not in partners), key=said_in_truth)
+        right = sorted((index for index in rights if index not in taken), key=said_in_output)
+        if left and right:
+            weights = [
+                [self._matched(left_leaves[i], right_leaves[j], truth[i], output[j], field.item) for j in right]
+                for i in left
+            ]
+            partners |= {left[row]: right[column] for row, column in heaviest(weights).items()}
+            taken = set(partners.values())
+        return [*((i, partners.get(i)) for i in lefts), *((None, j) for j in rights if j not in taken)]
+
+    def _matched(self, left: ItemLeaves, right: ItemLeaves, truth: Any, output: Any, field: Field) -> float:
+        """Return the weight of the leaves that two array items have in common."""
+        if left.plain and right.plain:
+            return fsum([weight for _, _, weight in left.leaves & right.leaves])
+        walk = _Comparing(self._truth, self._output)
+        walk.compare(truth, output, field, (), ())
+        return counted_weight(walk.rows)[0]
 
 
-def _best(
-    lefts: Sequence[int],
-    rights: Sequence[int],
-    truth: list[Any],
-    output: list[Any],
-    field: Field,
-    sides: Sides,
-) -> Iterable[Pair]:
-    """Return the assignment that maximises matched leaf weight, in the truth's order, then what is left of the output.
+def heaviest(weights: Weights) -> dict[int, int]:
+    """Return the heaviest assignment of rows to columns; of equally heavy ones the nearest to the diagonal."""
+    if len(weights) > len(weights[0]):
+        flipped = heaviest([list(column) for column in zip(*weights, strict=True)])
+        return {row: column for column, row in flipped.items()}
+    chosen = _of_row_maxima(weights)
+    return _search(weights) if chosen is None else chosen
 
-    Ties must not hang on the order in which items were given: they are resolved in the order of what the items say.
-    """
-    if not lefts or not rights or len(lefts) == len(rights) == 1:
-        return zip_longest(lefts, rights)
-    all_left, all_right = sides[0].leaves(truth, field), sides[1].leaves(output, field)
-    left_leaves, right_leaves = [all_left[i] for i in lefts], [all_right[j] for j in rights]
-    in_truth = _by_content(truth, lefts, field.item, sides[0])
-    in_output = _by_content(output, rights, field.item, sides[1])
-    partners: dict[int, int] = {}
-    for equal_lefts, equal_rights in equal_items(left_leaves, right_leaves):
-        one_each = len(equal_lefts) == len(equal_rights) == 1
-        ordered = [] if one_each else [in_truth(equal_lefts), in_output(equal_rights)]
-        partners |= dict(zip(*(ordered or (equal_lefts, equal_rights)), strict=False))
-    taken = set(partners.values())
-    left_over = in_truth([at for at in range(len(lefts)) if at not in partners])
-    right_over = in_output([at for at in range(len(rights)) if at not in taken])
-    pairs = pair_items([left_leaves[i] for i in left_over], [right_leaves[j] for j in right_over])
-    partners |= {left_over[row]: right_over[column] for row, column in pairs.items()}
-    taken = set(partners.values())
-    return [
-        *((i, rights[partners[at]] if at in partners else None) for at, i in enumerate(lefts)),
-        *((None, j) for at, j in enumerate(rights) if at not in taken),
+
+def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
+    """Return every row with its heaviest column, if these are all different: then no assignment can be heavier."""
+    chosen: dict[int, int] = {}
+    for row, line in enumerate(weights):
+        most = max(line)
+        if most > 0:
+            chosen[row] = row if line[row] == most else line.index(most)
+    taken = set(chosen.values())
+    if len(taken) < len(chosen):
+        return None
+    free = (column for column in range(len(weights[0])) if column not in taken)
+    return chosen | {row: next(free) for row in range(len(weights)) if row not in chosen}
+
+
+def _search(weights: Weights) -> dict[int, int]:
+    """Try all assignments where these are few, which spares the import of scipy; else have scipy find the heaviest."""
+    width = len(weights[0])
+    if perm(width, len(weights)) <= _FEW:
+
+        def worth(columns: tuple[int, ...]) -> tuple[float, int]:
+            return fsum(map(getitem, weights, columns)), -sum([abs(row - column) for row, column in enumerate(columns)])
+
+        best: tuple[int, ...] = max(permutations(range(width), len(weights)), key=worth)
+        return dict(enumerate(best))
+    from scipy.optimize import linear_sum_assignment
+
+    tie_break = 1e-6 / (len(weights) * width**2)
+    near_diagonal = [
+        [weight - tie_break * abs(row - column) for column, weight in enumerate(line)]
+        for row, line in enumerate(weights)
     ]
-
-
-def _by_content(
-    items: list[Any], indexes: Sequence[int], field: Field, side: PreparedValue
-) -> Callable[[list[int]], list[int]]:
-    """Return a function that puts places in a list of indexes in the order of what the items there say."""
-    return lambda places: sorted(places, key=lambda place: side.text(items[indexes[place]], field))
-
-
-def identity(item: Any, rule: FieldRule, path: str, plan: FieldPlan) -> Hashable:
-    """Return what identifies an array item: its declared key fields, or its whole canonical value for a `set`."""
-    (who,) = Lexicon(plan).identities([item], rule, plan.field(path))
-    if isinstance(who, tuple):
-        return tuple(None if form is None else form.canonical for form in who)
-    return who.canonical if isinstance(who, Form) else None
+    rows, columns = linear_sum_assignment(near_diagonal, maximize=True)
+    return dict(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:

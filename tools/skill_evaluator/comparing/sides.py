@@ -1,50 +1,58 @@
-"""One value that is compared: what the items of its arrays are known by, worked out once however often it is asked.
+"""One value that is compared: what the items of its arrays are known by, what they say, and its values by path.
 
-Both sides of a comparison share a lexicon; the truth's may serve any number of outputs.
+A `Side` works each of these out once, so that a truth serves any number of outputs.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from skill_evaluator.comparing.comparators import typed
+from skill_evaluator.comparing.comparators import canonical
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.comparing.forms import Leaves
-from skill_evaluator.comparing.leaves import Lexicon
-from skill_evaluator.comparing.tree_distance import Tree, tree
 from skill_evaluator.text import frozen, with_nfc_keys
 
 _CONTAINERS = (dict, list)
-_OBJECT, _ARRAY, _NOT_A_NUMBER = ("object",), ("array",), ("not a number",)
+Place = tuple[Hashable, ...]
+Leaf = tuple[Place, Hashable, float]
 
 
-class PreparedValue:
+class ItemLeaves(NamedTuple):
+    """The leaves of an array item as (place in the item, canonical value, weight).
+
+    `plain`: the weight that it shares with another item is that of the leaves both have. Otherwise it has an array
+    whose items are to be paired, which is one member here, or a leaf equal by closeness, which is like no other.
+    """
+
+    leaves: frozenset[Leaf]
+    plain: bool
+
+
+class Side:
     """A value and its part of the work of comparing it."""
 
-    def __init__(self, value: Any, lexicon: Lexicon) -> None:
+    def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = value
-        self.lexicon = lexicon
+        self.plan = plan
         self._identities: dict[tuple[int, str], list[Hashable]] = {}
-        self._leaves: dict[tuple[int, str], list[Leaves]] = {}
+        self._leaves: dict[tuple[int, str], list[ItemLeaves]] = {}
         self._texts: dict[tuple[int, str], str] = {}
 
     def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
-        """Return what each item of an array of this value is known by: its key fields, or the whole of it."""
+        """Return what each item of an array of this value is known by."""
         key = (id(items), field.path)
         cached = self._identities.get(key)
         if cached is None:
-            cached = self._identities[key] = self.lexicon.identities(items, rule, field)
+            cached = self._identities[key] = identities(items, rule, field)
         return cached
 
-    def leaves(self, items: list[Any], field: Field) -> list[Leaves]:
+    def leaves(self, items: list[Any], field: Field) -> list[ItemLeaves]:
         """Return the leaves of each item of an array of this value."""
         key = (id(items), field.path)
         cached = self._leaves.get(key)
         if cached is None:
-            cached = self._leaves[key] = self.lexicon.items(items, field)
+            cached = self._leaves[key] = [_leaves(item, field.item) for item in items]
         return cached
 
     def text(self, item: Any, field: Field) -> str:
@@ -52,7 +60,7 @@ class PreparedValue:
         key = (id(item), field.path)
         cached = self._texts.get(key)
         if cached is None:
-            cached = self._texts[key] = _content(item, field)
+            cached = self._texts[key] = _text(item, field)
         return cached
 
     @cached_property
@@ -62,67 +70,42 @@ class PreparedValue:
         An item that has none of its key fields is known by the whole of it.
         """
         counts: dict[str, Counter[Hashable]] = {}
-        for field, items in arrays_in(self.value, self.lexicon.plan):
+        for field, items in arrays_in(self.value, self.plan):
             rule = field.array_rule(*items)
             known_by = self.identities(items, rule, field)
             if rule.align == "key":
-                whole = self.lexicon.vocabulary(field.item)
-                known_by = [
-                    who if isinstance(who, tuple) and any(who) else whole.form(item)
+                nothing = (None,) * len(rule.key)
+                known_by = [  # a set is like no tuple of keys
+                    frozenset(_canonicals([item], field.item)) if who == nothing else who
                     for who, item in zip(known_by, items, strict=True)
                 ]
             counts.setdefault(field.path, Counter()).update(known_by)
         return counts
 
-    @cached_property
-    def tree(self) -> tuple[Tree, Mapping[Hashable, int]]:
-        """The value as a tree, and the numbers of its labels and shapes."""
-        numbers: dict[Hashable, int] = {}
-        return tree(_postorder(self.value), numbers), numbers
+
+def pairs_by_best(rule: FieldRule, field: Field) -> bool:
+    """Return whether which items meet depends on all of them: `best`, and scalars that are equal by closeness."""
+    return rule.align == "best" or (
+        rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
+    )
 
 
-def trees(truth: PreparedValue, output: PreparedValue) -> tuple[Tree, Tree]:
-    """Return both values as trees whose labels and shapes have the same numbers; the truth's is made once."""
-    of_truth, numbers = truth.tree
-    return of_truth, tree(_postorder(output.value), dict(numbers))
+def identities(items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
+    """Return what each array item is known by: the canonical values of its key fields, or that of the whole of it."""
+    if rule.align != "key":
+        return _canonicals(items, field.item)
+    columns = [_canonicals([key_value(item, key) for item in items], field.item.at(key.split("."))) for key in rule.key]
+    return list(zip(*columns, strict=True))
 
 
-def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
-    """Return the nodes of a JSON value: label and number of children."""
-    postorder: list[tuple[Hashable, int]] = []
-    waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
-    while waiting:  # by hand, because a value may be nested deeper than calls may be
-        key, value = waiting.pop()
-        members: list[tuple[Hashable, Any]] = []
-        if isinstance(value, dict):
-            present = {typed(name): child for name, child in value.items() if child is not None}
-            members = sorted(present.items(), key=itemgetter(0))
-            label: Hashable = _OBJECT
-        elif isinstance(value, list):
-            members = [(None, child) for child in value]
-            label = _ARRAY
-        else:
-            label = typed(value) if value == value else _NOT_A_NUMBER
-        postorder.append(((key, label), len(members)))
-        waiting += members
-    return reversed(postorder)  # roots first and right to left, read backwards
-
-
-def _content(value: Any, field: Field) -> str:
-    """Write a value as text: keys sorted, and the items of arrays without order. One frame per level of nesting."""
-    parts = []
-    if field.rule is None and isinstance(value, dict):
-        members = with_nfc_keys(value)
-        for key in sorted(members):
-            if members[key] is not None:
-                parts.append(f"{key!r}: {_content(members[key], field.child(key))}")
-        return f"{{{', '.join(parts)}}}"
-    if field.rule is None and isinstance(value, list):
-        for item in value:
-            parts.append(_content(item, field.item))
-        ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
-        return f"[{', '.join(ordered)}]"
-    return repr(frozen(value))
+def key_value(item: Any, key: str) -> Any:
+    """Return the value of a key field of an array item, which may be dotted; None where there is none."""
+    value = item.get(key) if isinstance(item, dict) else None
+    if value is None and "." in key:
+        value = item
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
@@ -138,3 +121,83 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
         elif isinstance(value, list):
             yield field, value
             stack += [(child, field.item) for child in value]
+
+
+def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
+    """Return by leaf path the multiset of its canonical values, and by array path the number of its items."""
+    forms: defaultdict[str, list[Hashable]] = defaultdict(list)
+    lengths: dict[str, int] = {}
+    _gather_values(value, plan.field(""), (), forms, lengths)
+    return {path: frozenset(Counter(found).items()) for path, found in forms.items()}, lengths
+
+
+def _gather_values(
+    value: Any, field: Field, star: Place, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
+) -> None:
+    """Note all below a value; `star` are the keys that stand for each `*` of the path: they tell values apart."""
+    if field.rule is None and isinstance(value, dict):
+        for key, child in with_nfc_keys(value).items():
+            if child is not None:
+                below = field.children.get(key) or field.child(key)
+                _gather_values(child, below, (*star, key) if below.is_star else star, forms, lengths)
+    elif field.rule is None and isinstance(value, list):
+        lengths[field.path] = lengths.get(field.path, 0) + len(value)
+        for item in value:
+            _gather_values(item, field.item, star, forms, lengths)
+    elif value is not None and not field.ignored:
+        form = canonical(value, field.leaf_rule(value))
+        forms[field.path].append((star, form) if star else form)
+
+
+def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
+    return [None if value is None else canonical(value, field.rule or field.leaf_rule(value)) for value in values]
+
+
+def _leaves(item: Any, field: Field) -> ItemLeaves:
+    leaves: list[Leaf] = []
+    plain = _gather_leaves(item, field, (), leaves)
+    return ItemLeaves(frozenset(leaves), plain)
+
+
+def _gather_leaves(value: Any, field: Field, place: Place, into: list[Leaf]) -> bool:
+    """Add the leaves below a value; return whether they are all plain. One frame per level of nesting."""
+    plain = True
+    if value is None or field.ignored:
+        pass
+    elif field.rule is None and isinstance(value, dict):
+        for key, child in with_nfc_keys(value).items():
+            below = field.children.get(key) or field.child(key)
+            plain &= _gather_leaves(child, below, (*place, key), into)
+    elif field.rule is None and isinstance(value, list):
+        rule = field.array_rule(*value)
+        if rule.align == "ordered":
+            for index, item in enumerate(value):
+                plain &= _gather_leaves(item, field.item, (*place, index), into)
+        elif items := Counter(leaves for item in value if (leaves := _leaves(item, field.item).leaves)):
+            plain = False
+            into.append((place, frozenset(items.items()), 0.0))
+    elif field.by_closeness:
+        plain = False
+        into.append((place, object(), 0.0))
+    else:
+        rule = field.leaf_rule(value)
+        into.append((place, canonical(value, rule), rule.weight if rule.counts else 0.0))
+    return plain
+
+
+def _text(value: Any, field: Field) -> str:
+    """Write a value as text: keys sorted, and the items of arrays without order. One frame per level of nesting."""
+    if field.rule is None and isinstance(value, dict):
+        members = with_nfc_keys(value)
+        parts = []
+        for key in sorted(members):
+            if members[key] is not None:
+                parts.append(f"{key!r}: {_text(members[key], field.child(key))}")
+        return f"{{{', '.join(parts)}}}"
+    if field.rule is None and isinstance(value, list):
+        parts = []
+        for item in value:
+            parts.append(_text(item, field.item))
+        ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
+        return f"[{', '.join(ordered)}]"
+    return repr(frozen(value))

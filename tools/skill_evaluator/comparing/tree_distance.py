@@ -7,6 +7,10 @@ distances between all beginnings and ends of the two postorders, cheap as texts,
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from skill_evaluator.comparing.comparators import typed
 
 _MOST_PAIRS = 100_000_000  # of nodes: four bits each, and about 10 s at worst
 _MOST_CELLS = 20_000_000  # found or filled: about 10 s
@@ -24,6 +28,33 @@ class Tree:
     labels: list[int]
     sizes: list[int]
     shapes: list[int]
+
+
+def trees(value: Any, other: Any) -> tuple[Tree, Tree]:
+    """Return two JSON values as trees: a node per object, array and scalar, labelled with its key and kind or value."""
+    numbers: dict[Hashable, int] = {}
+    return tree(_postorder(value), numbers), tree(_postorder(other), numbers)
+
+
+def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
+    """Return the nodes of a JSON value: label and number of children."""
+    postorder: list[tuple[Hashable, int]] = []
+    waiting: list[tuple[Hashable, Any]] = [] if value is None else [(None, value)]
+    while waiting:  # by hand, because a value may be nested deeper than calls may be
+        key, value = waiting.pop()
+        members: list[tuple[Hashable, Any]] = []
+        if isinstance(value, dict):
+            present = {typed(name): child for name, child in value.items() if child is not None}
+            members = sorted(present.items(), key=itemgetter(0))
+            label: Hashable = ("object",)
+        elif isinstance(value, list):
+            members = [(None, child) for child in value]
+            label = ("array",)
+        else:
+            label = typed(value) if value == value else ("not a number",)
+        postorder.append(((key, label), len(members)))
+        waiting += members
+    return reversed(postorder)  # roots first and right to left, read backwards
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:

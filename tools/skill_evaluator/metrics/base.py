@@ -4,38 +4,17 @@ An accuracy metric reads a `Comparison`, which all metrics of a replicate share.
 `CaseAnswers` of a case, without a ground truth: canonical texts, not values, so that thousands of answers stay small.
 """
 
-import gc
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.forms import Leaves
-from skill_evaluator.comparing.leaves import Forms, Lexicon
-from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.comparing.sides import Side, values_by_path
 from skill_evaluator.text import canonical_json
-
-
-@contextmanager
-def keeping_all() -> Iterator[None]:
-    """Look for no garbage while all that is made stays: the search through it takes longer the more there is."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def truth_side(truth: Any, plan: FieldPlan) -> PreparedValue:
-    """Prepare a truth to be compared with any number of outputs."""
-    return PreparedValue(truth, Lexicon(plan))
 
 
 class Comparison:
@@ -50,16 +29,14 @@ class Comparison:
         output: Any,
         plan: FieldPlan,
         schema_valid: Callable[[Any], bool],
-        prepared: PreparedValue | None = None,
+        truth_side: Side | None = None,
     ) -> None:
-        """Take `prepared`, if given, for `truth_side(truth, plan)`: kept for a case, its work is done once."""
+        """Take `truth_side`, if given, for `Side(truth, plan)`: kept for a case, its work is done once."""
         self.truth = truth
         self.output = output
         self.plan = plan
-        if prepared is None or prepared.lexicon.large:
-            prepared = truth_side(truth, plan)
-        self.truth_side = prepared
-        self.output_side = PreparedValue(output, prepared.lexicon)
+        self.truth_side = truth_side or Side(truth, plan)
+        self.output_side = Side(output, plan)
         self._schema_valid = schema_valid
 
     @cached_property
@@ -108,24 +85,10 @@ def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labe
 
 @dataclass(frozen=True, slots=True)
 class AnswerTally:
-    """The distinct parsed outputs: the leaves of each and how often it was given; over all of them what was given.
+    """What the parsed answers gave: by leaf path its multisets of values, by array path its numbers of items."""
 
-    `forms` counts by path the forms that stood there, `lengths` by array path the numbers of items.
-    """
-
-    lexicon: Lexicon
-    leaves: list[tuple[Leaves, int]] = field(default_factory=list)
-    forms: defaultdict[str, Counter[Forms]] = field(default_factory=lambda: defaultdict(Counter))
+    values: defaultdict[str, Counter[Hashable]] = field(default_factory=lambda: defaultdict(Counter))
     lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def add(self, output: Any, count: int) -> None:
-        """Count one output, given so many times."""
-        outline = self.lexicon.outline(output)
-        self.leaves.append((outline.leaves, count))
-        for path, forms in outline.forms.items():
-            self.forms[path][forms] += count
-        for path, length in outline.lengths.items():
-            self.lengths[path][length] += count
 
 
 @dataclass(slots=True)
@@ -167,10 +130,13 @@ class CaseAnswers:
     def tally(self) -> AnswerTally:
         """Return what the parsed outputs hold: each distinct one is read once for all metrics."""
         if self._tally is None:
-            self._tally = AnswerTally(Lexicon(self.plan))
-            with keeping_all():
-                for text, count in self.groups.items():
-                    self._tally.add(json.loads(text), count)
+            self._tally = AnswerTally()
+            for text, count in self.groups.items():
+                values, lengths = values_by_path(json.loads(text), self.plan)
+                for path, given in values.items():
+                    self._tally.values[path][given] += count
+                for path, length in lengths.items():
+                    self._tally.lengths[path][length] += count
         return self._tally
 
 

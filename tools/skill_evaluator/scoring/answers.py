@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skill_evaluator.comparing.sides import PreparedValue
+from skill_evaluator.comparing.sides import Side
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
 from skill_evaluator.metrics.agreement.field_stability import field_stability_by_path
-from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics, truth_side
+from skill_evaluator.metrics.base import AgreementMetric, CaseAnswers, Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.contract_errors import (
     NO_DRIFT,
     ContractError,
@@ -99,7 +99,7 @@ class AnswerScorer:
     def __init__(self, component: Component, cases: Iterable[Case]) -> None:
         self.component = component
         self.cases = {case.id: case for case in cases}
-        self._truths: dict[str, PreparedValue] = {}
+        self._truths: dict[str, Side] = {}
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
 
@@ -162,8 +162,8 @@ class AnswerScorer:
 
     def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:
         truth = self._truths.get(case_id)
-        if truth is None or truth.lexicon.large:
+        if truth is None:
             if len(self._truths) >= _TRUTHS_KEPT:
                 self._truths.clear()
-            truth = self._truths[case_id] = truth_side(self.cases[case_id].truth, self.component.plan)
+            truth = self._truths[case_id] = Side(self.cases[case_id].truth, self.component.plan)
         return Comparison(truth.value, output, self.component.plan, lambda _: holds, truth)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, LeafOutcome, align_arrays
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.leaves import Lexicon, key_value, pairs_by_best
+from skill_evaluator.comparing.sides import identities, key_value, pairs_by_best
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
@@ -96,13 +96,11 @@ class _Reasons:
     """Why two items of one array met, or why one met none."""
 
     def __init__(self, rule: FieldRule, path: str, truth: list[Any], output: list[Any], plan: FieldPlan) -> None:
-        field, lexicon = plan.field(path), Lexicon(plan)
+        field = plan.field(path)
         self._keys = rule.key
         self._how = "best" if pairs_by_best(rule, field) else rule.align
         self._items = (truth, output)
-        self._identities = [
-            lexicon.identities(items, rule, field) if rule.align == "key" else [] for items in self._items
-        ]
+        self._identities = [identities(items, rule, field) if rule.align == "key" else [] for items in self._items]
         self._times = [Counter(identities) for identities in self._identities]
 
     def why(self, left: int | None, right: int | None, agreed: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.leaves import values_by_path
+from skill_evaluator.comparing.sides import values_by_path
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -83,7 +83,7 @@ def _gather_case(
             continue
         value = _as_given(_values_at(answer.parsed.value, plan).get(path, []), path)
         ignored = plan.leaf(path, *_flat([value])).compare == "ignore"
-        same = canonical_json(value) if ignored else values_by_path(answer.parsed.value, plan).get(path)
+        same = canonical_json(value) if ignored else values_by_path(answer.parsed.value, plan)[0].get(path)
         given.setdefault(same, []).append((answer.index, value))
     ranked = sorted(given.values(), key=len, reverse=True)
     return FieldOfCase(

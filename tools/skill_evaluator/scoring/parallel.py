@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.leaves import pairs_by_best
-from skill_evaluator.comparing.sides import arrays_in
+from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.cases import Case

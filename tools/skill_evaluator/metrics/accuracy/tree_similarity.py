@@ -1,7 +1,6 @@
 """How much of the truth's tree is in the output's, order and nesting included?"""
 
-from skill_evaluator.comparing.sides import trees
-from skill_evaluator.comparing.tree_distance import tree_distance
+from skill_evaluator.comparing.tree_distance import tree_distance, trees
 from skill_evaluator.metrics.base import Comparison
 
 
@@ -22,7 +21,7 @@ def tree_similarity(comparison: Comparison) -> float | None:
     >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}, FieldPlan(), bool))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334
     """
-    truth, output = trees(comparison.truth_side, comparison.output_side)
+    truth, output = trees(comparison.truth, comparison.output)
     nodes = len(truth.sizes) + len(output.sizes)
     distance = tree_distance(truth, output)
     if distance is None:

@@ -1,8 +1,8 @@
 """How steady is each field over the answers to one document?"""
 
 from collections import Counter
+from collections.abc import Hashable
 
-from skill_evaluator.comparing.leaves import Forms
 from skill_evaluator.metrics.base import CaseAnswers
 
 
@@ -22,7 +22,7 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     if answers.n < 2:
         return {}
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    tallied = {path: Counter[Forms]() for path in paths} | answers.tally().forms
+    tallied = {path: Counter[Hashable]() for path in paths} | answers.tally().values
     parsed = answers.groups.total()
     # the commonest value is the one given most often, or absence
     modal = {path: max(parsed - counts.total(), max(counts.values(), default=0)) for path, counts in tallied.items()}

@@ -28,11 +28,8 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
     paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
     parsed = answers.groups.total()
-    tally = answers.tally()
-    for path, given in tally.forms.items():
-        counts = values.setdefault(path, Counter())
-        for forms, count in given.items():
-            counts[tally.lexicon.canonical(forms)] += count
+    for path, given in answers.tally().values.items():
+        values.setdefault(path, Counter()).update(given)
     for counts in values.values():
         absent = parsed - counts.total()
         if absent:

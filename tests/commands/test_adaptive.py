@@ -210,8 +210,8 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
 def test_a_history_names_what_was_stopped(settled: Library, server: ChatServer) -> None:
     history = settled.call("history", SKILL)
     assert "stopped early by --adaptive, at a mean too high or too low: 1.1.0" in history.out
-    rows = list(csv.DictReader(settled.call("history", SKILL, "--format", "csv").out.splitlines()))
-    assert {(row["version"], row["saved_calls"]) for row in rows} == {("1.0.0", "0"), ("1.1.0", "21")}
+    rows = csv.DictReader(settled.call("export", SKILL).out.splitlines())
+    assert {(row["skill_version"], row["saved_calls"]) for row in rows} == {("1.0.0", "0"), ("1.1.0", "21")}
 
 
 def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:

@@ -14,9 +14,8 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet
 import pytest
-from skill_evaluator.records.flat import TABLES, Row
+from skill_evaluator.exchange.exported import TABLES, Row, TableForm, junit_text, table_blocks
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.flat_tables import TableForm, table_blocks
 
 from tests.support.library import ROOT, SKILL, Library
 from tests.support.records import NOTHING, Score, a_run, keep
@@ -207,6 +206,13 @@ def test_a_regression_fails_the_verdict_and_the_cases_that_broke(library: Librar
     assert set(same.values()) == {"passed"}
     counts = {name: found[f"{SKILL}.m"].get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "13", "failures": "12", "errors": "0", "skipped": "1"}
+
+
+def test_names_from_outside_make_no_broken_xml() -> None:
+    hostile = "<img src=x>|\n# title\x1b[31m&\"'\x00\ufffe\ud800]]>"
+    root = ElementTree.fromstring(junit_text([(hostile, [(hostile, "failure", [hostile])])], hostile).encode())
+    assert (root.get("name") or "").startswith("<img src=x>|\\n# title\\u001b[31m&")
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["1", "1", "0", "0"]
 
 
 def test_a_first_version_fails_nothing(library: Library) -> None:

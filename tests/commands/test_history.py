@@ -1,9 +1,6 @@
-"""`history` through the command line: versions beside models, what made it worse, and the exports."""
+"""`history` through the command line: versions beside models, and what made it worse."""
 
-import csv
-import io
 import json
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -62,37 +59,6 @@ def test_json_validates_against_its_schema(recorded: Library) -> None:
     jsonschema.Draft202012Validator(written).validate(history(recorded, "--format", "json").json)
 
 
-def test_csv_has_every_run_the_unfinished_too(recorded: Library) -> None:
-    rows = list(csv.DictReader(io.StringIO(history(recorded, "--format", "csv").out)))
-    assert len(rows) == 10
-    assert {row["metric"] for row in rows} == {"field_level_f1"}
-    assert [(row["version"], row["complete"], row["scenario"]) for row in rows[-2:]] == [
-        ("1.0.0", "false", ""),
-        ("1.0.0", "true", "cautious"),
-    ]
-    assert len(list(csv.DictReader(io.StringIO(history(recorded, "--format", "csv", "-m", "n").out)))) == 4
-
-
-def test_junit_has_a_test_case_a_model_and_step(recorded: Library) -> None:
-    keep(recorded, a_run("3.0.0", 25, {name: scores[:1] for name, scores in cases(0.5).items()}))
-    keep(recorded, a_run("3.0.0", 25, {f"new-{name}": scores for name, scores in cases(0.5).items()}, model_id="n"))
-    few = {"case-00": [0.5], "case-01": [0.5]}
-    keep(recorded, a_run("2.0.0", 25, few, model_id="o"), a_run("3.0.0", 26, {**few, "case-01": [0.4]}, model_id="o"))
-    found = history(recorded, "--format", "junit")
-    root = ElementTree.fromstring(found.out.encode())
-    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["9", "2", "0", "2"]
-    tests = {(test.get("classname"), test.get("name")): test for test in root.iter("testcase")}
-    assert len(tests) == 9
-    failed = {name: failure for name, test in tests.items() if (failure := test.find("failure")) is not None}
-    assert list(failed) == [(f"{SKILL}.m", "1.1.0 → 1.10.0"), (f"{SKILL}.m", "2.0.0 → 3.0.0")]
-    since_anchor = failed[f"{SKILL}.m", "2.0.0 → 3.0.0"]
-    assert "since the anchor 1.0.0" in str(since_anchor.get("message"))
-    assert {str(skipped.get("message")).partition(":")[0] for skipped in root.iter("skipped")} == {
-        "inconclusive",
-        "incomparable",
-    }
-
-
 def test_markdown_is_a_page(recorded: Library) -> None:
     page = history(recorded, "--format", "markdown").out
     assert "| version | `m` | `n` |" in page
@@ -117,7 +83,7 @@ def test_it_fails_on_what_is_named_of_the_highest_version(recorded: Library) -> 
 
 def test_a_regression_of_the_highest_version_fails_in_every_form(recorded: Library) -> None:
     keep(recorded, a_run("2.1.0", 25, cases(0.2, 1)))
-    for form in ("text", "json", "markdown", "csv", "junit"):
+    for form in ("text", "json", "markdown"):
         plain = history(recorded, "--format", form)
         failing = history(recorded, "--format", form, "--fail-on", "regressed")
         assert (plain.code, failing.code, failing.out) == (0, 3, plain.out), form

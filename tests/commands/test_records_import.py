@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 import yaml
 from skill_evaluator.errors import StorageError
+from skill_evaluator.exchange.imported import records_in
 from skill_evaluator.records import leaderboard
 from skill_evaluator.records.integrity import Books, disagreements
 from skill_evaluator.records.leaderboard import laid_out
 from skill_evaluator.records.record import Record
-from skill_evaluator.scoring.imported import records_in
 
 from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.records import a_run

@@ -1,23 +1,20 @@
 """The pages of compare and history: nothing from outside is mark-up, on a page or a terminal; what is cut is said."""
 
-import csv
 import datetime
-import io
-from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.display import probability, signed
 from skill_evaluator.library.config import Waiver
 from skill_evaluator.reports.comparison import print_comparison, scope_words
 from skill_evaluator.reports.comparison_sheets import measure_sheet
-from skill_evaluator.reports.history import print_csv, print_history, print_junit
+from skill_evaluator.reports.history import print_history
 from skill_evaluator.reports.site.compare import version_parts
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.history.series import history_of
 
-from tests.support.records import NOTHING, Score, a_record
+from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
 
 HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
@@ -68,31 +65,6 @@ def test_no_control_character_reaches_a_terminal_and_history_is_no_mark_up(capsy
 def _sequence() -> list[Pair]:
     pair = hostile_pair()
     return [Pair(baseline=None, candidate=pair.baseline), pair]
-
-
-def test_junit_is_xml_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = f"{HOSTILE}\x00\ufffe\ud800]]>"
-    print_junit(history_of(hostile, {hostile: _sequence()}, RULES))
-    root = ElementTree.fromstring(capsys.readouterr().out.encode())
-    assert (root.tag, root.get("tests"), root.get("failures"), root.get("skipped")) == ("testsuites", "1", "1", "0")
-    assert (root.get("name") or "").startswith("<img src=x onerror=alert(1)>|`](http://x)\\n# title\\u001b[31m")
-    (test,) = root.iter("testcase")
-    assert test.get("name") == "1.0.0 → 2.0.0"
-    (failure,) = test.iter("failure")
-    assert (failure.get("type"), (failure.get("message") or "")[:30]) == ("regressed", "regressed: 1 field lost more t")
-
-
-def test_csv_has_a_line_a_run_and_metric_and_no_formula(capsys: pytest.CaptureFixture[str]) -> None:
-    formula = "=cmd|' /C calc'!A0"
-    row = a_record({"a": [1.0]}, run_id="+1", reproducibility={"\x1b": NOTHING}).row()
-    print_csv([row.model_copy(update={"model_id": formula})])
-    header, *lines = csv.reader(io.StringIO(capsys.readouterr().out))
-    found = [dict(zip(header, line, strict=True)) for line in lines]
-    assert [(one["kind"], one["metric"]) for one in found] == [
-        ("accuracy", "field_level_f1"),
-        ("reproducibility", "\\u001b"),
-    ]
-    assert (found[0]["model_id"], found[0]["run_id"], found[0]["complete"]) == (f"'{formula}", "'+1", "true")
 
 
 @pytest.mark.parametrize(

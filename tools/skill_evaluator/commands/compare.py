@@ -161,7 +161,7 @@ def _read_file(named: str | None) -> list[Record]:
     """Read the records if a file is named."""
     if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
         return []
-    from skill_evaluator.scoring.imported import records_in  # brings with it what scores answers
+    from skill_evaluator.exchange.imported import records_in  # brings with it what scores answers
 
     return records_in(Path(named))
 

@@ -1,7 +1,5 @@
-"""`skill-evaluator export`: records for other programs: tables, tests, and results of other tools. Makes no call."""
+"""`skill-evaluator export`: records as tables, and verdicts as tests, for other programs. Makes no call."""
 
-import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -9,7 +7,6 @@ from typing import Literal
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
-    FixturesOption,
     OnlyModels,
     argument,
     component_names,
@@ -19,28 +16,15 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, RunError
+from skill_evaluator.exchange.exported import TABLES, Row, Test, junit_text, table_blocks, verdict_suites
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.flat import TABLES, Row
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.selection import choose, runs_of_models
-from skill_evaluator.reports.flat_tables import table_blocks
-from skill_evaluator.reports.inspect_log import inspect_log
-from skill_evaluator.reports.junit import Test, junit_text, verdict_suites
-from skill_evaluator.reports.promptfoo_results import promptfoo_results
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    RECORD,
-    find_run,
-    has_other_answers,
-    outcomes,
-    read_component_manifest,
-)
-from skill_evaluator.scoring.exported import ExportedRun
+from skill_evaluator.runner.journal import RECORD, find_run
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import verdict_on
 
@@ -48,12 +32,11 @@ EXAMPLES = (
     "skill-evaluator export --table cases --to parquet --out cases.parquet",
     "skill-evaluator export <component> --table leaves > leaves.csv",
     "skill-evaluator export --to junit --out verdicts.xml",
-    "skill-evaluator export <run-id> --to inspect --out run.json",
 )
 
 
 @options
-class ExportOptions(ComponentsOption, FixturesOption, ConfigOption):
+class ExportOptions(ComponentsOption, ConfigOption):
     """The options of `export`."""
 
     sources: tuple[str, ...] = argument(
@@ -63,9 +46,7 @@ class ExportOptions(ComponentsOption, FixturesOption, ConfigOption):
         autocompletion=component_names,
         show_default=False,
     )
-    to: Literal["csv", "jsonl", "parquet", "junit", "inspect", "promptfoo"] = option(
-        "The form to write; inspect and promptfoo take one run.", "csv"
-    )
+    to: Literal["csv", "jsonl", "parquet", "junit"] = option("The form to write.", "csv")
     table: Literal["records", "cases", "leaves"] = option(
         "A row a run, an answer, or a field of a case (of csv, jsonl, parquet).", "records"
     )
@@ -74,22 +55,9 @@ class ExportOptions(ComponentsOption, FixturesOption, ConfigOption):
 
 
 def export(options: ExportOptions) -> int:
-    """Write records as tables (CSV, JSON Lines, Parquet), verdicts as JUnit XML, or a run for inspect or promptfoo.
-
-    Makes no call. A run folder is exported with its outputs, a record alone with its scores.
-    """
+    """Write records as tables (CSV, JSON Lines, Parquet), or verdicts as JUnit XML. Makes no call."""
     if options.to == "junit":
         _write([junit_text(_suites(options), "skill-evaluator")], options.out)
-        return EXIT_OK
-    if options.to == "inspect":
-        _write(inspect_log(_run(options)), options.out)
-        return EXIT_OK
-    if options.to == "promptfoo":
-        left_out: Counter[str] = Counter()
-        _write(promptfoo_results(_run(options), left_out), options.out)
-        if left_out:
-            answers = f"{counted(left_out.total(), 'answer')} of {counted(len(left_out), 'case')}"
-            print(f"left out: {answers} that the primary metric does not measure", file=sys.stderr)
         return EXIT_OK
     if options.to == "parquet" and options.out is None:
         raise LeaderboardError("Parquet is no text to print; give --out FILE")
@@ -147,26 +115,6 @@ def _paths(source: str, options: ExportOptions) -> list[Path]:
     if not (folder / RECORD).exists():
         raise LeaderboardError(f"{folder} has no {RECORD} yet: `skill-evaluator score {folder}` writes it")
     return [folder / RECORD]
-
-
-def _run(options: ExportOptions) -> ExportedRun:
-    """Return the one run that is named, with its outputs where they are at hand; raise LeaderboardError or RunError."""
-    paths = _paths(options.sources[0], options) if len(options.sources) == 1 else []
-    if len(paths) != 1:
-        raise LeaderboardError(f"--to {options.to} takes one run: its folder, its id, or the file of its record")
-    record = read_record(paths[0])
-    folder = paths[0].parent
-    if not (folder / ANSWERS).exists():
-        return ExportedRun(record=record)
-    manifest = read_component_manifest(folder)
-    if has_other_answers(record, folder, manifest):
-        raise RunError(f"{paths[0]} was made of other answers than {folder / ANSWERS} holds: score them again")
-    component = load_component(
-        options.components, manifest.skill, load_settings(options.config).limits, options.fixtures
-    )
-    same = manifest.scenario is None and component.digests["prompt"] == manifest.digests.get("prompt")
-    cases = {case.id: case for case in load_cases(component, options.fixtures)}
-    return ExportedRun(record=record, prompt=component.prompt if same else None, cases=cases, calls=outcomes(folder))
 
 
 def _suites(options: ExportOptions) -> Iterator[tuple[str, Iterable[Test]]]:

@@ -1,12 +1,11 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
-from typing import Literal
-
 import semver
 
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
+    FormatOption,
     OnlyModels,
     Skill,
     named_verdicts,
@@ -14,36 +13,31 @@ from skill_evaluator.commands.options import (
     options,
 )
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import VerdictName, load_settings
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.selection import runs_of_models, runs_of_versions
-from skill_evaluator.reports.history import print_csv, print_history, print_junit
+from skill_evaluator.reports.history import print_history
 from skill_evaluator.verdicts.decide.rules import component_verdict, exit_code
 from skill_evaluator.verdicts.history.component import kept_of
 from skill_evaluator.verdicts.history.series import History, judged_history
 
 EXAMPLES = (
     "skill-evaluator history <component>",
-    "skill-evaluator history <component> --format junit > history.xml",
     "skill-evaluator history <component> --fail-on regressed",
 )
 EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
 
 
 @options
-class HistoryOptions(ComponentsOption, ConfigOption):
+class HistoryOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `history`."""
 
     skill: Skill
     models: OnlyModels = ()
     fail_on: tuple[str, ...] = option(
         "Verdicts on the highest version that fail; default: none.", (), metavar="VERDICT,..."
-    )
-    format: Literal["text", "json", "markdown", "csv", "junit"] = option(
-        "How to print it (on stdout); csv: every run, junit: every step.", "text"
     )
 
 
@@ -60,21 +54,13 @@ def history(options: HistoryOptions) -> int:
     entries = runs_of_models(archive.entries, options.models, where)
     if not entries:
         raise LeaderboardError(f"{where} holds no run yet; evaluate '{component.name}' first")
-    if options.format == "csv":  # of every run, and so also of an unfinished one
-        board = load_leaderboard(where, component.name)
-        print_csv([row for row in board.runs if not options.models or row.model_id in options.models])
-        if not fail_on:
-            return EXIT_OK
     if not runs_of_versions(entries):
-        raise LeaderboardError(f"{where} holds no complete run yet; --format csv shows the others")
+        raise LeaderboardError(f"{where} holds no complete run yet; `export` writes the others")
     kept = kept_of(component, archive, settings, options.config)
     judged = kept.history(
         entries, lambda: judged_history(entries, archive, settings, options.config, component.name, kept.steps)
     )
-    if options.format == "junit":
-        print_junit(judged)
-    elif options.format != "csv":
-        print_history(judged, options.format, Site(settings.site.address))
+    print_history(judged, options.format, Site(settings.site.address))
     return exit_code(_newest_verdict(judged), fail_on)
 
 

@@ -1,33 +1,38 @@
 """`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
 
 from collections.abc import Sequence
-from typing import Literal
 
-from skill_evaluator.commands.options import ComponentsOption, ConfigOption, Names, OnlyModels, option, options
+from skill_evaluator.commands.options import (
+    ComponentsOption,
+    ConfigOption,
+    FormatOption,
+    Names,
+    OnlyModels,
+    option,
+    options,
+)
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import runs_of_models
-from skill_evaluator.reports.ranking import print_csv, print_rankings
+from skill_evaluator.reports.ranking import print_rankings
 from skill_evaluator.verdicts.history.component import ranked_models
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 EXAMPLES = (
     "skill-evaluator leaderboard",
     "skill-evaluator leaderboard <component> --model <model> --model <model>",
-    "skill-evaluator leaderboard <component> --format csv > models.csv",
 )
 
 
 @options
-class LeaderboardOptions(ComponentsOption, ConfigOption):
+class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `leaderboard`."""
 
     skills: Names = ()
     models: OnlyModels = ()
     version: str | None = option("Default: the highest that a model has.", metavar="VERSION")
-    format: Literal["text", "json", "markdown", "csv"] = option("How to print it (on stdout).", "text")
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
@@ -37,10 +42,7 @@ def leaderboard(options: LeaderboardOptions) -> int:
     if not names:
         raise LeaderboardError(f"no component in {options.components} has a recorded run yet; evaluate one first")
     rankings = _rank(names, options, settings)
-    if options.format == "csv":
-        print_csv(rankings)
-    else:
-        print_rankings(rankings, options.format)
+    print_rankings(rankings, options.format)
     return EXIT_OK
 
 

@@ -17,16 +17,15 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, refuse
+from skill_evaluator.exchange.foreign import ForeignRun, read_results
+from skill_evaluator.exchange.imported import record_of
 from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import check_semver, load_component
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.records.archive import read_entries
-from skill_evaluator.records.elsewhere import ForeignRun
-from skill_evaluator.records.elsewhere_tools import read_results
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record
-from skill_evaluator.scoring.imported import record_of
 from skill_evaluator.text import counted
 
 EXAMPLES = (

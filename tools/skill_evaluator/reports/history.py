@@ -1,13 +1,7 @@
-"""A component's history: versions beside models for people; CSV and JUnit XML for other programs.
+"""A component's `History` for people: versions beside models, and what moved."""
 
-Rows of a leaderboard or a finished `History` come in. CSV has a line for each run and metric, JUnit XML a test case for
-each model and step.
-"""
-
-import csv
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import semver
 from rich.text import Text
@@ -17,39 +11,14 @@ from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.mermaid import line_chart
 from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
-from skill_evaluator.records.record import Row
-from skill_evaluator.records.served import served_text
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.reports.comparison import MARKS, since_anchor
 from skill_evaluator.reports.comparison_sheets import STYLES
-from skill_evaluator.reports.junit import Outcome, Test, junit_text
 
 if TYPE_CHECKING:  # it imports scipy
-    from skill_evaluator.verdicts.history.series import History, Point
+    from skill_evaluator.verdicts.history.series import History
 
 _LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
-_COLUMNS = (
-    "skill",
-    "version",
-    "model_id",
-    "served_model",
-    "run_id",
-    "timestamp",
-    "scenario",
-    "complete",
-    "coverage",
-    "replicates",
-    "saved_calls",
-    "cases",
-    "kind",
-    "metric",
-    "strict_mean",
-    "ci95_low",
-    "ci95_high",
-    "mean",
-    "n",
-)
-_ONLY_MEAN = (None,) * 4  # the interval, mean and n of a reproducibility are in the record
 _WHERE = {
     "these": "on these cases",
     "beyond": "beyond these cases",
@@ -57,8 +26,6 @@ _WHERE = {
 }
 _MOVED = ("regressed", "improved")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30
-_FORMULA = ("=", "+", "-", "@")
-_AS_TEST: Mapping[str, Outcome] = {"regressed": "failure", "inconclusive": "skipped", "incomparable": "skipped"}
 
 
 def print_history(history: "History", form: Format, site: Site = NO_SITE) -> None:
@@ -140,42 +107,3 @@ def _sheet(history: "History", *names: str) -> Sheet:
                 cells.append(Cell(f"{number(point.strict_mean)} {MARKS[verdict]}", STYLES.get(verdict, "")))
         rows.append(cells)
     return Sheet(columns=("version", *names), rows=rows)
-
-
-def print_csv(rows: Iterable[Row]) -> None:
-    """Print every run to stdout, the oldest first, also incomplete runs and those under a scenario."""
-    write("")  # where stdout's encoding lacks a character, its escape is printed
-    sheet = csv.writer(sys.stdout, lineterminator="\n")
-    sheet.writerow(_COLUMNS)
-    for row in sorted(rows, key=lambda row: (row.timestamp, row.run_id)):
-        run = (row.skill, row.skill_version, row.model_id, served_text(row.served_model), row.run_id, row.timestamp)
-        measured = (row.scenario, row.complete, row.coverage, row.replicates, row.saved_calls, row.n_cases)
-        for metric, summary in row.accuracy.items():
-            scores = (summary.strict_mean, *(summary.ci95 or (None, None)), summary.mean, summary.n)
-            sheet.writerow(map(csv_cell, (*run, *measured, "accuracy", metric, *scores)))
-        for metric, strict_mean in row.reproducibility.items():
-            sheet.writerow(map(csv_cell, (*run, *measured, "reproducibility", metric, strict_mean, *_ONLY_MEAN)))
-
-
-def csv_cell(value: Any) -> Any:
-    """Write a value so that no spreadsheet takes it for a formula: OWASP advises an apostrophe («CSV injection»)."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def print_junit(history: "History") -> None:
-    """Print the steps to stdout as tests: regressed is a failure, inconclusive and incomparable are skipped."""
-    suites = [(f"{history.skill}.{model.model_id}", filter(None, map(_test, model.points))) for model in history.models]
-    write(junit_text(suites, history.skill))
-
-
-def _test(point: "Point") -> Test | None:
-    """Return a step as a test; None of the lowest version."""
-    step = point.step
-    if step is None:
-        return None
-    return f"{step.before} → {point.version}", _AS_TEST.get(step.verdict, "passed"), [step.verdict, *step.reasons]

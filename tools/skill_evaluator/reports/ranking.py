@@ -1,7 +1,5 @@
-"""Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown, JSON or CSV."""
+"""Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown or JSON."""
 
-import csv
-import sys
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -9,36 +7,12 @@ from rich.text import Text
 from skill_evaluator.display import interval, number, probability, signed
 from skill_evaluator.display.pages import Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, write
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.reports.comparison import MARKS
 from skill_evaluator.reports.comparison_sheets import STYLES
-from skill_evaluator.reports.history import csv_cell
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
-
-_CSV = (
-    "skill",
-    "place",
-    "model_id",
-    "groups",
-    "skill_version",
-    "run_id",
-    "timestamp",
-    "age_days",
-    "verdict",
-    "usd_per_1000_cases",
-    "latency_p50_s",
-    "latency_p95_s",
-    "frontier",
-    "dominated_by",
-    "kind",
-    "metric",
-    "strict_mean",
-    "ci95_low",
-    "ci95_high",
-    "n_cases",
-)
 
 
 def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
@@ -148,21 +122,3 @@ def _remarks(model: RankedModel) -> Iterator[str]:
     if added is not None and added.difference is not None and added.ci95 is not None:
         low, high = map(signed, added.ci95)
         yield f"the prompt adds {signed(added.difference)} ({low} to {high}, q {probability(added.q)})"
-
-
-def print_csv(rankings: Sequence[ModelRanking]) -> None:
-    """Print a line a model and metric to stdout."""
-    write("")  # where stdout's encoding lacks a character, its escape is printed
-    sheet = csv.writer(sys.stdout, lineterminator="\n")
-    sheet.writerow(_CSV)
-    for ranking in rankings:
-        for model in ranking.models:
-            named = (ranking.skill, model.place, model.model_id, " ".join(model.groups))
-            run = (model.skill_version, model.run_id, model.timestamp, model.age_days, model.verdict)
-            costs = (model.usd_per_1000_cases, model.latency_p50_s, model.latency_p95_s, model.frontier)
-            row = (*named, *run, *costs, " ".join(one.by for one in model.dominated_by))
-            for name, score in model.accuracy.items():
-                figures = (score.strict_mean, *(score.ci95 or (None, None)), score.n_cases)
-                sheet.writerow(map(csv_cell, (*row, "accuracy", name, *figures)))
-            for name, share in model.reproducibility.items():
-                sheet.writerow(map(csv_cell, (*row, "reproducibility", name, share, None, None, None)))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.library.cases import find_cases
@@ -65,8 +66,6 @@ class Recorder:
 
     def record(self, model: Model, manifest: Manifest, scorecard: Scorecard, *, stopped: str | None = None) -> Record:
         """Return the record of one run; `stopped` says why it ended early."""
-        coverage = scorecard.answered / scorecard.planned
-        failures = scorecard.failures
         component = self.component
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         answers = zip(scorecard.served, scorecard.usages, strict=True)
@@ -82,7 +81,6 @@ class Recorder:
             model_id=manifest.model_id,
             served_model=served_of(scorecard.served),
             provider=manifest.provider,
-            replicates=scorecard.replicates,
             saved_calls=manifest.saved_calls,
             tops_up=manifest.tops_up,
             seed=manifest.seed,
@@ -91,12 +89,7 @@ class Recorder:
             beside=manifest.beside,
             draft=manifest.draft,
             transport=manifest.transport,
-            n_cases=len(scorecard.cases),
-            planned=scorecard.planned,
-            scored=scorecard.planned - sum(failures.values()),
-            coverage=round(coverage, 6),
-            complete=stopped is None and coverage >= self.settings.required_coverage,
-            stopped=stopped,
+            **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
             reproducibility=summaries.reproducibility(scorecard, component.agreement),
@@ -105,14 +98,10 @@ class Recorder:
             pass_hat_k=summaries.pass_hat_k(scorecard),
             contract=None if component.schema is None else summaries.contract(scorecard),
             per_case=[case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
-            failures=failures,
-            reasons=dict(scorecard.reasons),
             retries=scorecard.retries,
-            faults=list(scorecard.faults),
             not_applicable=manifest.not_applicable,
             tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none([*costs, *lost])),
-            latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._model_settings(model),
             server=manifest.server if manifest.server and (model.base_url or manifest.server.fingerprints) else None,
@@ -121,7 +110,6 @@ class Recorder:
                 "datasets": component.digests["datasets"],
                 "answers": scorecard.answers,
             },
-            evaluator_version=__version__,
             scorer_version=SCORER_VERSION,
         )
 
@@ -140,6 +128,28 @@ class Recorder:
             base_url=model.public_url,
             timeout_s=self.settings.timeout_s,
         )
+
+
+def counts_of(
+    scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
+) -> dict[str, Any]:
+    """Return the keys of a record that say what became of the calls, whoever made them."""
+    coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
+    p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
+    return {
+        "replicates": scorecard.replicates,
+        "n_cases": len(scorecard.cases),
+        "planned": scorecard.planned,
+        "scored": scorecard.planned - sum(failures.values()),
+        "coverage": round(coverage, 6),
+        "complete": stopped is None and coverage >= required_coverage,
+        "stopped": stopped,
+        "failures": failures,
+        "reasons": dict(scorecard.reasons),
+        "faults": list(scorecard.faults),
+        "latency_s": Latency(p50=p50, p95=p95),
+        "evaluator_version": __version__,
+    }
 
 
 def case_record(case: CaseScore, digest: str) -> CaseRecord:

@@ -5,7 +5,7 @@ Its own module because records, reports and views are made of it, and need not k
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Standing
@@ -30,15 +30,15 @@ class CaseScore:
     labelled: bool
     outcomes: tuple[str, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    fields: Mapping[str, FieldTotal]
     reproducibility: Mapping[str, float | None]
-    stability: Mapping[str, float]
-    profile: Mapping[str, Standing]
-    values: FieldValues
-    filled: Mapping[str, FilledCounts]
-    arrays: Mapping[str, ArrayLengths]
-    exact: int | None
-    contracts: tuple[tuple[OutputContract, int], ...]
+    fields: Mapping[str, FieldTotal] = field(default_factory=dict)
+    stability: Mapping[str, float] = field(default_factory=dict)
+    profile: Mapping[str, Standing] = field(default_factory=dict)
+    values: FieldValues = field(default_factory=dict)
+    filled: Mapping[str, FilledCounts] = field(default_factory=dict)
+    arrays: Mapping[str, ArrayLengths] = field(default_factory=dict)
+    exact: int | None = None
+    contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
 
     @property
@@ -62,13 +62,13 @@ class Scorecard:
 
     cases: tuple[CaseScore, ...]
     replicates: int
-    reasons: Mapping[str, int]
-    faults: tuple[FailedCalls, ...]
-    usages: tuple[Usage, ...]
-    latencies_s: tuple[float, ...]
-    served: tuple[str | None, ...]
-    retries: int
-    answers: str
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    faults: tuple[FailedCalls, ...] = ()
+    usages: tuple[Usage, ...] = ()
+    latencies_s: tuple[float, ...] = ()
+    served: tuple[str | None, ...] = ()
+    retries: int = 0
+    answers: str = ""
 
     @property
     def planned(self) -> int:

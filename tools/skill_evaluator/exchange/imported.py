@@ -2,21 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator import __version__
 from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.exchange.foreign import ForeignAnswer, ForeignRun, read_results
 from skill_evaluator.files import read_json
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.records.elsewhere import ForeignAnswer, ForeignRun, case_digest
-from skill_evaluator.records.elsewhere_tools import read_results
 from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.records.summaries import Latency, Tokens
+from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.recording import case_record
+from skill_evaluator.scoring.recording import case_record, counts_of
 from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
-from skill_evaluator.stats import quantile, rounded, total_or_none
+from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
 _AGREEMENT = "pairwise_exact_match"
@@ -37,62 +35,41 @@ def record_of(
     """Return the record of a run that was made elsewhere; what is named here goes before what the source says."""
     cases, metrics = run.by_case, run.metrics
     replicates = max(map(len, cases.values()))
-    scorecard = Scorecard(
-        cases=tuple(_case(case_id, answers, metrics, replicates) for case_id, answers in cases.items()),
-        replicates=replicates,
-        reasons={},
-        faults=(),
-        usages=(),
-        latencies_s=(),
-        served=(),
-        retries=0,
-        answers="",
-    )
-    content = digest(canonical_json([run.tool, run.model, [_said(answer) for answer in run.answers]]))
+    scores = [_case_score(case_id, answers, metrics, replicates) for case_id, answers in cases.items()]
+    scorecard = Scorecard(cases=tuple(scores), replicates=replicates)
+    said = [[answer.case_id, answer.case, answer.outcome, dict(answer.scores), answer.output] for answer in run.answers]
+    content = digest(canonical_json([run.tool, run.model, said]))
     model_id = _NO_NAME.sub("-", model or run.model or _UNNAMED).lstrip(":@/._-") or _UNNAMED
-    failures = scorecard.failures
-    coverage = scorecard.answered / scorecard.planned
-    named = skill or (run.skill if run.skill and is_component_name(run.skill) else None)
     latencies = [answer.latency_s for answer in run.answers if answer.latency_s is not None]
+    read, written = (
+        total_or_none(getattr(answer, name) for answer in run.answers) for name in ("input_tokens", "output_tokens")
+    )
     return Record(
         run_id=f"{run.tool}-{content.removeprefix('sha256:')[:12]}-{re.sub('[:/]', '_', model_id)[:60]}",
         timestamp=run.timestamp or timestamp,
-        skill=named or "results",
+        skill=skill or (run.skill if run.skill and is_component_name(run.skill) else "results"),
         skill_version=version or run.version or "0.0.0",
         prompt_commit=None,
         dataset_commit=None,
         model_id=model_id,
         served_model=None,
         provider=run.tool,
-        replicates=replicates,
         seed=None,
         shard=None,
-        n_cases=len(cases),
-        planned=scorecard.planned,
-        scored=scorecard.planned - sum(failures.values()),
-        coverage=round(coverage, 6),
-        complete=coverage >= required_coverage,
-        stopped=None,
+        **counts_of(scorecard, latencies, required_coverage),
         primary_metric=metrics[0],
         accuracy=summaries.accuracy(scorecard, metrics),
         reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),
         per_field={},
-        failures=failures,
-        reasons={},
         retries=None,
-        tokens=Tokens(
-            input=_total([answer.input_tokens for answer in run.answers]),
-            output=_total([answer.output_tokens for answer in run.answers]),
-        ),
+        tokens=Tokens(input=None if read is None else int(read), output=None if written is None else int(written)),
         cost_usd=rounded(total_or_none(answer.cost_usd for answer in run.answers)),
-        latency_s=Latency(p50=rounded(quantile(latencies, 0.5), 3), p95=rounded(quantile(latencies, 0.95), 3)),
         settings=None,
         digests={} if run.prompt is None else {"prompt": digest(run.prompt)},
-        evaluator_version=__version__,
         scorer_version=SCORED_ELSEWHERE,
         per_case=[
-            case_record(case, case_digest(answers))
-            for case, answers in zip(scorecard.cases, cases.values(), strict=True)
+            case_record(case, digest(canonical_json([case.case_id, answers[0].case])))
+            for case, answers in zip(scores, cases.values(), strict=True)
         ],
     )
 
@@ -106,34 +83,21 @@ def records_in(path: Path) -> list[Record]:
     return [record_of(run, version=version) for run in read_results(path)]
 
 
-def _case(case_id: str, answers: Sequence[ForeignAnswer], metrics: Sequence[str], replicates: int) -> CaseScore:
-    """Return one case; a replicate that the others have and it lacks was not run."""
+def _case_score(case_id: str, answers: Sequence[ForeignAnswer], metrics: Sequence[str], replicates: int) -> CaseScore:
+    """Return one case; a replicate that the others have and it lacks was not run.
+
+    A metric is undefined for it if answers could be scored, and it scored none.
+    """
     lacking = replicates - len(answers)
-    values: Mapping[str, tuple[float | None, ...]] = {
-        name: (*(answer.scores.get(name) for answer in answers), *[None] * lacking) for name in metrics
-    }
+    scored = [answer.scores for answer in answers if answer.outcome == SCORED]
     return CaseScore(
         case_id=case_id,
         labelled=True,
         outcomes=(*(answer.outcome for answer in answers), *["not_run"] * lacking),
-        metrics=values,
-        fields={},
+        metrics={name: (*(answer.scores.get(name) for answer in answers), *[None] * lacking) for name in metrics},
         reproducibility={_AGREEMENT: _agreement(answers)},
-        stability={},
-        profile={},
-        values={},
-        filled={},
-        arrays={},
-        exact=None,
-        contracts=(),
-        undefined=frozenset(name for name, scores in values.items() if _is_undefined(answers, scores)),
+        undefined=frozenset(name for name in metrics if scored and all(scores.get(name) is None for scores in scored)),
     )
-
-
-def _is_undefined(answers: Sequence[ForeignAnswer], scores: Sequence[float | None]) -> bool:
-    """Return whether a metric says nothing about a case: there are answers that could be scored, and it scored none."""
-    scored = [score for answer, score in zip(answers, scores, strict=False) if answer.outcome == SCORED]
-    return bool(scored) and all(score is None for score in scored)
 
 
 def _agreement(answers: Sequence[ForeignAnswer]) -> float | None:
@@ -142,12 +106,3 @@ def _agreement(answers: Sequence[ForeignAnswer]) -> float | None:
     texts = Counter(output.strip() for output in outputs if output is not None)
     n = texts.total()
     return sum(count * (count - 1) for count in texts.values()) / (n * (n - 1)) if n > 1 else None
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    total = total_or_none(counts)
-    return None if total is None else int(total)
-
-
-def _said(answer: ForeignAnswer) -> list[object]:
-    return [answer.case_id, answer.case, answer.outcome, dict(answer.scores), answer.output]

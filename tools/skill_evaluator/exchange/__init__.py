@@ -1,0 +1,1 @@
+"""Results of other tools in, tables and JUnit XML out."""

@@ -34,6 +34,7 @@ TABLE = (
     "ci",
     "audit",
     "reports",
+    "site",
     "api",
     "commands",
     "cli",
@@ -112,10 +113,10 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.audit.report",
     "skill_evaluator.display.chart_style",
     "jinja2",
-    "skill_evaluator.reports.site.charts",
-    "skill_evaluator.reports.site.charts_compare",
-    "skill_evaluator.reports.site.charts_judges",
-    "skill_evaluator.reports.site.drawing",
+    "skill_evaluator.site.charts",
+    "skill_evaluator.site.charts_compare",
+    "skill_evaluator.site.charts_judges",
+    "skill_evaluator.site.drawing",
 }
 
 

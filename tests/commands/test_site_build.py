@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.record import read_record
-from skill_evaluator.reports.site.writing import MARKER, data_script
+from skill_evaluator.site.writing import MARKER, data_script
 
 from tests.support.git import GitRepository
 from tests.support.library import SKILL, Library, read

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from skill_evaluator.errors import RunError, StorageError
-from skill_evaluator.reports.site.server import SiteServer
+from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library, read

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.records.leaderboard import add_records
-from skill_evaluator.reports.site.writing import MARKER
+from skill_evaluator.site.writing import MARKER
 
 from tests.support.audit_results import an_audit
 from tests.support.library import SKILL, Ended, Library

@@ -8,7 +8,7 @@ from skill_evaluator.library.config import Waiver
 from skill_evaluator.reports.comparison import print_comparison, scope_words
 from skill_evaluator.reports.comparison_sheets import measure_sheet
 from skill_evaluator.reports.history import print_history
-from skill_evaluator.reports.site.compare import version_parts
+from skill_evaluator.site.compare import version_parts
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons

@@ -47,7 +47,7 @@ def undrawn() -> Iterator[None]:
         drawing = patch("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */" * 100)
         patched.enter_context(drawing)
         for module, name in _CHARTS:
-            where = import_module(f"skill_evaluator.reports.site.{module}")
+            where = import_module(f"skill_evaluator.site.{module}")
             patched.enter_context(patch.object(where, name, partial(_once, getattr(where, name))))
         yield
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
 from skill_evaluator.errors import AuditError
-from skill_evaluator.reports.site.writing import SiteFolder, refuse_page_name
+from skill_evaluator.site.writing import SiteFolder, refuse_page_name
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 

@@ -37,13 +37,13 @@ from skill_evaluator.library.config import Settings, load_models, load_settings,
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.site.changes import MOST_CHANGES, change_rows
-from skill_evaluator.reports.site.component import component_page
-from skill_evaluator.reports.site.overview import bare_row, overview_rows
-from skill_evaluator.reports.site.pages import write_pages
-from skill_evaluator.reports.site.public import PublicNames
-from skill_evaluator.reports.site.writing import SiteFolder, fitting
 from skill_evaluator.repository import Repository
+from skill_evaluator.site.changes import MOST_CHANGES, change_rows
+from skill_evaluator.site.component import component_page
+from skill_evaluator.site.overview import bare_row, overview_rows
+from skill_evaluator.site.pages import write_pages
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.writing import SiteFolder, fitting
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.component import ComponentStanding, standing_of
 

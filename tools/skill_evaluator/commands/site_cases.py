@@ -14,7 +14,10 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.selection import newest_of_versions
-from skill_evaluator.reports.site.case import (
+from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.case_view import case_view
+from skill_evaluator.site.case import (
     case_head,
     case_key,
     cases_index,
@@ -22,11 +25,8 @@ from skill_evaluator.reports.site.case import (
     with_answers,
     without_last_output,
 )
-from skill_evaluator.reports.site.public import PublicNames
-from skill_evaluator.reports.site.writing import SiteFolder, data_script
-from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
-from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.case_view import case_view
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.writing import SiteFolder, data_script
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.history.cache import program_digest
 

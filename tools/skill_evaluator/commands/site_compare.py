@@ -15,11 +15,11 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
-from skill_evaluator.reports.site.compare import model_parts, version_parts
-from skill_evaluator.reports.site.public import PublicNames
-from skill_evaluator.reports.site.writing import SiteFolder, data_script
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.site.compare import model_parts, version_parts
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.writing import SiteFolder, data_script
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ModelVerdict

@@ -14,9 +14,9 @@ from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.recorded import RESULTS_OF, beside_controls, judging_digest, newest_judgings, read_recorded
 from skill_evaluator.library.config import Settings
-from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
-from skill_evaluator.reports.site.judges import judging_blocks, judging_row, queue_row
-from skill_evaluator.reports.site.writing import SiteFolder, data_script, refuse_page_name
+from skill_evaluator.site.calibration import calibration_blocks, calibration_words
+from skill_evaluator.site.judges import judging_blocks, judging_row, queue_row
+from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
 from skill_evaluator.text import canonical_json, digest
 
 _MOST = 100  # judgings, the newest ones

@@ -18,7 +18,7 @@ from skill_evaluator.commands.options import (
 )
 from skill_evaluator.commands.site_build import SiteBuildOptions, build
 from skill_evaluator.errors import EXIT_OK, ConfigError
-from skill_evaluator.reports.site.server import HOST, SiteServer
+from skill_evaluator.site.server import HOST, SiteServer
 
 EXAMPLES = ("skill-evaluator site serve", "skill-evaluator site serve --port 8000")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.reports.site.charts import VERDICT_SHAPES, named_rows
+from skill_evaluator.site.charts import VERDICT_SHAPES, named_rows
 
 _COLOURS = {
     "regressed": "#d55e00",

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import parse_record, write_record
-from skill_evaluator.reports.site.pages import PAGES
-from skill_evaluator.reports.site.writing import data_script
+from skill_evaluator.site.pages import PAGES
+from skill_evaluator.site.writing import data_script
 
-from tests.reports.site.conftest import demo
+from tests.site.conftest import demo
 from tests.support.library import Library, read
 from tests.support.site_numbers import Recorded, Shown, numbers_of
 from tests.support.sites import watched

@@ -13,7 +13,7 @@ from skill_evaluator.judges.calibration.judge_results import JudgeCalibration, J
 from skill_evaluator.judges.calibration.results import ReliabilityResult, ScoreResult, StratumResult
 from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, share
 from skill_evaluator.reports.judging import calibration_pieces
-from skill_evaluator.reports.site.blocks import (
+from skill_evaluator.site.blocks import (
     chart_block,
     interval_chart,
     point,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display import number
-from skill_evaluator.reports.site.server import SiteServer
+from skill_evaluator.site.server import SiteServer
 
-from tests.reports.site.conftest import serious
+from tests.site.conftest import serious
 from tests.support.http_server import serving
 from tests.support.judged_sites import JudgedSite
 from tests.support.library import SKILL

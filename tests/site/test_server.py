@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from skill_evaluator.reports.site.server import HOST, SiteServer
+from skill_evaluator.site.server import HOST, SiteServer
 
 from tests.support.library import SCRIPT, Library
 

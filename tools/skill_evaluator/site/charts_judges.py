@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.reports.site.charts import COLOURS, SHAPES, named_rows
+from skill_evaluator.site.charts import COLOURS, SHAPES, named_rows
 
 _NAMES = alt.Axis(labelLimit=160, labelPadding=12, domain=False, ticks=False)  # a longer name is whole in the table
 _LINE_HEIGHT = 17

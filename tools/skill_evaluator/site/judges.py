@@ -30,8 +30,8 @@ from skill_evaluator.reports.judge_regressions import (
 )
 from skill_evaluator.reports.judge_scores import score_doubts, score_notes, score_sheet
 from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
-from skill_evaluator.reports.site.blocks import interval_chart, point, point_sheet
-from skill_evaluator.reports.site.calibration import calibration_blocks, calibration_words
+from skill_evaluator.site.blocks import interval_chart, point, point_sheet
+from skill_evaluator.site.calibration import calibration_blocks, calibration_words
 from skill_evaluator.text import counted, listed
 
 _MOODS = {"ship": "improved", "block": "regressed"}

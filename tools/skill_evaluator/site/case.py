@@ -18,9 +18,9 @@ from skill_evaluator.records.record import CaseRecord, FieldCount, Record
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.reports.faults import remedy
-from skill_evaluator.reports.site.writing import cut_name, fitting
 from skill_evaluator.scoring.case_view import CaseView, DistinctOutput
 from skill_evaluator.scoring.explanation import ArrayMatch, Leaf
+from skill_evaluator.site.writing import cut_name, fitting
 from skill_evaluator.text import counted, digest, listed
 
 _DOCUMENT = 100_000  # characters of a document

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import demo, serious
+from tests.site.conftest import demo, serious
 from tests.support.audit_results import an_audit
 from tests.support.library import SCRIPT, SKILL, Library
 from tests.support.records import a_run, keep

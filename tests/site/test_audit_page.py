@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import serious
+from tests.site.conftest import serious
 from tests.support.audit_results import an_audit
 from tests.support.library import Library
 from tests.support.odd_texts import HOSTILE

@@ -9,8 +9,8 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
-from skill_evaluator.reports.site.overview import AGREEMENT, run_figures, verdict_of
-from skill_evaluator.reports.site.writing import fitting
+from skill_evaluator.site.overview import AGREEMENT, run_figures, verdict_of
+from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 import vl_convert
 
-from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.site.writing import SiteFolder
 
 _NAME = "assets/vega.js"
 _GIVEN = "window.vegaEmbed = vegaEmbed;"  # all that the pages call

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.reports.site.writing import SiteFolder
+from skill_evaluator.site.writing import SiteFolder
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -46,10 +46,10 @@ def write_pages(site: SiteFolder) -> None:
     try:
         import jinja2
 
-        from skill_evaluator.reports.site.charts import chart_specs
-        from skill_evaluator.reports.site.charts_compare import compare_charts
-        from skill_evaluator.reports.site.charts_judges import judge_charts
-        from skill_evaluator.reports.site.drawing import write_library
+        from skill_evaluator.site.charts import chart_specs
+        from skill_evaluator.site.charts_compare import compare_charts
+        from skill_evaluator.site.charts_judges import judge_charts
+        from skill_evaluator.site.drawing import write_library
     except ImportError as problem:
         raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
     templates = jinja2.Environment(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.components import load_component
-from skill_evaluator.reports.site.public import PublicNames
+from skill_evaluator.site.public import PublicNames
 from skill_evaluator.verdicts.history.series import Step
 
 from tests.support.library import CASES, SKILL, Library

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.reports.site.conftest import demo, serious
+from tests.site.conftest import demo, serious
 from tests.support.library import SKILL, Library
 from tests.support.sites import watched
 

@@ -11,7 +11,6 @@ from skill_evaluator.library.config import (
     load_models,
     load_settings,
     select_models,
-    warn_of_name,
 )
 
 
@@ -133,26 +132,6 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Pa
         assert "\n" not in str(caught.value), text
 
 
-@pytest.mark.parametrize(
-    ("key", "earlier", "today"),
-    [
-        ("design", "interleaved", "beside"),
-        ("gate", "robust", "both"),
-        ("gate", "fixtures", "these"),
-        ("gate", "generalises", "beyond"),
-    ],
-)
-def test_an_earlier_word_of_the_policy_is_read_with_a_warning(
-    key: str, earlier: str, today: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    warn_of_name.cache_clear()
-    write(tmp_path, "settings.yaml", f"policy: {{{key}: {earlier}}}\n")
-    load_settings(tmp_path)
-    assert getattr(load_settings(tmp_path).policy, key) == today
-    (warning,) = capsys.readouterr().err.splitlines()
-    assert warning == f"warning: '{earlier}' in settings.yaml is called '{today}' now"
-
-
 def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` lays it out"):
         load_models(tmp_path)
@@ -162,55 +141,7 @@ def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
 def test_settings_have_defaults(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         write(tmp_path, "settings.yaml", text)
-    settings = load_settings(tmp_path)
-    assert settings.model_dump() == {
-        "replicates": 10,
-        "seed": 0,
-        "concurrency": 8,
-        "timeout_s": 180.0,
-        "retry": {"attempts": 6, "first_wait_s": 0.5, "max_wait_s": 30.0, "max_retry_after_s": 120.0},
-        "required_coverage": 0.9,
-        "batch": {"poll_s": 60.0, "delete_results": False},
-        "jobs": {"max_calls": 1000, "max_jobs": 256},
-        "policy": {
-            "gate": "these",
-            "tolerance": 0.05,
-            "alpha": 0.05,
-            "fail_on": ("regressed",),
-            "harm": 0.25,
-            "anchor": "accepted",
-            "design": "beside",
-            "served": "same",
-            "metrics": {},
-            "components": {},
-            "judge": {
-                "one_low": "review_required",
-                "blocking": (),
-                "panel": {"scores": "mean", "weights": {}, "same_family": "refuse"},
-                "cascade": {"judges": None, "alpha": 0.1, "delta": 0.1, "audit": 0.05},
-                "alert_above": None,
-                "calibration": None,
-            },
-        },
-        "audit": {"benchmarks": {}, "scenarios": (), "questions": None, "replicates": 2},
-        "limits": {
-            "response_bytes": 32_000_000,
-            "answer_bytes": 2_000_000,
-            "answer_leaves": 50_000,
-            "score_seconds": 20.0,
-            "score_megabytes": 1_000,
-            "schema_errors": 100,
-            "document_bytes": 4_000_000,
-            "prompt_bytes": 1_000_000,
-            "schema_bytes": 1_000_000,
-            "yaml_depth": 50,
-            "follow_links": False,
-        },
-        "fixtures": None,
-        "ceilings": {},
-        "budget": {"month_usd": None},
-        "site": {"address": None, "components": {}},
-    }
+    assert load_settings(tmp_path) == Settings()
 
 
 def test_the_benchmarks_of_an_audit_are_a_list_or_have_weights(tmp_path: Path) -> None:

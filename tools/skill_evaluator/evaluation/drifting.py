@@ -14,6 +14,7 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import Drift
+from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -97,7 +98,7 @@ def _without(model: ModelVerdict, days: Container[tuple[str, str]]) -> ModelVerd
     metrics, fields = (list(map(settled, measures)) for measures in (model.metrics, model.fields))
     if (metrics, fields) == (model.metrics, model.fields):
         return model
-    runs = f"{model.baseline_runs} earlier run{'s' * (model.baseline_runs != 1)}"
+    runs = counted(model.baseline_runs, "earlier run")
     update = {"metrics": metrics, "fields": fields, "reasons": [*model.reasons, f"{runs} cannot tell this from a day"]}
     left = model.model_copy(update=update)
     if left.verdict == "regressed" and not any(one.verdict == "regressed" or one.harmed for one in (*metrics, *fields)):

@@ -6,9 +6,7 @@ them.
 
 import datetime
 import json
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -102,12 +100,12 @@ class ComponentJudge(StrictModel):
     dimensions: tuple[str, ...] = Field(default=(), description="instead of those of a preset")
 
 
-def _with_usual_dimensions(judge: Any) -> Any:
-    return {"model": judge} if isinstance(judge, str) else judge
-
-
 DeclaredJudge = Annotated[
-    ComponentJudge, BeforeValidator(_with_usual_dimensions, json_schema_input_type=ModelId | ComponentJudge)
+    ComponentJudge,
+    BeforeValidator(
+        lambda judge: {"model": judge} if isinstance(judge, str) else judge,
+        json_schema_input_type=ModelId | ComponentJudge,
+    ),
 ]
 
 
@@ -278,26 +276,8 @@ class Models(StrictModel):
 Tier = Literal["critical", "supporting", "advisory"]
 
 
-@cache
-def warn_of_name(earlier: str, today: str) -> None:
-    """Warn, once a process, of a value's earlier name: some commands read the settings several times."""
-    print(f"warning: '{earlier}' in settings.yaml is called '{today}' now", file=sys.stderr)
-
-
-def _renamed(names: dict[str, str]) -> Callable[[Any], Any]:
-    """Return what reads the earlier names of a value, with a warning."""
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, str) or value not in names:
-            return value
-        warn_of_name(value, names[value])
-        return names[value]
-
-    return read
-
-
 Gate = Literal["these", "both", "beyond"]
-Design = Annotated[Literal["beside", "recorded"], BeforeValidator(_renamed({"interleaved": "beside"}))]
+Design = Literal["beside", "recorded"]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
 
@@ -336,9 +316,7 @@ class Policy(StrictModel):
     advisory.
     """
 
-    gate: Annotated[
-        Gate, BeforeValidator(_renamed({"fixtures": "these", "robust": "both", "generalises": "beyond"}))
-    ] = "these"
+    gate: Gate = "these"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)

@@ -13,6 +13,7 @@ import numpy as np
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
+from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
 from skill_evaluator.verdicts.decide.effects import (
     Arm,
@@ -96,7 +97,7 @@ def parts_of(runs: Runs, run: RunEffect, error: float) -> list[tuple[str, float,
 
     `error` is the standard error over cases: what replicates and runs leave of it is how differently cases moved.
     """
-    measured = f"{run.runs} further run{'s' * (run.runs != 1)} of one version"
+    measured = f"{counted(run.runs, 'further run')} of one version"
     if run is ONE_RUN:
         of_run = "none: both versions were asked side by side"
     elif run.runs:

@@ -184,16 +184,16 @@ def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
 def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
     """Yield what is lost though the means may not show it."""
     if falls := falls_of(losses, results):
-        fields, harm = _count(falls, "field"), f"{rules.policy.harm:g}"
+        fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which counts whatever the mean does: {joined_falls(falls)}"
     critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
     if critical:
-        yield f"{_count(critical, 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
+        yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
     better = {result.verdict for result in results if result.tier == "critical"} & {"improved", "unchanged"}
     if losses.cases and better:
         yield (
-            f"*{min(better)}* is not said where {_count(losses.cases, 'case')} lost more than {rules.policy.harm:g}: "
-            f"{_falls(losses.cases)}"
+            f"*{min(better)}* is not said where {counted(len(losses.cases), 'case')} lost more than "
+            f"{rules.policy.harm:g}: {_falls(losses.cases)}"
         )
     watch = losses.watch
     if watch is not None and watch.verdict == "regressed":
@@ -295,10 +295,6 @@ def _premise(pair: Pair) -> Iterator[str]:
 
 def _moved(result: MeasureResult, verb: str) -> str:
     return f"{result.metric} {verb} from {result.baseline:.3f} to {result.candidate:.3f}"
-
-
-def _count(things: Sequence[object], name: str) -> str:
-    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
 
 
 def _falls(cases: Sequence[CaseChange]) -> str:

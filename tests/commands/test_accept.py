@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.library.components import load_component
-from skill_evaluator.records.acceptance import Acceptance, accept_version
+from skill_evaluator.records.archive import Acceptance, accept_version
 
 from tests.support.git import git
 from tests.support.library import ROOT, SKILL, Ended, Library, read, start

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.records.acceptance import Acceptance, accept_version
-from skill_evaluator.records.archive import Archive, entry_of
+from skill_evaluator.records.archive import Acceptance, Archive, accept_version, entry_of
 from skill_evaluator.repository import Repository
 
 from tests.support.git import GitRepository

@@ -13,7 +13,7 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records import record as formats
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import Record, Row, read_record, write_record
+from skill_evaluator.records.record import Record, Row, read_record, strict_score, write_record
 
 from tests.support.components import FAILED, REFUSED, case, component, record
 
@@ -192,3 +192,22 @@ def test_every_key_is_documented() -> None:
     keys = {key for part in parts for key in part.model_fields}
     documented = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall("`[^`]+`", section))))
     assert keys - documented == set()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "score", "strict"),
+    [
+        ("scored", 0.75, 0.75),
+        ("scored", None, None),
+        ("unparseable", None, 0.0),
+        ("refused", None, 0.0),
+        ("truncated", None, 0.0),
+        ("provider_error", None, None),
+        ("timeout", None, None),
+        ("no_credentials", None, None),
+        ("over_budget", None, None),
+        ("not_run", None, None),
+    ],
+)
+def test_strict_score(outcome: str, score: float | None, strict: float | None) -> None:
+    assert strict_score(outcome, score) == strict

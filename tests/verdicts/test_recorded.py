@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, Settings
-from skill_evaluator.records.acceptance import Acceptance, accept_version
-from skill_evaluator.records.archive import Archive, entry_of
+from skill_evaluator.records.archive import Acceptance, Archive, accept_version, entry_of
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part

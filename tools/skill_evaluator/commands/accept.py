@@ -19,8 +19,7 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.records.acceptance import Acceptance, accept_version, versions_accepted
-from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.archive import Acceptance, Archive, RecordedRun, accept_version, versions_accepted
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_of_models, runs_of_versions
 from skill_evaluator.reports.acceptance import print_acceptances, print_accepted

@@ -21,7 +21,7 @@ FORMATS: Mapping[str, str] = {
     "batches": "skill_evaluator.runner.batch_journal.BatchLine",
     "record": "skill_evaluator.records.record.Record",
     "leaderboard": "skill_evaluator.records.leaderboard.Leaderboard",
-    "accepted": "skill_evaluator.records.acceptance.AcceptedVersions",
+    "accepted": "skill_evaluator.records.archive.AcceptedVersions",
     "plan": "skill_evaluator.ci.plan.Plan",
     "outcome": "skill_evaluator.ci.collecting.Outcome",
     "doctor": "skill_evaluator.ci.doctor.DoctorReport",

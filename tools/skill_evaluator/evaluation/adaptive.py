@@ -15,8 +15,7 @@ from typing import Literal, get_args
 from scipy.special import stdtrit
 
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import CorrectedMean, Record
-from skill_evaluator.records.strict import strict_by_replicate
+from skill_evaluator.records.record import CorrectedMean, Record, strict_by_replicate
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.effects import ALPHA, Effect, unseen_share

@@ -19,9 +19,8 @@ from xml.etree import ElementTree
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import StorageError
-from skill_evaluator.records.record import SCORED, CaseRecord, Record
+from skill_evaluator.records.record import SCORED, CaseRecord, Record, strict_by_replicate
 from skill_evaluator.records.served import served_text
-from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.records.summaries import Summary
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 

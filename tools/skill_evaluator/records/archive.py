@@ -1,21 +1,34 @@
-"""The recorded runs of a component, as its leaderboards list them, and their records.
+"""The recorded runs of a component, as its leaderboards list them, their records, and the versions people accepted.
 
-The heads of a leaderboard's rows are read at once; a record is read when it is asked for.
+The heads of a leaderboard's rows are read at once; a record is read when it is asked for. Later versions are held
+against an accepted one, their *anchor*; `evals/accepted.json` names it. Taking an entry out of that file takes it back.
 """
 
+import datetime
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import semver
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import ModelT, SizeLimit, decoded, parse_json, read_bytes, validated
+from skill_evaluator.files import (
+    FrozenModel,
+    ModelT,
+    SizeLimit,
+    decoded,
+    json_text,
+    locked,
+    parse_json,
+    read_bytes,
+    read_text,
+    replace_text,
+    validated,
+)
 from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.acceptance import Acceptance, read_acceptances
 from skill_evaluator.records.record import (
     BOARD_VERSION,
     Record,
@@ -32,6 +45,7 @@ from skill_evaluator.text import digest
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
+_ACCEPTED_VERSION = 1
 BOARD_SIZE = SizeLimit(most=500_000_000)
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
@@ -115,6 +129,71 @@ class Heads(BaseModel):
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
     runs: list[RecordedRun] = []
+
+
+class Acceptance(FrozenModel):
+    """A version that was accepted. `models`: those it is accepted for; None: all.
+
+    `run_ids` are the complete runs that it rests on, by model, oldest first.
+    """
+
+    version: str
+    by: str = Field(min_length=1)
+    why: str = Field(min_length=1)
+    date: datetime.date
+    run_ids: dict[ModelId, list[RunId]]
+    models: list[ModelId] | None = None
+
+    @field_validator("version")
+    @classmethod
+    def _semver(cls, version: str) -> str:
+        if not semver.Version.is_valid(version):
+            raise ValueError(f"version '{version}' is not semver")
+        return version
+
+    def holds_for(self, model_id: str) -> bool:
+        """Return whether the version is accepted for a model."""
+        return self.models is None or model_id in self.models
+
+
+class AcceptedVersions(FrozenModel):
+    """The file evals/accepted.json."""
+
+    skill: ComponentName
+    schema_version: int = _ACCEPTED_VERSION
+    accepted: list[Acceptance] = []
+
+
+def read_acceptances(path: Path) -> list[Acceptance]:
+    """Return what was accepted, newest last, nothing without a file; raise LeaderboardError for a broken one."""
+    return parse_acceptances(read_text(path, LeaderboardError), path) if path.exists() else []
+
+
+def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
+    """Return what was accepted by the text of the file; raise LeaderboardError for a broken or a newer one."""
+    value = parse_json(text, path, LeaderboardError)
+    refuse_newer(value, path, _ACCEPTED_VERSION)
+    return validated(AcceptedVersions, value, path, LeaderboardError).accepted
+
+
+def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
+    """Add an acceptance to the file; return the one that is there already for the same version, models and reason.
+
+    Raise LeaderboardError or StorageError, and leave the file as it was.
+    """
+    with locked(lock):
+        before = read_acceptances(path)
+        for there in before:
+            if (there.version, there.models, there.why) == (acceptance.version, acceptance.models, acceptance.why):
+                return there
+        file = AcceptedVersions(skill=skill, accepted=[*before, acceptance])
+        replace_text(path, json_text(file.model_dump(mode="json")))
+    return None
+
+
+def versions_accepted(acceptances: Iterable[Acceptance], model_id: str) -> frozenset[str]:
+    """Return the versions that are accepted for a model."""
+    return frozenset(acceptance.version for acceptance in acceptances if acceptance.holds_for(model_id))
 
 
 class Archive:

@@ -15,8 +15,7 @@ from typing import Any
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import decoded, parse_json, read_bytes, read_text
 from skill_evaluator.library.versions import ComponentVersion, Problem, read_version, read_versions, versioning_problems
-from skill_evaluator.records.acceptance import parse_acceptances
-from skill_evaluator.records.archive import entry_of, first_runs, marked
+from skill_evaluator.records.archive import entry_of, first_runs, marked, parse_acceptances
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within

@@ -12,8 +12,7 @@ import semver
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.versions import Bump, bump
-from skill_evaluator.records.acceptance import Acceptance, versions_accepted
-from skill_evaluator.records.archive import RecordedRun, precedence
+from skill_evaluator.records.archive import Acceptance, RecordedRun, precedence, versions_accepted
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import nearest
 

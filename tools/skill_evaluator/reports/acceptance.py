@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.records.acceptance import Acceptance
+from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded
 

@@ -15,8 +15,7 @@ from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 from skill_evaluator.metrics.base import AgreementMetric
 from skill_evaluator.metrics.diagnosis.per_field import macro_f1
-from skill_evaluator.records.record import CaseAccuracy
-from skill_evaluator.records.strict import strict_score
+from skill_evaluator.records.record import CaseAccuracy, strict_score
 from skill_evaluator.records.summaries import (
     ArraySummary,
     ContractFault,

@@ -25,8 +25,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
-from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED
-from skill_evaluator.records.strict import strict_score
+from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner.journal import ANSWERS, MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate, Shard

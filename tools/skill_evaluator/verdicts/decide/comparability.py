@@ -13,9 +13,8 @@ from typing import Literal
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record, strict_by_replicate
 from skill_evaluator.records.served import Change, change_of, is_mixed, served_text
-from skill_evaluator.records.strict import strict_by_replicate
 from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import ValueChange, differences, listed
 

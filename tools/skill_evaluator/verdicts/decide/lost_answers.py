@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord
-from skill_evaluator.records.strict import strict_score
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, strict_score
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
 
 _UNDEFINED = "undefined"  # what became of a value, beside the outcomes of calls

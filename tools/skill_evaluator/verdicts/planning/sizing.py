@@ -10,8 +10,7 @@ from statistics import NormalDist, fmean, variance
 from typing import Literal
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import ANSWERED, Record
-from skill_evaluator.records.strict import strict_by_replicate
+from skill_evaluator.records.record import ANSWERED, Record, strict_by_replicate
 from skill_evaluator.stats import POWER, mean_or_none, rounded
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.rules import OF_CRITICAL

@@ -114,9 +114,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.display.chart_style",
     "jinja2",
     "skill_evaluator.site.charts",
-    "skill_evaluator.site.charts_compare",
-    "skill_evaluator.site.charts_judges",
-    "skill_evaluator.site.drawing",
 }
 
 

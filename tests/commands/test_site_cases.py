@@ -222,7 +222,7 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
 def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     site = measured.root / "site"
     explained: list[str] = []
-    monkeypatch.setattr("skill_evaluator.commands.site_cases._Run.script", _noting(explained))
+    monkeypatch.setattr("skill_evaluator.site.cases._Run.script", _noting(explained))
     assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
     assert explained == []
     before = contents(site)
@@ -237,7 +237,7 @@ def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypat
 
 
 def _noting(explained: list[str]) -> Any:
-    from skill_evaluator.commands.site_cases import _Run
+    from skill_evaluator.site.cases import _Run
 
     whole = _Run.script
 
@@ -293,7 +293,7 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     def refused(folder: Path) -> Any:
         raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
 
-    monkeypatch.setattr("skill_evaluator.commands.site_compare.outcomes", refused)  # to root no file is unreadable
+    monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
     shutil.rmtree(measured.root / "site")
     site = published(measured)
     (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import parse_record, write_record
-from skill_evaluator.site.pages import PAGES
+from skill_evaluator.site.build import PAGES
 from skill_evaluator.site.writing import data_script
 
 from tests.site.conftest import demo

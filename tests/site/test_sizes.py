@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.site.case import case_key, cases_index
+from skill_evaluator.site.cases import case_key, cases_index
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
@@ -90,7 +90,7 @@ def test_no_page_grows_with_what_a_record_holds_and_what_is_left_out_is_counted(
 def test_a_case_beyond_the_room_of_the_list_is_found_by_its_whole_name() -> None:
     names = [f"INV-{at:04d}" for at in range(60)]
     newest = {model: a_run("1.0.0", 1, {name: [1.0] for name in names}, model_id=model) for model in ("m", "n")}
-    with patch("skill_evaluator.site.case._INDEX", 2_000):
+    with patch("skill_evaluator.site.cases._INDEX", 2_000):
         index = cases_index(SKILL, newest)
     assert 0 < index["left"] == len(index["keys"]) < 60
     assert {**index["keys"], **{row["id"]: row["key"] for row in index["cases"]}} == {

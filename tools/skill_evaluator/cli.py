@@ -24,7 +24,7 @@ from skill_evaluator.commands.options import command_of
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
 
-# In the order of the help; `audit run` is the function `audit_run` in commands/audit_run.py.
+# In the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in commands/audit_run.py.
 COMMANDS = (
     "demo",
     "evaluate",
@@ -86,20 +86,30 @@ _RUN = re.compile(r"\d|.*[/\\]")
 def load_command(path: str) -> Any:
     """Import a command of COMMANDS and return it with its options."""
     name = _function_of(path)
-    module = import_module(f"skill_evaluator.commands.{name}")
-    return command_of(getattr(module, name), path.split()[-1], module.EXAMPLES, getattr(module, "EXITS", {}))
+    module = import_module(f"skill_evaluator.commands.{_file_of(path).stem}")
+    examples, exits = module.EXAMPLES, getattr(module, "EXITS", {})
+    if isinstance(examples, dict):  # of a family
+        examples, exits = examples[name], exits.get(name, {})
+    return command_of(getattr(module, name), path.split()[-1], examples, exits)
 
 
 def summary_of(path: str) -> str:
     """Return the first line of a command's docstring, read from its source: importing all commands takes a second."""
     name = _function_of(path)
-    source = Path(__file__).with_name("commands").joinpath(f"{name}.py").read_text(encoding="utf-8")
+    source = _file_of(path).read_text(encoding="utf-8")
     return source.partition(f"\ndef {name}(")[2].partition('"""')[2].partition("\n")[0].removesuffix('"""')
 
 
 def _function_of(path: str) -> str:
     name = path.replace(" ", "_")
     return name + "_" * iskeyword(name)  # `try`
+
+
+def _file_of(path: str) -> Path:
+    """Return where a command stands: in a file of its family, or of its own."""
+    folder = Path(__file__).with_name("commands")
+    family = folder / f"{path.split()[0]}.py"
+    return family if " " in path and family.exists() else folder / f"{_function_of(path)}.py"
 
 
 class _LateCommands(TyperGroup):

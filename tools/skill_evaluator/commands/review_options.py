@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.review.queue import QUEUE, ReviewQueue
+from skill_evaluator.judges.review.queue import QUEUE, REVIEWS, ReviewQueue
 
-REVIEWS = "reviews"
 Reviewer = Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Who labels: a name in the repository.")]
 OrderSeed = Annotated[
     int, typer.Option("--seed", help="Seed of the order in which each reviewer sees the two outputs.")

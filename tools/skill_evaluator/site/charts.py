@@ -3,9 +3,13 @@
 What a page puts in is named `@name`: a list of names in their order, or the words of an axis.
 """
 
+from importlib.metadata import version
 from typing import Any
 
 import altair as alt
+import vl_convert
+
+from skill_evaluator.site.writing import SiteFolder
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
@@ -143,3 +147,106 @@ def _items() -> Any:
         )
         .properties(width="container", height=alt.Step(ROW_HEIGHT))
     )
+
+
+_COLOURS = {
+    "regressed": "#d55e00",
+    "improved": "#009e73",
+    "unchanged": "#0072b2",
+    "inconclusive": "#8c8c8c",
+    "incomparable": "#8c8c8c",
+}
+_ROW_HEIGHT = 24
+
+
+def compare_charts() -> dict[str, Any]:
+    """Return the specification of every chart of a comparison by its name."""
+    return {"forest": _forest().to_dict(validate=False)}
+
+
+def _forest() -> Any:
+    """Draw differences from the worst to the best, a line for each 95 % interval, and a rule at no difference."""
+    x = alt.X("difference:Q", title="after − before", axis=alt.Axis(format="+.2f", tickCount=6))
+    y = alt.Y("name:N", sort=["@names"], title=None, axis=alt.Axis(labelLimit=180))
+    scale = alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values()))
+    colour = alt.Color("verdict:N", scale=scale, legend=None)
+    shapes = alt.Scale(domain=list(_COLOURS), range=[VERDICT_SHAPES[name] for name in _COLOURS])
+    base = named_rows().encode(y=y, color=colour)
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color="@soft", strokeDash=[4, 3], aria=False)
+    return alt.layer(
+        zero.encode(x=alt.X("zero:Q", title="after − before")),
+        base.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2, opacity=0.55, aria=False)
+        .encode(x=alt.X("low:Q", title="after − before"), x2="high:Q"),
+        base.mark_point(filled=True, size=90, opacity=1).encode(
+            x=x,
+            shape=alt.Shape("verdict:N", scale=shapes, legend=None),
+            tooltip=alt.Tooltip("words:N"),
+            description="words:N",
+        ),
+    ).properties(width="container", height=alt.Step(_ROW_HEIGHT))
+
+
+_NAMES = alt.Axis(labelLimit=160, labelPadding=12, domain=False, ticks=False)  # a longer name is whole in the table
+_LINE_HEIGHT = 17
+_LEGEND = alt.Legend(title=None, orient="top", direction="horizontal", columns=2, labelLimit=110, symbolOpacity=1)
+
+
+def judge_charts() -> dict[str, Any]:
+    """Return the specification of every chart of the judges' page by its name."""
+    charts = {"intervals": _intervals(), "reliability": _reliability()}
+    return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
+
+
+def _intervals() -> Any:
+    """Draw a point with its interval for each series of each label, beside the lines of `marks`, such as a bar."""
+    words = alt.Tooltip("words:N")
+    scale = alt.Scale(domain=["@domain"], nice=False)
+    x = alt.X("value:Q", title="@title", scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
+    y = alt.Y("label:N", sort=["@labels"], title=None, axis=_NAMES)
+    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=_LEGEND)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=_LEGEND)
+    offset = alt.YOffset("series:N", sort=["@series"], scale=alt.Scale(paddingOuter=0.4))
+    base = named_rows().encode(y=y, yOffset=offset, color=colour)
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
+    points = base.transform_filter("datum.value !== null").mark_point(filled=True, size=95, opacity=1)
+    marks = named_rows("marks").mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c")
+    return alt.layer(
+        marks.encode(x=alt.X("at:Q", title="@title", scale=scale), tooltip=words, description="words:N"),
+        spans.encode(x=alt.X("low:Q", title="@title", scale=scale), x2="high:Q"),
+        points.encode(x=x, shape=shape, tooltip=words, description="words:N"),
+    ).properties(width="container", height=alt.Step(_LINE_HEIGHT, **{"for": "offset"}))
+
+
+def _reliability() -> Any:
+    """Draw the share that was right against the confidence that was given: on the diagonal a judge knows itself."""
+    words = alt.Tooltip("words:N")
+    unit = alt.Scale(domain=[0, 1])
+    colour = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(COLOURS)), legend=_LEGEND)
+    x = alt.X("confidence:Q", title="confidence that was given", scale=unit, axis=alt.Axis(format=".1f", tickCount=5))
+    y = alt.Y("value:Q", title="share that was right", scale=unit, axis=alt.Axis(format=".1f", tickCount=5))
+    base = named_rows().encode(x=x, color=colour)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(SHAPES)), legend=_LEGEND)
+    diagonal = named_rows("diagonal").mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c", aria=False)
+    spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=3, opacity=0.4, aria=False)
+    return alt.layer(
+        diagonal.encode(x=x, y=y),
+        spans.encode(y=alt.Y("low:Q", title="share that was right", scale=unit), y2="high:Q"),
+        base.mark_point(filled=True, size=95, opacity=1).encode(y=y, shape=shape, tooltip=words, description="words:N"),
+    ).properties(width="container", height=260)
+
+
+_NAME = "assets/vega.js"
+_GIVEN = "window.vegaEmbed = vegaEmbed;"  # all that the pages call
+
+
+def write_library(site: SiteFolder) -> None:
+    """Write the bundle; it takes seconds to make, so one of the same version stays.
+
+    It is wrapped, because its names would collide with those of the page's own scripts.
+    """
+    first_line = (
+        f"/* Vega-Lite {vl_convert.get_vegalite_versions()[-1]} by vl-convert {version('vl-convert-python')} */"
+    )
+    if not site.keeps(_NAME, first_line):
+        site.write(_NAME, f"{first_line}\n(function () {{\n{vl_convert.javascript_bundle(_GIVEN)}\n}})();\n")

@@ -3,17 +3,33 @@
 Finished comparisons come in, of which every figure is that of `compare`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from skill_evaluator.display import WHOLE, ends, number, signed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import MOST_ROWS, SiteBlock, sheet_block, word_block
 from skill_evaluator.display.sheets import Sheet
+from skill_evaluator.errors import RunError, SkillEvaluatorError
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.reports.changed_answers import changes_part
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.comparison_sheets import all_sheets
-from skill_evaluator.text import listed
+from skill_evaluator.runner.journal import ANSWERS, outcomes
+from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.writing import SiteFolder, data_script
+from skill_evaluator.text import canonical_json, digest, listed
+from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.history.cache import program_digest
+from skill_evaluator.verdicts.history.component import ComponentStanding, compared
 
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40
@@ -91,3 +107,108 @@ def _tables(skill: str, model: ModelVerdict) -> Iterator[SiteBlock]:
             yield sheet_block(_CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}"), piece, folded=head in _FOLDED)
         else:
             yield word_block(piece)
+
+
+_SHOWN_BY = ("text.py", "display/*.py", "reports/*.py", "site/*.py", "scoring/*.py", "parsing/*.py")
+_LONGEST = 2_000  # characters of a sentence
+
+
+def write_comparisons(
+    site: SiteFolder,
+    component: Component,
+    archive: Archive,
+    standing: ComponentStanding,
+    settings: Settings,
+    config: Path,
+    fixtures: Path | None,
+    names: PublicNames | None,
+) -> None:
+    """Write what is compared of a component; draw nothing where the site has it already.
+
+    With `names` its texts are private, and only these are in it.
+    """
+    documents = names is None
+    schema = component.digests.get("schema")
+    keys = [f"compare/{component.name}/versions", f"compare/{component.name}/models"]
+    known = digest(
+        canonical_json([program_digest(_SHOWN_BY), standing.kept.digest_of(archive.entries), documents, schema])
+    )
+    first_line = f"/* {known} */"
+    kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
+    if all(kept) and not documents:  # else the answers that changed are to be found, too
+        return
+    comparisons = standing.kept.comparisons(archive.entries, lambda: compared(component, archive, settings, config))
+    comparisons = comparisons if names is None else names.comparisons(comparisons)
+    shown = _BothAnswers(site, component, archive, standing.kept.records, fixtures) if documents else None
+
+    def answers(model: ModelVerdict) -> str | None:
+        return None if shown is None else shown.of(model)
+
+    for key, value in zip(keys, (version_parts(comparisons, answers), model_parts(comparisons, answers)), strict=True):
+        site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
+
+
+class _BothAnswers:
+    """The answers of two runs side by side; a file for each two, made when it is asked for."""
+
+    def __init__(
+        self,
+        site: SiteFolder,
+        component: Component,
+        archive: Archive,
+        digests: Mapping[str, str],
+        fixtures: Path | None,
+    ) -> None:
+        """`digests` are those of the records by run id."""
+        self._site = site
+        self._component = component
+        self._archive = archive
+        self._cases = cache(lambda: load_cases(component, fixtures))
+        self._digests = digests
+
+    def of(self, model: ModelVerdict) -> str | None:
+        """Return the key of the answers that changed; None where those of one of the two runs are not here."""
+        if model.baseline is None:
+            return None
+        runs = (model.baseline.run_id, model.candidate.run_id)
+        folders = [self._component.results_dir / run_id for run_id in runs]
+        if not all((folder / ANSWERS).is_file() for folder in folders):
+            return None
+        key = f"answers/{self._component.name}/{runs[0]}/{runs[1]}"
+        self._site.when_opened(f"data/{key}.js", lambda: self._write(key, runs, folders))
+        return key
+
+    def _write(self, key: str, runs: tuple[str, str], folders: Sequence[Path]) -> None:
+        stats = [(folder / ANSWERS).stat() for folder in folders]
+        try:
+            cases = self._cases()
+        except SkillEvaluatorError as problem:
+            self._site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
+            return
+        known = [program_digest(_SHOWN_BY), [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
+        records = [self._digests.get(run_id) for run_id in runs]
+        of_cases = [[case.id, case.digest] for case in cases]
+        first_line = f"/* {digest(canonical_json([*known, records, of_cases, self._component.digests]))} */"
+        if self._site.keeps(f"data/{key}.js", first_line):
+            return
+        before, after = (self._archive.record_of(run_id) for run_id in runs)
+        try:
+            words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
+        except RunError as problem:
+            self._site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)
+            return
+        table = [sheet_block("Answers that changed", sheet)] if sheet.rows else []
+        value = {"blocks": [word_block(words), *table]}
+        self._site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
+
+
+def _changed(
+    component: Component, cases: Sequence[Case], before: Record, after: Record, folders: Sequence[Path]
+) -> ChangedAnswers:
+    answers = (outcomes(folders[0]), outcomes(folders[1]))
+    return ChangedAnswers(
+        model_id=after.model_id,
+        baseline=before.run_id,
+        compared=len(common_part(before, after).cases),
+        changes=tuple(answer_changes(component, cases, before, after, answers)),
+    )

@@ -3,21 +3,37 @@
 Evidence, justifications and what was judged are not in it: they are read where the judging lies.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator import __version__
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.asking.judging import RESULTS, read_judging
 from skill_evaluator.judges.calibration.detection_results import BatchDimension
 from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.judges.cascade.results import CascadeShares
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.recorded import Controlled, JudgingResults, RecordedJudging
+from skill_evaluator.judges.recorded import (
+    RESULTS_OF,
+    Controlled,
+    JudgingResults,
+    RecordedJudging,
+    beside_controls,
+    judging_digest,
+    newest_judgings,
+    read_recorded,
+)
+from skill_evaluator.judges.review.queue import REVIEWS, ReviewQueue
 from skill_evaluator.judges.review.results import ReviewStatus
+from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.reports.judge_detection import rate_sheet
 from skill_evaluator.reports.judge_figures import share
@@ -32,7 +48,8 @@ from skill_evaluator.reports.judge_scores import score_doubts, score_notes, scor
 from skill_evaluator.reports.reviewing import agreement_sheet, queue_sentences
 from skill_evaluator.site.blocks import interval_chart, point, point_sheet
 from skill_evaluator.site.calibration import calibration_blocks, calibration_words
-from skill_evaluator.text import counted, listed
+from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
+from skill_evaluator.text import canonical_json, counted, digest, listed
 
 _MOODS = {"ship": "improved", "block": "regressed"}
 _DOUBTS = "What may be wrong with the judge, as far as it shows without labels"
@@ -278,3 +295,144 @@ def queue_row(status: ReviewStatus) -> dict[str, Any]:
         "agreement": sheet_block("How far reviewers agree", agreement_sheet(status, names)),
         "disputes": sheet_block("Items that reviewers see differently", disputed),
     }
+
+
+_MOST = 100  # judgings, the newest ones
+_OF_SETTINGS = "of settings"  # the page of the calibration that they name: no judging has a space in its name
+
+
+def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings) -> None:
+    """Write what judges found and what they are worth; a judging that cannot be read is listed with why."""
+    named = _calibration(site, config, settings)
+    if named is not None:
+        page = {"file": settings.policy.judge.calibration, "blocks": list(calibration_blocks(named))}
+        site.write_data(f"judgings/{_OF_SETTINGS}", page)
+    folders, left_out = newest_judgings(place, _MOST)
+    pages = _JudgingPages(site, folders, named)
+    rows = sorted(pages.write(), key=lambda row: (row["created"], row["id"]), reverse=True)
+    site.write_data(
+        "judges",
+        {
+            "judgings": rows,
+            "calibration": None if named is None else calibration_words(named),
+            "problems": [{"name": name, "why": str(problem)} for name, problem in pages.problems.items()],
+            "unfinished": pages.unfinished,
+            "left_out": left_out,
+            "queues": _queues(site, config, rows),
+        },
+    )
+
+
+def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCalibration | None:
+    """Return the calibration that the settings name, if they name one that can be read."""
+    if settings.policy.judge.calibration is None:
+        return None
+    from skill_evaluator.judges.calibration.alerts import read_calibration  # imports numpy
+
+    try:
+        return read_calibration(config, settings)
+    except JudgeError as problem:
+        site.note("calibration of the settings", problem)
+        return None
+
+
+class _JudgingPages:
+    """The pages of judgings. One that shows the same files as before stays, unread; they are read one at a time."""
+
+    def __init__(self, site: SiteFolder, folders: Sequence[Path], named: JudgeCalibration | None) -> None:
+        self._site, self._folders, self._named = site, folders, named
+        self._calibrations: list[JudgeCalibration] = []
+        self.problems: dict[str, JudgeError] = {}
+        self.unfinished: list[str] = []
+
+    def write(self) -> list[dict[str, Any]]:
+        """Write every page, and return the row of each in the list; what cannot be read is in `problems`."""
+        digests = {}
+        for folder in self._folders:
+            with self._listing(folder.name):
+                refuse_page_name(folder.name, JudgeError)
+                digests[folder] = judging_digest(folder)
+        calibrations = [folder for folder in digests if self._is_calibration(folder)]
+        by = [__version__, [digests[folder] for folder in calibrations], self._named and self._named.model_dump_json()]
+        rows = []
+        for folder, own in digests.items():
+            with self._listing(folder.name):
+                first_line = f"/* {digest(canonical_json([*by, own]))} */"
+                row = self._kept(folder.name, first_line) or self._drawn(folder, first_line, calibrations)
+                rows += [row] if row is not None else []
+        return rows
+
+    @contextmanager
+    def _listing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except JudgeError as problem:
+            self.problems[name] = problem
+            self._site.note(f"judging {name}", problem)
+
+    def _is_calibration(self, folder: Path) -> bool:
+        try:
+            return read_judging(folder).mode == "calibrate" and (folder / RESULTS).exists()
+        except JudgeError:
+            return False  # which is said where its page would be written
+
+    def _kept(self, name: str, first_line: str) -> dict[str, Any] | None:
+        """Return the row of a page that is there and shows the same; None where it does not."""
+        file = f"data/judgings/{name}.js"
+        if not self._site.keeps(file, first_line):
+            return None
+        row: dict[str, Any] = json.loads(self._site.lines(file)[1].removeprefix("/* ").removesuffix(" */"))
+        return row
+
+    def _drawn(self, folder: Path, first_line: str, calibrations: Sequence[Path]) -> dict[str, Any] | None:
+        """Write the page of a judging and return its row; None for one without results."""
+        recorded = read_recorded(folder)
+        if recorded is None:
+            self.unfinished += [folder.name] if read_judging(folder).mode in RESULTS_OF else []
+            return None
+        results, controls = recorded.results, {}
+        if isinstance(results, RegressionResults):
+            every = self._every_calibration(calibrations)
+            controls = {judge.judge.model_id: beside_controls(results, judge, every) for judge in results.judges}
+        row = {**judging_row(recorded), "id": folder.name, "judging": recorded.head.id}
+        text = json.dumps(row).replace("/", "\\/")  # so that no name in it ends the comment
+        page = data_script(f"judgings/{folder.name}", {**row, "blocks": judging_blocks(recorded, controls)})
+        self._site.write(f"data/judgings/{folder.name}.js", f"{first_line}\n/* {text} */\n{page}")
+        return row
+
+    def _every_calibration(self, folders: Sequence[Path]) -> list[JudgeCalibration]:
+        """Return the calibrations, the newest first; that of the settings comes last."""
+        if not self._calibrations:
+            for folder in folders:
+                with suppress(JudgeError):  # which is said where its page would be written
+                    recorded = read_recorded(folder)
+                    if recorded is not None and isinstance(recorded.results, JudgeCalibration):
+                        self._calibrations.append(recorded.results)
+            self._calibrations += [] if self._named is None else [self._named]
+        return self._calibrations
+
+
+def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the state of the review queue: of all items, and of those that are from judgings of each component."""
+    queue = ReviewQueue(folder=config / REVIEWS)
+    try:
+        items = queue.items()
+        labels = queue.labels(items)
+    except JudgeError as problem:
+        site.note("review queue", problem)
+        return {}
+    if not items:
+        return {}
+    from skill_evaluator.judges.review.agreement import review_status  # imports numpy
+
+    queues = {"": queue_row(review_status(items, labels))}
+    components: dict[str, set[str]] = {}
+    for row in rows:
+        if row["component"] is not None:
+            components.setdefault(row["component"], set()).add(row["judging"])
+    for name, judgings in components.items():
+        mine = {item_id: item for item_id, item in items.items() if item.judging in judgings}
+        if mine:
+            own = [label for label in labels if label.item in mine]
+            queues[name] = queue_row(review_status(mine, own))
+    return queues

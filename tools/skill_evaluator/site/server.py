@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.site.pages import POLICY
+from skill_evaluator.site.build import POLICY
 
 HOST = "127.0.0.1"
 _HEADERS = {

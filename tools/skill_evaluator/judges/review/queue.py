@@ -16,6 +16,7 @@ from skill_evaluator.judges.review.items import ReviewItem
 from skill_evaluator.judges.review.labels import ReviewLabel, latest, refuse_misfit
 from skill_evaluator.text import nearest
 
+REVIEWS = "reviews"  # in the configuration folder
 QUEUE = "queue.jsonl"
 LABELS = "labels.jsonl"
 

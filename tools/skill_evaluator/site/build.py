@@ -1,0 +1,214 @@
+"""Everything that is recorded, written as static pages: which pages there are, what they share, and what each shows.
+
+To add a page: a line in PAGES, a script in assets/ that fills <main>, and what it shows by `SiteFolder.write_data`.
+"""
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator import __version__
+from skill_evaluator.audit.findings.results import AuditResult, read_audit
+from skill_evaluator.errors import (
+    AuditError,
+    ComponentError,
+    ConfigError,
+    FixtureError,
+    NotEvaluatedError,
+    SkillEvaluatorError,
+    StorageError,
+)
+from skill_evaluator.library.cases import find_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Settings, load_models, load_settings, retiring
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.leaderboard import load_leaderboard
+from skill_evaluator.records.record import Row
+from skill_evaluator.repository import Repository
+from skill_evaluator.site.cases import write_cases
+from skill_evaluator.site.compare import write_comparisons
+from skill_evaluator.site.component import MOST_CHANGES, bare_row, change_rows, component_page, overview_rows
+from skill_evaluator.site.judges import write_judges
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
+from skill_evaluator.text import counted, nearest
+from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
+from skill_evaluator.verdicts.history.component import ComponentStanding, standing_of
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+_HERE = Path(__file__).parent
+_LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
+_REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
+_SHARED = ("site.css", "site.js", "draw.js", "cases.js")
+_INSTALL = "pip install altair jinja2 vl-convert-python"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageKind:
+    """One page: its title, its script in assets/, and whether the line of links on every page has it."""
+
+    title: str
+    script: str
+    linked: bool = False
+    charts: bool = False
+
+
+PAGES: Mapping[str, PageKind] = {
+    "index.html": PageKind(title="Overview", script="overview.js", linked=True),
+    "changes.html": PageKind(title="What changed", script="changes.js", linked=True),
+    "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
+    "component.html": PageKind(title="Component", script="component.js", charts=True),
+    "case.html": PageKind(title="Case", script="case.js"),
+    "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
+    "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
+    "verdict.html": PageKind(title="Verdict", script="verdict.js"),
+}
+
+
+def write_pages(site: SiteFolder) -> None:
+    """Write all that is the same whatever was recorded; raise ConfigError where the extra is not installed."""
+    try:
+        import jinja2
+
+        from skill_evaluator.site.charts import chart_specs, compare_charts, judge_charts, write_library
+    except ImportError as problem:
+        raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    for name, page in PAGES.items():
+        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
+        site.write(name, templates.get_template("page.html").render(**shown) + "\n")
+    for asset in (*_SHARED, *(page.script for page in PAGES.values())):
+        site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
+    write_library(site)
+    site.write_data("charts", {**chart_specs(), **compare_charts(), **judge_charts()})
+
+
+def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
+    """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
+    results: dict[str, AuditResult] = {}
+    paths = sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True)
+    if not paths:
+        site.write_data("audits", {"audits": []})
+        return None, {}
+    from skill_evaluator.audit.report.page import site_audit  # imports scipy
+
+    for path in paths:
+        name = path.parent.name
+        try:
+            refuse_page_name(name, AuditError)
+            results[name] = read_audit(path)
+        except AuditError as problem:
+            site.note(f"audit {name}", problem)
+        else:
+            site.write_data(f"audits/{name}", site_audit(name, results[name]), _LONGEST_OF_AUDIT)
+    listed = [{"name": name, "models": counted(len(result.cohort), "model")} for name, result in results.items()]
+    site.write_data("audits", {"audits": listed})
+    newest = next(iter(results), None)
+    return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteBuild:
+    """Where a library lies, and where its site goes; `recorded` are branches that hold records beside the work tree.
+
+    A site for nobody else's eyes (`own`) shows the documents of every component, each case when it is opened.
+    """
+
+    out: Path
+    components: Path
+    config: Path
+    fixtures: Path | None
+    audits: Path
+    judgements: Path
+    recorded: tuple[str, ...] = ()
+    own: bool = False
+
+    def write(self) -> SiteFolder:
+        """Write the site; raise ComponentError where there is no component."""
+        settings = load_settings(self.config)
+        names = sorted(path.parent.name for path in self.components.glob("*/prompt.md"))
+        if not names:
+            raise ComponentError(f"no component in {self.components}; name their folder with --components DIR")
+        for name in sorted(settings.site.components.keys() - set(names)):
+            where = f"site.components.{name} in {self.config / 'settings.yaml'}"
+            print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
+        if self.own:
+            settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
+        site = SiteFolder(self.out, own=self.own)
+        write_pages(site)
+        audit, grades = write_audits(site, self.audits)
+        rows: list[dict[str, Any]] = []
+        changes: list[dict[str, Any]] = []
+        for name in names:
+            standing, of_overview = self._listed(site, name, settings, grades)
+            rows += of_overview
+            changes += [] if standing is None else change_rows(name, standing)
+        write_judges(site, self.judgements, self.config, settings)
+        leaving: list[str] = []
+        with suppress(ConfigError):  # a site needs no models.yaml
+            leaving = retiring(load_models(self.config, settings.limits))
+        problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
+        site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit, "retiring": leaving})
+        newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
+        site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
+        site.finish()
+        if site.problems:
+            print(f"{counted(len(site.problems), 'part')} could not be read: {_REMEDY}", file=sys.stderr)
+        return site
+
+    def _listed(
+        self, site: SiteFolder, name: str, settings: Settings, grades: Mapping[str, str | None]
+    ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
+        """Write the page of a component; one that cannot be read, or is not to be evaluated, is listed with why."""
+        try:
+            return self._write_component(site, name, settings, grades)
+        except NotEvaluatedError as problem:
+            return None, [bare_row(name, None, str(problem))]
+        except StorageError:  # of the site itself
+            raise
+        except SkillEvaluatorError as problem:
+            site.note(name, problem)
+            return None, [bare_row(name, None, str(problem))]
+
+    def _write_component(
+        self, site: SiteFolder, name: str, settings: Settings, grades: Mapping[str, str | None]
+    ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
+        """Write the page of a component; return what is known of it, and its rows of the overview."""
+        component = load_component(self.components, name, settings.limits)
+        archive = Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
+        standing = standing_of(component, archive, settings, self.config)
+        if standing is None:
+            try:
+                find_cases(component, self.fixtures)
+                why = "never scored" if not archive.entries else "no run of it is complete"
+            except (FixtureError, NotEvaluatedError):
+                why = "no fixtures"
+            return None, [bare_row(name, component.version, why)]
+        names = None if settings.site.publishes_documents(name) else PublicNames(component)
+        remarks = [] if names is None else names.remarks(standing)
+        standing = standing if names is None else names.standing(standing)
+        runs = _rows(component, archive)
+        page = component_page(name, component.version, standing, runs)
+        site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
+        write_cases(site, component, archive, runs, standing.kept.records, standing.newest, self.fixtures, names)
+        write_comparisons(site, component, archive, standing, settings, self.config, self.fixtures, names)
+        return standing, overview_rows(name, standing, grades)
+
+
+def _rows(component: Component, archive: Archive) -> list[Row]:
+    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded at another commit alone."""
+    known = {entry.run_id for entry in archive.entries}  # none whose version is no version
+    rows = [row for row in load_leaderboard(component.leaderboard_path, component.name).runs if row.run_id in known]
+    here = {row.run_id for row in rows}
+    return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from tests.support.library import Library
 
-_CHARTS = (("charts", "chart_specs"), ("charts_compare", "compare_charts"), ("charts_judges", "judge_charts"))
+_CHARTS = ("chart_specs", "compare_charts", "judge_charts")
 _DATA = re.compile(r'JSON\.parse\(("(?:[^"\\]|\\.)*")\)')
 
 
@@ -46,8 +46,8 @@ def undrawn() -> Iterator[None]:
     with ExitStack() as patched:
         drawing = patch("vl_convert.javascript_bundle", lambda snippet: "/* drawn in the browser's tests */" * 100)
         patched.enter_context(drawing)
-        for module, name in _CHARTS:
-            where = import_module(f"skill_evaluator.site.{module}")
+        where = import_module("skill_evaluator.site.charts")
+        for name in _CHARTS:
             patched.enter_context(patch.object(where, name, partial(_once, getattr(where, name))))
         yield
 

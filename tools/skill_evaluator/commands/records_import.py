@@ -1,7 +1,5 @@
 """`skill-evaluator records import`: results that another tool measured become records of a component. Makes no call."""
 
-import shutil
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,13 +16,10 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, refuse
 from skill_evaluator.exchange.foreign import ForeignRun, read_results
-from skill_evaluator.exchange.imported import record_of
-from skill_evaluator.files import replace_text
+from skill_evaluator.exchange.imported import record_imported, record_of
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.components import check_semver, load_component
+from skill_evaluator.library.components import check_semver
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.records.archive import read_entries
-from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import counted
 
@@ -33,13 +28,6 @@ EXAMPLES = (
     "skill-evaluator records import logs/2026-11-22_capitals.eval",
     "skill-evaluator records import scores.csv --skill <component> --version 1.2.0 --model <model>",
 )
-_PROMPT = """---
-name: {name}
-version: {version}
-output: text
----
-The prompt of this component is kept elsewhere. Here are the results that were imported from {tool}.
-"""
 
 
 @options
@@ -65,27 +53,13 @@ def records_import(options: RecordsImportOptions) -> int:
     records = [_record_of(run, options, settings.required_coverage) for run in runs]
     if not records:
         raise LeaderboardError(f"{options.file} holds no row that can be read")
-    folder, first = options.components / records[0].skill, records[0]
-    with ExitStack() as undo:
-        if not (folder / "prompt.md").exists():
-            undo.callback(shutil.rmtree, folder, ignore_errors=True) if not folder.exists() else None
-            undo.callback((folder / "prompt.md").unlink, missing_ok=True)
-            text = _PROMPT.format(name=first.skill, version=first.skill_version, tool=first.provider)
-            replace_text(folder / "prompt.md", text)
-        component = load_component(options.components, first.skill, settings.limits)
-        paths = {record.run_id: component.records_dir / f"{record.run_id}.json" for record in records}
-        there = {entry.run_id for entry in read_entries(component.leaderboard_path)}
-        new = {paths[record.run_id]: record for record in records if record.run_id not in there}
-        for path in new:
-            undo.callback(path.unlink, missing_ok=True)
-        if new:
-            add_records(component.leaderboard_path, new)
-        undo.pop_all()
+    files = record_imported(records, options.components, settings.limits)
     for record in records:
+        path, is_new = files[record.run_id]
         score = number(record.accuracy[record.primary_metric].strict_mean)
         size = f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}"
         added = f": {record.provider}, {record.model_id}, {size}, {record.primary_metric} {score}"
-        print(visible(f"{paths[record.run_id]}{' is there already' if record.run_id in there else added}"))
+        print(visible(f"{path}{added if is_new else ' is there already'}"))
     return EXIT_OK
 
 

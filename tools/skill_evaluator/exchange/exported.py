@@ -12,20 +12,67 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import chain, islice
 from operator import attrgetter
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Literal
 from xml.etree import ElementTree
 
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import StorageError
-from skill_evaluator.records.record import SCORED, CaseRecord, Record, strict_by_replicate
+from skill_evaluator.errors import LeaderboardError, RunError, StorageError
+from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Settings
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import SCORED, CaseRecord, Record, read_record, strict_by_replicate
+from skill_evaluator.records.selection import choose, runs_of_models
 from skill_evaluator.records.served import served_text
 from skill_evaluator.records.summaries import Summary
-from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
+from skill_evaluator.runner.journal import RECORD, find_run
+from skill_evaluator.text import nearest
+from skill_evaluator.verdicts.decide.results import ModelVerdict
+from skill_evaluator.verdicts.history.component import verdict_on
 
 Kind = Literal["text", "integer", "number", "boolean"]
 Row = dict[str, Any]
+
+
+def recorded_components(components: Path) -> list[str]:
+    """Return the names of the components with a record."""
+    return sorted({path.parents[2].name for path in components.glob("*/evals/records/*.json")})
+
+
+def records_of(paths: Iterable[Path], models: Sequence[str]) -> Iterator[Record]:
+    """Read records one at a time, those of some models or all; raise LeaderboardError for a model that has none."""
+    there = set()
+    for path in dict.fromkeys(paths):
+        record = read_record(path)
+        there.add(record.model_id)
+        if not models or record.model_id in models:
+            yield record
+    for model_id in models:
+        if model_id not in there:
+            raise LeaderboardError(f"no record of model '{model_id}' is among them {nearest(model_id, there)}")
+
+
+def record_files(source: str, components: Path) -> list[Path]:
+    """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
+    if (components / source / "prompt.md").exists():
+        return sorted((components / source / "evals" / "records").glob("*.json"))
+    if Path(source).is_file():
+        return [Path(source)]
+    recorded = [*components.glob(f"*/evals/records/{source}.json")] if is_file_name(source) else []
+    try:
+        folder = find_run(source, components)
+    except RunError:
+        if recorded:
+            return recorded
+        names = sorted(path.parent.name for path in components.glob("*/prompt.md"))
+        message = f"'{source}' is no component, run or file of a record {nearest(source, names)}"
+        raise LeaderboardError(message) from None
+    if not (folder / RECORD).exists():
+        raise LeaderboardError(f"{folder} has no {RECORD} yet: `skill-evaluator score {folder}` writes it")
+    return [folder / RECORD]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +359,24 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def verdict_suites(records: Sequence[Record], result: ComparisonResult | None) -> Iterator[tuple[str, Iterator[Test]]]:
-    """Yield a suite for each model of a component: a test a case, and one for the verdict on its version.
+def verdict_suites(
+    names: Sequence[str], components: Path, settings: Settings, config: Path, models: Sequence[str]
+) -> Iterator[tuple[str, Iterator[Test]]]:
+    """Yield a suite for each component and model that `compare` would judge: a test a case, and one for the verdict.
 
     A case fails where it broke or was lost. It is skipped where no answer was scored, or it was not compared.
     """
-    verdicts = {} if result is None else {model.model_id: model for model in result.models}
-    for record in records:
-        yield f"{record.skill}.{record.model_id}", _tests(record, verdicts.get(record.model_id))
+    for name in names:
+        component = load_component(components, name, settings.limits)
+        archive = Archive(component)
+        if not archive.entries:
+            raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{name}' first")
+        entries = runs_of_models(archive.entries, models, component.leaderboard_path)
+        records = [archive.record(choice.candidate) for choice in choose(entries, None, None).choices]
+        result = verdict_on(records, component, archive, settings, config)
+        verdicts = {} if result is None else {model.model_id: model for model in result.models}
+        for record in records:
+            yield f"{record.skill}.{record.model_id}", _tests(record, verdicts.get(record.model_id))
 
 
 def _tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:

@@ -1,14 +1,20 @@
 """What another tool measured → a record, which verdicts, histories and rankings take. What it did not say is None."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.exchange.foreign import ForeignAnswer, ForeignRun, read_results
-from skill_evaluator.files import read_json
+from skill_evaluator.files import read_json, replace_text
 from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.records.archive import read_entries
+from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
@@ -21,6 +27,13 @@ _AGREEMENT = "pairwise_exact_match"
 _NO_NAME = re.compile(r"[^A-Za-z0-9._@:/-]+")
 _NO_VERSION = re.compile(r"[^A-Za-z0-9.+-]+")
 _UNNAMED = "unnamed"
+_PROMPT = """---
+name: {name}
+version: {version}
+output: text
+---
+The prompt of this component is kept elsewhere. Here are the results that were imported from {tool}.
+"""
 
 
 def record_of(
@@ -72,6 +85,31 @@ def record_of(
             for case, answers in zip(scores, cases.values(), strict=True)
         ],
     )
+
+
+def record_imported(records: Sequence[Record], components: Path, limits: SafetyLimits) -> dict[str, tuple[Path, bool]]:
+    """Add records to their component; return by run the file, and whether it is new. Write all files or none.
+
+    A component that is not there is laid out with a prompt.md that says where its results come from.
+    """
+    first = records[0]
+    folder = components / first.skill
+    with ExitStack() as undo:
+        if not (folder / "prompt.md").exists():
+            undo.callback(shutil.rmtree, folder, ignore_errors=True) if not folder.exists() else None
+            undo.callback((folder / "prompt.md").unlink, missing_ok=True)
+            text = _PROMPT.format(name=first.skill, version=first.skill_version, tool=first.provider)
+            replace_text(folder / "prompt.md", text)
+        component = load_component(components, first.skill, limits)
+        there = {entry.run_id for entry in read_entries(component.leaderboard_path)}
+        paths = {record.run_id: component.records_dir / f"{record.run_id}.json" for record in records}
+        new = {paths[record.run_id]: record for record in records if record.run_id not in there}
+        for path in new:
+            undo.callback(path.unlink, missing_ok=True)
+        if new:
+            add_records(component.leaderboard_path, new)
+        undo.pop_all()
+    return {run_id: (path, path in new) for run_id, path in paths.items()}
 
 
 def records_in(path: Path) -> list[Record]:

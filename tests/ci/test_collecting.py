@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.collecting import GatheredRun, gather
+from skill_evaluator.ci.arrivals import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
 from skill_evaluator.reports.ci import outcome_page, print_outcome
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 from skill_evaluator.audit.report.page import audit_page
-from skill_evaluator.ci.collecting import Outcome
+from skill_evaluator.ci.outcome import Outcome
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.mermaid import line_chart, quadrant_chart
 from skill_evaluator.display.pages import Fold, Page, Section

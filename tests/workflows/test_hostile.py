@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.collecting import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
 from skill_evaluator.ci.platforms import github
 from skill_evaluator.ci.platforms.github import GitHub

@@ -1,19 +1,37 @@
-"""What the jobs of a plan left in a folder: run folders and skip notes, none of it believed yet.
+"""What the jobs of a plan left in a folder → the answers of every component and model, taken only as they were planned.
 
-An artifact speaks for its own job alone. Links are not followed, and what cannot be read is a sentence, not an end.
+An artifact speaks for its own job alone, and none of it is believed: links are not followed, and what cannot be read is
+a sentence, not an end.
 """
 
+import datetime
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.ci.plan import PlannedRun
-from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import RunError
-from skill_evaluator.runner.batch_journal import BATCHES
-from skill_evaluator.runner.journal import ANSWERS, MANIFEST, RECORD, Manifest, read_manifest
+from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
+from skill_evaluator.display.safe_text import abridged, visible
+from skill_evaluator.errors import LeaderboardError, RunError
+from skill_evaluator.identifiers import BASELINE, moment
+from skill_evaluator.records.record import read_record
+from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    MANIFEST,
+    RECORD,
+    Manifest,
+    merged_outcomes,
+    read_answers,
+    read_manifest,
+)
+from skill_evaluator.runner.pending import PendingRun, pending_run
+from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.text import counted, listed
 
+CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks differ
+_NAMED = 3  # of what differs
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
 _NOTE_BYTES = 1000
 
@@ -90,3 +108,192 @@ def _read_note(path: Path) -> str:
     except OSError as problem:
         return f"skipped, and the reason cannot be read: {problem.strerror}"
     return visible(lines[0].strip()) if lines and lines[0].strip() else "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredRun:
+    """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
+
+    `parts` are the planned runs it is put together from, one a shard. A baseline that was asked beside a new version is
+    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned. `pending` are its
+    batches that the vendor has not answered in full, with those of a run beside it: then nothing of it counts yet.
+    """
+
+    skill: str
+    model_id: str
+    parts: tuple[PlannedRun, ...]
+    manifest: Manifest | None
+    answers: Mapping[Call, Replicate]
+    skipped: bool
+    remarks: tuple[str, ...]
+    pending: tuple[PendingRun, ...] = ()
+
+    @property
+    def planned(self) -> int:
+        """The number of planned calls."""
+        return sum(part.calls for part in self.parts)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it was asked beside a new version."""
+        return self.parts[0].is_baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenRuns:
+    """What was taken of a planned run: the answers and the manifest of each attempt. `nothing`: not even a folder."""
+
+    answers: Sequence[Sequence[Replicate]]
+    begun: Sequence[Manifest]
+    remarks: Sequence[str]
+    nothing: bool
+
+
+def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
+    """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order.
+
+    After the run of a new version comes that of its baseline, if the two were asked beside each other.
+    """
+    arrivals = find_arrivals(artifacts, (job.id for job in plan.jobs))
+    groups: dict[tuple[str, str, bool], list[PlannedRun]] = {}
+    for run in planned_runs(plan):
+        groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
+    before = {run.run_id: run for run in plan.pending}
+    for (skill, model_id, _), parts in groups.items():
+        beside = [*groups.get((skill, model_id, False), []), *groups.get((skill, model_id, True), [])]
+        pending, remarks = still_pending(beside, arrivals, before)
+        yield replace(_gather_run(plan, parts, arrivals, remarks), pending=pending)
+
+
+def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks: list[str]) -> GatheredRun:
+    taken: list[tuple[Manifest, Iterable[Replicate]]] = []
+    begun, nothing_came = list[Manifest](), True
+    for part in parts:
+        arrived = take_arrived(part, arrivals)
+        taken += [(part.manifest, answers) for answers in arrived.answers]
+        begun += arrived.begun
+        remarks += arrived.remarks
+        nothing_came = nothing_came and arrived.nothing
+    return GatheredRun(
+        skill=parts[0].manifest.skill,
+        model_id=parts[0].manifest.model_id,
+        parts=tuple(parts),
+        manifest=_whole_manifest(plan, parts, begun) if begun else None,
+        answers=merged_outcomes(taken),
+        skipped=nothing_came and all(part.job in arrivals.notes for part in parts),
+        remarks=tuple(dict.fromkeys(remarks)),
+    )
+
+
+def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
+    """Return what arrived of a planned run: only what is as planned, and by `remarks` why the rest is not taken."""
+    claimed = [run for run in arrivals.runs if run.claims(part)]
+    answers: list[list[Replicate]] = []
+    begun: list[Manifest] = []
+    remarks: list[str] = []
+    for run in claimed:
+        wrong = _refusal(run, part.manifest)
+        if wrong or run.manifest is None:
+            remarks.append(f"{run.place} is left out: {wrong}")
+            continue
+        sentences: list[str] = []
+        answers.append(_read_answers(run, part.manifest, sentences))
+        begun.append(run.manifest)
+        remarks += map(arrivals.shown, sentences)
+    if not claimed:
+        remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}"))
+    return TakenRuns(answers=answers, begun=begun, remarks=remarks, nothing=not claimed)
+
+
+def _refusal(run: ArrivedRun, planned: Manifest) -> str:
+    """Say why a run is not taken: each field in which its manifest is not as planned; empty when it is."""
+    if run.manifest is None:
+        return run.problem
+    wrong = []
+    for name in Manifest.model_fields:
+        here, there = getattr(run.manifest, name), getattr(planned, name)
+        if name == "created":
+            first, last = moment(there) - CLOCKS_APART, datetime.datetime.now(datetime.UTC) + CLOCKS_APART
+            if not first <= moment(here) <= last:
+                wrong.append(f"created is {here}, the plan was made at {there}")
+        elif isinstance(there, dict) and here != there:
+            names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+            wrong.append(f"{name}: {listed(names, _NAMED)} not as the plan says")
+        elif here != there and name != "server" and (name != "beside" or here is not None):  # asked alone, it lacks it
+            wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
+    return visible(listed(wrong, _NAMED))
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None or value == () else abridged(str(value))
+
+
+def _read_answers(run: ArrivedRun, planned: Manifest, sentences: list[str]) -> list[Replicate]:
+    """Read the answers to what was planned as far as they can be read, and say what is wrong with the rest."""
+    made: list[Replicate] = []
+    strangers = 0
+    try:
+        for replicate in read_answers(run.folder, sentences.append):
+            if planned.asks(replicate.call):
+                made.append(replicate)
+            else:
+                strangers += 1
+    except RunError as problem:
+        sentences.append(str(problem))
+    if strangers:
+        sentences.append(f"{run.place}: {counted(strangers, 'answer')} left out, of calls that were not planned")
+    if planned.judging is not None:  # a judge's run has no record
+        return made
+    try:
+        stopped = read_record(run.folder / RECORD).stopped
+    except LeaderboardError:
+        stopped = "a job ended before it could say how it went"
+    if stopped:
+        sentences.append(abridged(stopped, 300))
+    return made
+
+
+def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: Sequence[Manifest]) -> Manifest:
+    """Return the manifest of the run that the shards are parts of, over all planned cases."""
+    cases = {case_id: digest for part in parts for case_id, digest in part.manifest.cases.items()}
+    first = next(iter(parts)).manifest
+    new, of_baseline = (run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE))
+    mine, other = (of_baseline, new) if first.role == BASELINE else (new, of_baseline)
+    return first.model_copy(
+        update={
+            "run_id": mine,
+            "beside": None if first.beside is None else other,
+            "created": min(run.created for run in begun),
+            "server": next((run.server for run in begun if run.server), None),
+            "shard": None,
+            "cases": dict(sorted(cases.items())),
+        }
+    )
+
+
+def still_pending(
+    parts: Iterable[PlannedRun], arrivals: Arrivals, before: Mapping[str, PendingRun]
+) -> tuple[tuple[PendingRun, ...], list[str]]:
+    """Return the batches of planned runs if one of them is not taken yet, else none; and what is wrong with them.
+
+    What nothing arrived of is as it was `before`.
+    """
+    runs, remarks, is_open = [], [], False
+    for part in parts:
+        run = before.get(part.manifest.run_id)
+        is_lying = run is not None
+        for arrived in arrivals.runs:
+            if not arrived.claims(part) or arrived.manifest is None:
+                continue
+            try:
+                journal = BatchJournal.read(arrived.folder)
+                here = pending_run(part.manifest.model_copy(update={"created": arrived.manifest.created}), journal)
+            except RunError as problem:
+                remarks.append(arrivals.shown(str(problem)))
+                continue
+            if here.batches:
+                run, is_lying = here, bool(journal.open)
+        if run is not None:
+            runs.append(run)
+            is_open = is_open or is_lying
+    return (tuple(runs) if is_open else ()), remarks

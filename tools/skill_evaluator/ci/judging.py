@@ -7,9 +7,9 @@ from the same answers, so that nothing but the judge's own answers is taken from
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals
-from skill_evaluator.ci.collecting import GatheredRun, JudgedOutcome, JudgedStatus, take_arrived
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, take_arrived
 from skill_evaluator.ci.matrix import Wanted, environment_of, job_id, key_variable_of
+from skill_evaluator.ci.outcome import JudgedOutcome, JudgedStatus
 from skill_evaluator.ci.plan import Plan, PlannedJudging, PlannedRun, Skipped
 from skill_evaluator.errors import JudgeError, PlanError
 from skill_evaluator.judges.asking.judging import judge_manifest

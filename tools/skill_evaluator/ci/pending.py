@@ -7,49 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from skill_evaluator.ci.arrivals import Arrivals
-from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
-from skill_evaluator.errors import PlanError, RunError
+from skill_evaluator.ci.plan import Plan, planned_runs
+from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text, parse_json, validated
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.batch_journal import BatchJournal
-from skill_evaluator.runner.pending import PendingRun, pending_run, restore_run
+from skill_evaluator.runner.pending import PendingRun, restore_run
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.text import nearest
 
 _PARTS = ("entries", "chosen", "judgings", "pending")
 PENDING = "pending"  # the folder of these files, in a component's evals and among what is collected
-
-
-def still_pending(
-    parts: Iterable[PlannedRun], arrivals: Arrivals, before: Mapping[str, PendingRun]
-) -> tuple[tuple[PendingRun, ...], list[str]]:
-    """Return the batches of planned runs if one of them is not taken yet, else none; and what is wrong with them.
-
-    What nothing arrived of is as it was `before`.
-    """
-    runs, remarks, is_open = [], [], False
-    for part in parts:
-        run = before.get(part.manifest.run_id)
-        is_lying = run is not None
-        for arrived in arrivals.runs:
-            if not arrived.claims(part) or arrived.manifest is None:
-                continue
-            try:
-                journal = BatchJournal.read(arrived.folder)
-                here = pending_run(part.manifest.model_copy(update={"created": arrived.manifest.created}), journal)
-            except RunError as problem:
-                remarks.append(arrivals.shown(str(problem)))
-                continue
-            if here.batches:
-                run, is_lying = here, bool(journal.open)
-        if run is not None:
-            runs.append(run)
-            is_open = is_open or is_lying
-    return (tuple(runs) if is_open else ()), remarks
 
 
 def pending_words(runs: Sequence[PendingRun]) -> str:

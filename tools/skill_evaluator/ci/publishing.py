@@ -1,12 +1,13 @@
 """Records → one pushed commit on a branch that adds them and derives their leaderboards; never a textual merge.
 
 When somebody else pushes meanwhile, their commit is fetched and everything derived again on top of it. Publishing
-records that are there already changes nothing.
+records that are there already changes nothing. `attested_records` says which the workflow wrote, and nobody since.
 """
 
 import datetime
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -14,11 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from skill_evaluator.ci.collecting import CLOCKS_APART, OUTCOME, RECORDS, RunOutcome
+from skill_evaluator.ci.arrivals import CLOCKS_APART
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
+from skill_evaluator.ci.platforms import Platform
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
 from skill_evaluator.identifiers import is_file_name, moment
+from skill_evaluator.library.versions import Problem
+from skill_evaluator.records.integrity import Past
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
@@ -233,3 +238,36 @@ def _derive_files(
             if record.complete and there.get(path, new[path]) != new[path]
         ]
     return files, problems
+
+
+_MEANINGS = {"absent": "this record has no attestation", "failed": "the attestation of this record does not hold"}
+
+
+def attested_records(
+    platform: Platform, components: Path, name: str, folder: str, past: Past | None
+) -> tuple[Mapping[str, int], list[Problem]]:
+    """Return how many records of a component are `verified`, `absent` (without attestation) or `failed`, and problems.
+
+    Every record that is not verified is a problem, but for those without attestation that stood as they are in the
+    past: they may be older than attesting. Drafts count for nothing, here too. Raise ConfigError.
+    """
+    paths = sorted((components / name / "evals" / "records").glob("*.json"))
+    attestations = platform.attestations([path for path in paths if not _is_draft(path)])
+    stood = past.books[name].records if past is not None and name in past.books else {}
+    problems = []
+    for path, attestation in attestations.items():
+        is_old = stood.get(path.stem) == read_bytes(path, LeaderboardError)
+        if attestation.status == "verified" or (attestation.status == "absent" and is_old):
+            continue
+        reason = f": {attestation.reason}" if attestation.reason else ""
+        file = within(folder, f"{name}/evals/records/{path.name}")
+        problems.append(Problem(file=file, line=1, message=f"{_MEANINGS[attestation.status]}{reason}"))
+    counts = Counter(attestation.status for attestation in attestations.values())
+    return {status: counts[status] for status in ("verified", "absent", "failed")}, problems
+
+
+def _is_draft(path: Path) -> bool:
+    try:
+        return read_record(path).draft
+    except LeaderboardError:  # said by the check of the file
+        return False

@@ -8,19 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, find_arrivals
-from skill_evaluator.ci.collecting import (
-    OUTCOME,
-    RECORDS,
-    Figures,
-    GatheredRun,
-    JudgedOutcome,
-    Outcome,
-    RunOutcome,
-    Status,
-    gather,
-)
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.ci.platforms import PLATFORMS

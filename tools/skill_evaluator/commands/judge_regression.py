@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from skill_evaluator.ci.collecting import gather
+from skill_evaluator.ci.arrivals import gather
 from skill_evaluator.ci.judging import drawn_batch, planned_judging
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import read_plan

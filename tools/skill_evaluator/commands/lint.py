@@ -14,9 +14,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
-from skill_evaluator.ci.attested import attested_records
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.publishing import attested_records
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,

@@ -11,8 +11,7 @@ from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
-from skill_evaluator.ci.interleaving import affordable
-from skill_evaluator.ci.matrix import capped, entries_of, outputs_of, sharing
+from skill_evaluator.ci.matrix import affordable, capped, entries_of, outputs_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
 from skill_evaluator.ci.platforms import PLATFORMS

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator.ci.decisions import Decision
-from skill_evaluator.ci.interleaving import Recordings, beside_baselines
 from skill_evaluator.ci.judging import plan_judgings
-from skill_evaluator.ci.matrix import Wanted
+from skill_evaluator.ci.matrix import Recordings, Wanted, beside_baselines
 from skill_evaluator.ci.plan import Fault, PlannedJudging, Skipped
 from skill_evaluator.commands.options import (
     ComponentsOption,

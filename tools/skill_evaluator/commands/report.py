@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from skill_evaluator.ci.collecting import OUTCOME, Outcome, lost, read_outcome
+from skill_evaluator.ci.outcome import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import ConfigOption, PlatformOption, argument, option, options

@@ -23,7 +23,7 @@ FORMATS: Mapping[str, str] = {
     "leaderboard": "skill_evaluator.records.leaderboard.Leaderboard",
     "accepted": "skill_evaluator.records.archive.AcceptedVersions",
     "plan": "skill_evaluator.ci.plan.Plan",
-    "outcome": "skill_evaluator.ci.collecting.Outcome",
+    "outcome": "skill_evaluator.ci.outcome.Outcome",
     "doctor": "skill_evaluator.ci.doctor.DoctorReport",
     "waiver": "skill_evaluator.library.config.Waiver",
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
-from skill_evaluator.ci.collecting import Outcome, RunOutcome, Status
+from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, Plan, PlannedJudging, Skipped
 from skill_evaluator.display import cost_words, number

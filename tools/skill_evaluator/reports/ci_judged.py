@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from skill_evaluator.ci.collecting import JudgedOutcome, Outcome
+from skill_evaluator.ci.outcome import JudgedOutcome, Outcome
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose

@@ -1,0 +1,141 @@
+"""outcome.json: what became of each call of a plan, and what verdicts and judges say.
+
+`collect` writes it, `report` reads it. Always scored + failed + not run = planned.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
+
+from skill_evaluator.ci.plan import Plan
+from skill_evaluator.errors import PlanError
+from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, VersionText
+from skill_evaluator.judges.modes.regression_results import RegressionResults, most_careful
+from skill_evaluator.judges.modes.ship_rules import ShipDecision
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+
+OUTCOME = "outcome.json"
+RECORDS = "records"  # the folder beside it: records by component and run id
+JudgedStatus = Literal["judged", "skipped", "missing", "unjudged"]
+Status = Literal["complete", "incomplete", "pending", "refused", "skipped", "missing"]
+
+
+class Figures(FrozenModel):
+    """The figures of a record that a page shows: the strict mean of the primary metric, `ci95` from five cases on."""
+
+    skill_version: VersionText
+    accuracy: Share | None
+    ci95: tuple[float, float] | None
+    reproducibility: float | None
+
+
+class RunOutcome(FrozenModel):
+    """What became of the calls of a component on a model, and its record if there is one.
+
+    `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
+    version was recorded with another prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its job
+    said why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version.
+    """
+
+    skill: ComponentName
+    model_id: ModelId
+    status: Status
+    reason: str
+    planned: NonNegativeInt
+    scored: NonNegativeInt
+    failed: dict[str, NonNegativeInt]
+    run_id: RunId | None = None
+    is_baseline: bool = False
+    primary_metric: str | None = None
+    figures: Figures | None = None
+    cost_usd: NonNegativeFloat | None = None
+    hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
+
+
+class JudgedOutcome(FrozenModel):
+    """What a judge says of a component's new answers on one model, `candidate`, beside those that are pinned.
+
+    `status`: `judged`, `skipped` (its job said why), `missing` (nothing came of it), or `unjudged`: there was nothing
+    to compare. Where a judge should have decided and did not, nothing ships by itself.
+    """
+
+    skill: ComponentName
+    candidate: ModelId
+    judge: ModelId
+    status: JudgedStatus
+    reason: str
+    results: RegressionResults | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether the judge's decision is demanded."""
+        return self.status != "unjudged"
+
+    @property
+    def decision(self) -> ShipDecision | None:
+        """What follows; None where no answer counted, or there is none."""
+        return None if self.results is None else self.results.ship_decision
+
+
+class Outcome(FrozenModel):
+    """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
+
+    `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
+    `judged` has every component and model that a judge was to look at. `collecting`: an earlier plan had submitted it.
+    """
+
+    invocation: RunId
+    head: Commit | None
+    reason: str
+    dry_run: bool
+    runs: list[RunOutcome]
+    verdicts: list[ComparisonResult] = []
+    drift: list[ComparisonResult] = []
+    judged: list[JudgedOutcome] = []
+    collecting: bool = Field(default=False, exclude_if=lambda collecting: not collecting)
+
+    @property
+    def judges_say(self) -> ShipDecision | None:
+        """The most careful decision of all judges; None where none was to decide."""
+        decisions = [judged.decision for judged in self.judged if judged.decides]
+        return (most_careful(decisions) or "review_required") if decisions else None
+
+    @property
+    def alerting(self) -> bool:
+        """Whether a model moved, or a judge finds more regressions than the policy allows."""
+        if any(model.moved for result in self.drift for model in result.models):
+            return True
+        return any(judged.results is not None and judged.results.alerting for judged in self.judged)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run that could be made was made, or is at the vendor."""
+        return all(run.status in ("complete", "pending", "skipped") for run in self.runs)
+
+    def verdict_on(self, run: RunOutcome) -> str | None:
+        """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
+        again = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
+        if again is not None:
+            return "moved" if again.moved else "no drift"
+        judged = (result.on_run(run.run_id) for result in self.verdicts if result.skill == run.skill)
+        return next((model.verdict for model in judged if model is not None), None)
+
+
+def read_outcome(path: Path) -> Outcome:
+    """Read what `collect` wrote; raise PlanError when it is missing or broken."""
+    return validated(Outcome, read_json(path, PlanError), path, PlanError)
+
+
+def lost(plan: Plan, reason: str) -> Outcome:
+    """Return the outcome of a plan of which nothing could be collected."""
+    planned: dict[tuple[str, str], int] = {}
+    for entry in plan.entries:
+        key = (entry.skill, entry.model_id)
+        planned[key] = planned.get(key, 0) + entry.calls
+    runs = [
+        RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=calls, scored=0, failed={})
+        for (skill, model_id), calls in planned.items()
+    ]
+    return Outcome(invocation=plan.invocation, head=plan.head, reason=plan.reason, dry_run=plan.dry_run, runs=runs)

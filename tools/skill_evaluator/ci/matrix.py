@@ -10,16 +10,17 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Jobs, Limits, Model, Policy
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.library.versions import component_at, find_prompt
-from skill_evaluator.providers import key_variables
+from skill_evaluator.providers import Configuration, key_variables
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
@@ -29,6 +30,25 @@ from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
 
 REST = "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
+
+    components: Path
+    fixtures: Path | None
+    config: Path
+    recorded: tuple[str, ...]
+    configuration: Configuration
+
+    def component(self, skill: str) -> Component:
+        """Read a component."""
+        return load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+
+    def archive(self, component: Component) -> Archive:
+        """Return what is recorded of a component, here and on the branches."""
+        return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,16 +285,8 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recordings:
-    """Where records are: in the work tree, and at some refs of its repository."""
-
-    repository: Repository
-    refs: Sequence[str]
-
-
 def beside_baselines(
-    wanted: Iterable[Wanted], cases: Sequence[Case], recordings: Recordings, policy: Policy, *, fresh: bool
+    wanted: Iterable[Wanted], cases: Sequence[Case], checkout: Checkout, *, fresh: bool
 ) -> list[Wanted]:
     """Return work with the baseline of each beside it; as it is, with a warning, where that cannot be asked.
 
@@ -283,7 +295,7 @@ def beside_baselines(
     paired = []
     for alone in wanted:
         try:
-            paired.append(_beside_baseline(alone, cases, recordings, policy, fresh))
+            paired.append(_beside_baseline(alone, cases, checkout, fresh))
         except SkillEvaluatorError as problem:
             where = f"{alone.component.name} on {alone.model.id}"
             print(f"warning: {where} is asked without its baseline: {problem}", file=sys.stderr)
@@ -315,12 +327,10 @@ def affordable(
     return alone
 
 
-def _beside_baseline(
-    wanted: Wanted, cases: Sequence[Case], recordings: Recordings, policy: Policy, fresh: bool
-) -> Wanted:
+def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, fresh: bool) -> Wanted:
     component, model = wanted.component, wanted.model
-    archive = Archive(component, recordings.repository, recordings.refs)
-    entry = find_baseline(component, model, archive, policy)
+    archive = checkout.archive(component)
+    entry = find_baseline(component, model, archive, checkout.configuration.settings.policy)
     if entry is None or model.provider == "replay":  # which answers every prompt alike
         return wanted
     commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit

@@ -14,6 +14,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.evaluation.spreads import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
+from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_section, print_changes
 from skill_evaluator.reports.comparison import (
@@ -25,7 +26,6 @@ from skill_evaluator.reports.comparison import (
     with_served,
 )
 from skill_evaluator.reports.ending import print_ending
-from skill_evaluator.reports.faults import fault_lines
 from skill_evaluator.reports.ranking import print_rankings, ranking_section
 from skill_evaluator.reports.run_facts import (
     FIGURES,

@@ -12,7 +12,7 @@ from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.parsing import FoundBy
-from skill_evaluator.reports.faults import remedy
+from skill_evaluator.records.faults import remedy
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.explanation import ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of

@@ -19,11 +19,11 @@ from skill_evaluator.judges.review.differences import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
-from skill_evaluator.reports.faults import remedy
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.case_view import CaseView, DistinctOutput, case_view

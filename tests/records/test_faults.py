@@ -3,7 +3,7 @@
 import re
 
 from skill_evaluator.providers.http import error_from_status
-from skill_evaluator.reports.faults import REMEDIES, remedy
+from skill_evaluator.records.faults import REMEDIES, remedy
 
 
 def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:

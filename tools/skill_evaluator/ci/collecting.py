@@ -1,0 +1,229 @@
+"""The artifacts of a plan's jobs → one record per component and model, and the outcome of every call.
+
+It makes no call and touches no leaderboard. It scores the answers itself, so that shards become one run.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather
+from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.matrix import Checkout
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
+from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
+from skill_evaluator.ci.plan import Plan, PlannedJudging
+from skill_evaluator.display import FEWEST_CASES
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import PlanError, SkillEvaluatorError
+from skill_evaluator.evaluation.drifting import drift_of, drifts_in
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Settings
+from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.records.faults import fault_lines
+from skill_evaluator.records.record import PARTIAL, Record, write_record
+from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.runs import input_digests
+from skill_evaluator.runner.schedule import schedule_calls
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.recording import Recorder, origin_of
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.text import listed
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import verdict_on
+
+_NAMED = 3  # of what changed
+_Verdict = Callable[[Sequence[Record], Component, Archive, Settings, Path], ComparisonResult | None]
+
+
+def collect_artifacts(plan: Plan, artifacts: Path, checkout: Checkout, out: Path) -> Outcome:
+    """Score what the jobs of a plan brought; write its records and outcome.json below `out`, and return the outcome."""
+    judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
+    arrivals = find_arrivals(artifacts, (judging.id for judging in plan.judgings))
+    scored, judged = [], []
+    for gathered in gather(plan, artifacts):
+        scored.append(_keep_pending(plan, gathered, out) or _score_run(gathered, checkout, out))
+        judging = judgings.get((gathered.skill, gathered.model_id))
+        if judging is not None and not gathered.is_baseline:
+            judged.append(_judged(plan, judging, gathered, arrivals, checkout))
+    records = {record.run_id: record for _, record in scored if record is not None}
+    again = plan.trigger == "drift"
+    verdicts, undecided = _verdicts(records.values(), checkout, drift_of if again else verdict_on)
+    drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
+    for run_id, drift in drifts.items():
+        marked = records[run_id].model_copy(update={"drift": drift})
+        write_record(out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
+    outcome = Outcome(
+        invocation=plan.invocation,
+        head=plan.head,
+        reason=plan.reason,
+        dry_run=plan.dry_run,
+        runs=[_with_reason(run, undecided.get(run.skill)) for run, _ in scored],
+        verdicts=[] if again else verdicts,
+        drift=verdicts if again else [],
+        judged=judged,
+        collecting=bool(plan.pending),
+    )
+    replace_text(out / OUTCOME, json_text(outcome.model_dump(mode="json")))
+    return outcome
+
+
+def _judged(
+    plan: Plan,
+    judging: PlannedJudging,
+    gathered: GatheredRun,
+    arrivals: Arrivals,
+    checkout: Checkout,
+) -> JudgedOutcome:
+    """Read what a judge said of a run's answers; whatever is wrong with it costs no record."""
+    if gathered.manifest is None or gathered.pending:
+        return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
+    try:
+        component = checkout.component(judging.skill)
+        cases = load_cases(component, checkout.fixtures)
+        batch = drawn_batch(judging, gathered, component, cases, checkout.configuration.settings.policy)
+        return read_judging(plan, judging, batch, arrivals, checkout.configuration, checkout.config)
+    except SkillEvaluatorError as problem:
+        return outcome_without(judging, "missing", visible(str(problem)))
+
+
+def _verdicts(
+    records: Iterable[Record], checkout: Checkout, verdict_of: _Verdict
+) -> tuple[list[ComparisonResult], dict[str, str]]:
+    """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
+
+    A leaderboard that cannot be read keeps no record from being published.
+    """
+    by_skill: dict[str, list[Record]] = {}
+    for record in records:
+        if record.complete:
+            by_skill.setdefault(record.skill, []).append(record)
+    verdicts, undecided = [], {}
+    for skill, complete in by_skill.items():
+        try:
+            component = checkout.component(skill)
+            archive = checkout.archive(component)
+            verdicts.append(verdict_of(complete, component, archive, checkout.configuration.settings, checkout.config))
+        except SkillEvaluatorError as problem:
+            undecided[skill] = f"no verdict: {visible(str(problem))}"
+    return [verdict for verdict in verdicts if verdict is not None], undecided
+
+
+def _with_reason(run: RunOutcome, reason: str | None) -> RunOutcome:
+    """Return the outcome of a run with one more remark, where it has a record that the remark is about."""
+    if reason is None or run.run_id is None:
+        return run
+    return run.model_copy(update={"reason": "; ".join(filter(None, (run.reason, reason)))})
+
+
+def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
+    """Write the pending file of a run that is at the vendor in batches, with that beside it; None of any other run."""
+    if not gathered.pending:
+        return None
+    fixtures = os.environ.get("FIXTURES_COMMIT")
+    left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
+    replace_text(out / PENDING / gathered.skill / f"{run_of(left)}.json", pending_text(left))
+    gathered = replace(gathered, remarks=(pending_words(gathered.pending), *gathered.remarks))
+    return _unscored_run(gathered, "pending"), None
+
+
+def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path) -> tuple[RunOutcome, Record | None]:
+    """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
+    if gathered.manifest is None:
+        return _unscored_run(gathered, "skipped" if gathered.skipped else "missing"), None
+    try:
+        record = _record(gathered, gathered.manifest, checkout)
+    except SkillEvaluatorError as problem:  # the other runs' records land all the same
+        remarks = (*gathered.remarks, f"not collected: {visible(str(problem))}")
+        return _unscored_run(replace(gathered, remarks=remarks), "missing"), None
+    if record.scored == 0 and not record.complete:
+        remarks = (*gathered.remarks, *fault_lines(record, visible))
+        return _unscored_run(replace(gathered, remarks=remarks), "missing", record.failures), None
+    accuracy = record.accuracy[record.primary_metric]
+    agreement = record.reproducibility.get("pairwise_exact_match")
+    outcome = RunOutcome(
+        skill=gathered.skill,
+        model_id=gathered.model_id,
+        status="complete" if record.complete else "incomplete",
+        reason="; ".join([*gathered.remarks, *fault_lines(record, visible)]),
+        planned=record.planned,
+        scored=record.scored,
+        failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
+        run_id=record.run_id,
+        is_baseline=gathered.is_baseline,
+        primary_metric=record.primary_metric,
+        figures=Figures(
+            skill_version=record.skill_version,
+            accuracy=accuracy.strict_mean,
+            ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+            reproducibility=agreement.strict_mean if agreement else None,
+        ),
+        cost_usd=record.cost_usd,
+        hit_rate=record.tokens.hit_rate,
+    )
+    refusal = _why_refused(record, checkout)
+    if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
+        refused = {"status": "refused", "run_id": None, "figures": None, "reason": refusal}
+        return outcome.model_copy(update=refused), None
+    write_record(out / RECORDS / record.skill / f"{record.run_id}.json", record)
+    return outcome, record
+
+
+def _why_refused(record: Record, checkout: Checkout) -> str | None:
+    """Return why a complete run cannot be recorded, since its version was meanwhile, with another prompt."""
+    if not record.complete:
+        return None
+    try:
+        archive = checkout.archive(checkout.component(record.skill))
+    except SkillEvaluatorError:  # what cannot be read is said where verdicts are drawn
+        return None
+    return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
+
+
+def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
+    return RunOutcome(
+        skill=gathered.skill,
+        model_id=gathered.model_id,
+        status=status,
+        reason="; ".join(gathered.remarks),
+        is_baseline=gathered.is_baseline,
+        planned=gathered.planned,
+        scored=0,
+        failed={kind: count for kind, count in (failures or {}).items() if kind != "not_run"},
+    )
+
+
+def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout) -> Record:
+    """Score the answers of a run; raise PlanError where this checkout is not what was planned."""
+    component = checkout.component(gathered.skill)
+    component = apply_scenario(component, checkout.config, manifest.scenario)
+    model = next((model for model in checkout.configuration.models if model.id == gathered.model_id), None)
+    if model is None:
+        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
+    cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
+    present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
+    digests = manifest.digests if gathered.is_baseline else input_digests(component, model)
+    changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
+    if changed:
+        raise PlanError(
+            f"{listed(changed, _NAMED)} of '{component.name}' is not as it was planned; check out the plan's commit"
+        )
+    mine = [cases[case_id] for case_id in manifest.cases]
+    planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
+    with open_scores(component, mine, len(planned)) as scores:
+        scorer = Scorer(component, mine, manifest.replicates, scores)
+        scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
+        scorecard = scorer.scorecard()
+    whole = all(call in gathered.answers for call in planned)
+    read, origin = checkout.configuration, origin_of(component, checkout.fixtures)
+    recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
+    stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
+    record = recorder.record(model, manifest, scorecard, stopped=stopped)
+    if record.complete:
+        return record
+    # an id of its own: the run may yet be completed, and recorded under the first
+    return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped, read_plan
+from skill_evaluator.ci.plan import Entry, OnModels, Plan, read_plan
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
+from skill_evaluator.library.versions import Problem
 
 ENTRY = Entry(
     id="a@m@1of2",
@@ -31,9 +32,9 @@ PLAN = Plan(
     base=None,
     head="f" * 40,
     entries=[ENTRY, ENTRY.model_copy(update={"id": "a@m@2of2", "shard": "2/2", "cases": {"three": "sha256:4"}})],
-    chosen=[Chosen(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
-    skipped=[Skipped(skill="b", models=["vendor/m"], reason="PATCH")],
-    faults=[Fault(file="components/c/prompt.md", line=2, message="no")],
+    chosen=[OnModels(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
+    skipped=[OnModels(skill="b", models=["vendor/m"], reason="PATCH")],
+    faults=[Problem(file="components/c/prompt.md", line=2, message="no")],
 )
 
 

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
+from skill_evaluator.ci.plan import Entry, OnModels, Plan
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import plan_page, print_plan
 
 from tests.support.markdown import read_page
@@ -31,7 +32,7 @@ def entry(
     )
 
 
-def plan(*entries: Entry, skipped: list[Skipped] | None = None, **changed: object) -> Plan:
+def plan(*entries: Entry, skipped: list[OnModels] | None = None, **changed: object) -> Plan:
     by_skill = {one.skill: sorted({other.model_id for other in entries if other.skill == one.skill}) for one in entries}
     made = Plan(
         invocation="20240101T000000Z-abc123",
@@ -40,7 +41,9 @@ def plan(*entries: Entry, skipped: list[Skipped] | None = None, **changed: objec
         base=None,
         head=None,
         entries=list(entries),
-        chosen=[Chosen(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()],
+        chosen=[
+            OnModels(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()
+        ],
         skipped=skipped or [],
         faults=[],
     )
@@ -73,14 +76,14 @@ def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytes
 
 
 def test_what_does_not_run_or_is_wrong_stands_with_its_reason_and_what_is_long_is_cut() -> None:
-    skipped = [Skipped(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
-    faults = [Fault(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
+    skipped = [OnModels(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
+    faults = [Problem(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
     page = read_page(plan_page(plan(skipped=skipped, faults=faults, reason="why")).markdown())
     assert page.tables[0][1] == ["a", "m, n", "PATCH since the recorded 1.0.0"]
     assert page.tables[1][1] == ["components/b/prompt.md:3", "raise it above 1.0.0"]
     assert "why" in page.code
-    skipped = [Skipped(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
-    faults = [Fault(file="f", line=1, message="x" * 1000)]
+    skipped = [OnModels(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
+    faults = [Problem(file="f", line=1, message="x" * 1000)]
     text = plan_page(plan(skipped=skipped, faults=faults)).markdown()
     assert len(read_page(text).tables[0]) == 201
     assert "… and 5 more." in text
@@ -92,8 +95,8 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
     for text in HOSTILE:
         made = plan(
             entry("a", "m"),
-            skipped=[Skipped(skill=text, models=[text], reason=text)],
-            faults=[Fault(file=text, line=1, message=text)],
+            skipped=[OnModels(skill=text, models=[text], reason=text)],
+            faults=[Problem(file=text, line=1, message=text)],
             reason=text,
         )
         page = read_page(plan_page(made).markdown())

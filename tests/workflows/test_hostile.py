@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
-from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, Skipped
+from skill_evaluator.ci.plan import Entry, OnModels, Plan
 from skill_evaluator.ci.platforms import github
 from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import inert_output, print_command
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
 
 from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
@@ -56,9 +57,9 @@ PLAN = Plan(
     base=None,
     head=None,
     entries=[ENTRY],
-    chosen=[Chosen(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
-    skipped=[Skipped(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
-    faults=[Fault(file=FILE_NAME, line=1, message=EVERYTHING)],
+    chosen=[OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
+    skipped=[OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
+    faults=[Problem(file=FILE_NAME, line=1, message=EVERYTHING)],
 )
 WHOLE = {"plan": plan_page(PLAN), "outcome": outcome_page(OUTCOME)}
 PAGES = {name: page.markdown() for name, page in WHOLE.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, take_arrived
 from skill_evaluator.ci.matrix import Wanted, environment_of, job_id, key_variable_of
 from skill_evaluator.ci.outcome import JudgedOutcome, JudgedStatus
-from skill_evaluator.ci.plan import Plan, PlannedJudging, PlannedRun, Skipped
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun
 from skill_evaluator.errors import JudgeError, PlanError
 from skill_evaluator.judges.asking.judging import judge_manifest
 from skill_evaluator.judges.asking.questions import question_sizes
@@ -42,7 +42,7 @@ def plan_judgings(
     pinned: Mapping[str, PinnedOutputs],
     configuration: Configuration,
     scenario: str | None,
-) -> tuple[list[tuple[PlannedJudging, Estimate]], list[Skipped]]:
+) -> tuple[list[tuple[PlannedJudging, Estimate]], list[OnModels]]:
     """Return the jobs of the judges that components declare, with its estimate, and why others have none."""
     judgings, unjudged = [], []
     for one in wanted:
@@ -54,7 +54,7 @@ def plan_judgings(
                 raise JudgeError("answers under a scenario are compared with no pinned ones")
             judgings.append(_plan_judging(one, declared, cases, pinned, configuration))
         except JudgeError as problem:
-            unjudged.append(Skipped(skill=one.component.name, models=[one.model.id], reason=str(problem)))
+            unjudged.append(OnModels(skill=one.component.name, models=[one.model.id], reason=str(problem)))
     return judgings, unjudged
 
 

@@ -29,6 +29,7 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.library.config import Limits
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.runner.begun import Kept
 from skill_evaluator.runner.forecasts import Forecast
 from skill_evaluator.runner.journal import Manifest, Transport
@@ -121,28 +122,12 @@ class PlannedJudging(FrozenModel):
     limits: Limits | None = None
 
 
-class Skipped(FrozenModel):
-    """A component that is not evaluated on these models, and why."""
+class OnModels(FrozenModel):
+    """A component on these models, and why it is evaluated on them, or is not."""
 
     skill: str
     models: list[str]
     reason: str
-
-
-class Chosen(FrozenModel):
-    """A component that is evaluated on these models, and why."""
-
-    skill: str
-    models: list[str]
-    reason: str
-
-
-class Fault(FrozenModel):
-    """A mistake at a line of a file, because of which a component does not run."""
-
-    file: str
-    line: NonNegativeInt
-    message: str
 
 
 class Plan(FrozenModel):
@@ -169,13 +154,13 @@ class Plan(FrozenModel):
     scenario: Label | None = None
     dry_run: bool = False
     entries: list[Entry]
-    chosen: list[Chosen]
-    skipped: list[Skipped]
+    chosen: list[OnModels]
+    skipped: list[OnModels]
     untouched: NonNegativeInt = 0
-    faults: list[Fault]
+    faults: list[Problem]
     evaluator_version: Label | None = None
     judgings: list[PlannedJudging] = []
-    unjudged: list[Skipped] = []
+    unjudged: list[OnModels] = []
     forecast: list[Forecast] = []
     month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)

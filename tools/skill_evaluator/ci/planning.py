@@ -22,7 +22,7 @@ from skill_evaluator.ci.matrix import (
     sharing,
 )
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
-from skill_evaluator.ci.plan import Chosen, Entry, Fault, Plan, PlannedJudging, Skipped
+from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.errors import (
     GitError,
     NotEvaluatedError,
@@ -111,7 +111,7 @@ def plan_collection(invocation: str, components: Path, recorded: Sequence[str]) 
         return put_together(here)
     now = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
     elsewhere = [
-        Skipped(
+        OnModels(
             skill=entry.skill, models=[entry.model_id], reason="it was planned at a commit that is not on this branch"
         )
         for each in mine
@@ -136,9 +136,9 @@ class _Asked:
 
     wanted: list[Wanted] = field(default_factory=list)
     judgings: list[tuple[PlannedJudging, Estimate]] = field(default_factory=list)
-    unjudged: list[Skipped] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    not_evaluated: list[Skipped] = field(default_factory=list)
+    unjudged: list[OnModels] = field(default_factory=list)
+    faults: list[Problem] = field(default_factory=list)
+    not_evaluated: list[OnModels] = field(default_factory=list)
 
     def estimates(self) -> list[tuple[str, Estimate]]:
         """Return what each evaluation and judging takes, with the id of the model that is asked."""
@@ -166,10 +166,10 @@ def _read_asked(
                 raise
             if isinstance(problem, NotEvaluatedError):
                 ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
-                asked.not_evaluated.append(Skipped(skill=skill, models=ids, reason=str(problem)))
+                asked.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
             place = repository.place(checkout.components / skill / "prompt.md")
-            asked.faults.append(Fault(file=place, line=1, message=str(problem)))
+            asked.faults.append(Problem(file=place, line=1, message=str(problem)))
             continue
         chosen = [models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill]
         plain, left_out = _on_models(chosen, component, cases, archive, request, checkout.configuration)
@@ -192,7 +192,7 @@ def _on_models(
     archive: Archive,
     request: PlanRequest,
     configuration: Configuration,
-) -> tuple[list[Wanted], list[Skipped]]:
+) -> tuple[list[Wanted], list[OnModels]]:
     """Return a component on each model that a case is applicable to, and where cases are left out, and why."""
     sizes = input_sizes(component, cases)
     wanted, skipped = [], []
@@ -202,7 +202,7 @@ def _on_models(
         if left_out:
             named = listed([f"{case_id} ({why})" for case_id, why in left_out.items()])
             reason = f"{len(left_out)} of {counted(len(cases), 'case')} not applicable: {named}"
-            skipped.append(Skipped(skill=component.name, models=[model.id], reason=reason))
+            skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
         applicable = {case.id: case.digest for case in cases if case.id not in left_out}
         seed = configuration.settings.seed if request.seed is None else request.seed
         if request.drift and request.seed is None:
@@ -317,19 +317,19 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, checkou
         dry_run=request.dry_run,
         entries=sharing(entries, configuration.models, settings.ceilings),
         chosen=[
-            Chosen(skill=decision.skill, models=mine, reason=decision.reason)
+            OnModels(skill=decision.skill, models=mine, reason=decision.reason)
             for decision, ids in groups
             if decision.runs and (mine := [model_id for model_id in ids if (decision.skill, model_id) in running])
         ],
         skipped=[
-            Skipped(skill=decision.skill, models=ids, reason=decision.reason)
+            OnModels(skill=decision.skill, models=ids, reason=decision.reason)
             for decision, ids in groups
             if not decision.runs
         ]
         + asked.not_evaluated,
         untouched=choice.untouched,
         faults=[
-            *(Fault(file=problem.file, line=problem.line, message=problem.message) for problem in choice.problems),
+            *choice.problems,
             *asked.faults,
         ],
         evaluator_version=__version__,

@@ -9,9 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 
 import semver
+from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ComponentError, GitError
-from skill_evaluator.files import parse_json, read_bytes
+from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component, check_semver, parse_prompt
 from skill_evaluator.parsing import Output
@@ -32,12 +33,11 @@ class Bump(StrEnum):
     LOWERED = "lowered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(FrozenModel):
     """A problem at a line (from 1) of a file, whose path is relative to the repository's root."""
 
     file: str
-    line: int
+    line: NonNegativeInt
     message: str
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
-from skill_evaluator.ci.plan import Entry, Plan, PlannedJudging, Skipped
+from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
@@ -128,7 +128,7 @@ def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
-def _skipped_sheet(skipped: Sequence[Skipped]) -> Sheet:
+def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
     rows = [[Cell(one.skill, code=True), _names(one.models, code_span), Cell(one.reason, code=True)] for one in skipped]
     return Sheet(columns=("component", "models", "why"), rows=rows)
 

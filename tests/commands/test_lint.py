@@ -145,23 +145,6 @@ def test_every_bad_case_is_named_with_file_and_place(library: Library) -> None:
     assert third == f"case 'gamma' has no document: {folder}/gamma/document.md is missing"
 
 
-def test_what_is_not_there_is_a_problem(library: Library) -> None:
-    for arguments, problem in (
-        (["notice-extracting"], "unknown component 'notice-extracting' in components (did you mean '"),
-        (["--fixtures", "nowhere"], "no fixtures for 'notice-extraction': nowhere is not a folder"),
-    ):
-        ended = library.call("lint", *arguments)
-        assert (ended.code, f"problem: {problem}" in ended.out) == (2, True), arguments
-
-
-def test_a_declared_path_that_the_schema_lacks_is_a_problem_with_the_nearest(library: Library) -> None:
-    describe(library, {"lines[].cod": {"compare": "string"}})
-    ended = library.call("lint")
-    assert ended.code == 2
-    assert f"'lines[].cod' in components/{SKILL}/evals/datasets.json is not in the schema" in ended.out
-    assert "(did you mean 'lines[].code'?)" in ended.out
-
-
 def test_no_component_at_all_is_an_error(library: Library) -> None:
     ended = library.call("lint", "--components", "fixtures")
     assert (ended.code, ended.out) == (2, "")
@@ -282,12 +265,6 @@ def test_an_answer_that_is_a_text_is_one_field(library: Library) -> None:
     ended = library.call("lint")
     assert ended.code == 0
     assert "(the whole answer)  string" in ended.out
-
-
-def test_the_page_of_the_commands_shows_what_it_prints(library: Library) -> None:
-    arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
-    printed = library.call("lint", "document-classification", *arguments).out
-    assert printed.strip() in (ROOT / "docs" / "commands.md").read_text(), printed
 
 
 def test_many_components_are_checked_side_by_side_as_each_alone_in_the_order_they_are_named(library: Library) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.components import load_component
 from skill_evaluator.text import canonical_json, digest
 
 from tests.support.components import NAME, SCHEMA, component, write_component
@@ -225,16 +225,6 @@ def test_a_declaration_that_is_refused(tmp_path: Path, datasets: Any, message: s
     assert refused(tmp_path, datasets=datasets).startswith(message)
 
 
-def test_a_declarations_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    folder = write_component(tmp_path)
-    (folder / "evals" / "datasets.json").write_text('{"datasets": []}')
-    with pytest.raises(ComponentError, match=r"at least one entry is expected at datasets in .*datasets\.json"):
-        load_component(folder.parent, NAME)
-    (folder / "evals" / "datasets.json").write_text('{"datasets": [')
-    with pytest.raises(ComponentError, match=r"datasets\.json:1:15: not JSON"):
-        load_component(folder.parent, NAME)
-
-
 def test_what_a_declaration_changes(tmp_path: Path) -> None:
     fields = {"shop": {"casefold": True}, "items": {"align": "ordered"}}
     loaded = component(
@@ -245,13 +235,6 @@ def test_what_a_declaration_changes(tmp_path: Path) -> None:
     assert loaded.plan.leaves["shop"].casefold
     assert loaded.plan.arrays["items"].align == "ordered"
     assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
-
-
-def test_text_components_need_no_schema(tmp_path: Path) -> None:
-    loaded = component(tmp_path, prompt=TEXT_PROMPT, schema=None)
-    assert (loaded.output, loaded.schema) == ("text", None)
-    assert loaded.conforms("anything")
-    assert loaded.schema_errors(5) == []
 
 
 def test_a_name_that_is_no_components(tmp_path: Path) -> None:
@@ -271,9 +254,3 @@ def test_a_name_that_is_no_components(tmp_path: Path) -> None:
 def test_a_components_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ComponentError, match=r"none is not a folder; name the components with --components DIR"):
         load_component(tmp_path / "none", NAME)
-
-
-def test_a_component_is_frozen(tmp_path: Path) -> None:
-    loaded: Component = component(tmp_path)
-    with pytest.raises(AttributeError):
-        loaded.version = "2.0.0"  # type: ignore[misc]

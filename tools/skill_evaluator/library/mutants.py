@@ -42,103 +42,68 @@ class Passage:
     whole_end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _TextLine:
-    number: int
-    begin: int
-    text: str
-
-    @property
-    def end(self) -> int:
-        return self.begin + len(self.text)
-
-    @property
-    def indent(self) -> int:
-        return len(self.text) - len(self.text.lstrip())
-
-    @property
-    def is_blank(self) -> bool:
-        return not self.text.strip()
-
-
 def passages_of(prompt: str) -> Iterator[Passage]:
     """Yield the passages of a prompt from top to bottom; headings, tables and quotations are none.
 
     >>> [(one.kind, one.text) for one in passages_of("Read. Never guess.\\n\\n1. Trim it.\\n\\n```\\n{}\\n```")]
     [('sentence', 'Read.'), ('rule', 'Never guess.'), ('rule', '1. Trim it.'), ('example', '```\\n{}\\n```')]
     """
-    lines = _lines_of(prompt)
+    lines = list(re.finditer(r"(?m)^.*$", prompt))
     at = 0
     while at < len(lines):
         line = lines[at]
-        if (fence := _FENCE.match(line.text)) is not None:
-            end = _end_of_fence(lines, at, fence["mark"])
-            yield _passage(prompt, "example", lines, at, end, end)
-            at = end
-        elif _ITEM.match(line.text):
-            end = _end_of_text(lines, at)
-            yield _passage(prompt, "rule", lines, at, end, _end_of_item(lines, at))
-            at = end
-        elif line.is_blank or _NO_PROSE.match(line.text):
+        if (fence := _FENCE.match(line[0])) is not None:  # an unclosed one goes to the end
+            closed = (end + 1 for end in range(at + 1, len(lines)) if lines[end][0].strip().startswith(fence["mark"]))
+            kind: Kind = "example"
+            end = next(closed, len(lines))
+            whole_end = end
+        elif _ITEM.match(line[0]):
+            kind, end = "rule", _end_of_text(lines, at)
+            whole_end = _end_of_item(lines, at, end)
+        elif not line[0].strip() or _NO_PROSE.match(line[0]):
             at += 1
+            continue
         else:
-            end = _end_of_text(lines, at)
-            yield from _sentences(prompt, line, lines[end - 1].end)
-            at = end
+            at = _end_of_text(lines, at)
+            yield from _sentences(prompt, line.start(), lines[at - 1].end())
+            continue
+        yield Passage(
+            kind=kind,
+            text=prompt[line.start() : lines[end - 1].end()],
+            line=at + 1,
+            begin=line.start(),
+            end=lines[end - 1].end(),
+            whole_end=lines[whole_end - 1].end(),
+        )
+        at = end
 
 
-def _lines_of(prompt: str) -> list[_TextLine]:
-    lines, begin = [], 0
-    for number, text in enumerate(prompt.split("\n"), 1):
-        lines.append(_TextLine(number, begin, text))
-        begin += len(text) + 1
-    return lines
-
-
-def _end_of_fence(lines: list[_TextLine], at: int, mark: str) -> int:
-    """Return the line after a fenced block, which an unclosed one takes to the end."""
+def _end_of_text(lines: Sequence[re.Match[str]], at: int) -> int:
+    """Return the line after a paragraph or an item's own text."""
     for end in range(at + 1, len(lines)):
-        if lines[end].text.strip().startswith(mark):
-            return end + 1
+        text = lines[end][0]
+        if not text.strip() or _ITEM.match(text) or _FENCE.match(text) or _NO_PROSE.match(text):
+            return end
     return len(lines)
 
 
-def _end_of_text(lines: list[_TextLine], at: int) -> int:
-    """Return the line after a paragraph or an item's own text."""
-    end = at + 1
-    while end < len(lines):
-        line = lines[end]
-        if line.is_blank or _ITEM.match(line.text) or _FENCE.match(line.text) or _NO_PROSE.match(line.text):
-            break
-        end += 1
-    return end
+def _end_of_item(lines: Sequence[re.Match[str]], at: int, end: int) -> int:
+    """Return the line after an item, whose own text ends at `end`, and all that is set further in below it."""
 
+    def indent(line: re.Match[str]) -> int:
+        return len(line[0]) - len(line[0].lstrip())
 
-def _end_of_item(lines: list[_TextLine], at: int) -> int:
-    """Return the line after an item and all that is set further in below it."""
-    end, last = _end_of_text(lines, at), _end_of_text(lines, at)
-    while end < len(lines) and (lines[end].is_blank or lines[end].indent > lines[at].indent):
-        end += 1
-        if not lines[end - 1].is_blank:
-            last = end
+    last = end
+    for below in range(end, len(lines)):
+        if lines[below][0].strip():
+            if indent(lines[below]) <= indent(lines[at]):
+                break
+            last = below + 1
     return last
 
 
-def _passage(prompt: str, kind: Kind, lines: list[_TextLine], at: int, end: int, whole_end: int) -> Passage:
-    begin, stop = lines[at].begin, lines[end - 1].end
-    return Passage(
-        kind=kind,
-        text=prompt[begin:stop],
-        line=lines[at].number,
-        begin=begin,
-        end=stop,
-        whole_end=lines[whole_end - 1].end,
-    )
-
-
-def _sentences(prompt: str, first: _TextLine, end: int) -> Iterator[Passage]:
-    begin = first.begin
-    for found in _SENTENCE.finditer(prompt, first.begin, end):
+def _sentences(prompt: str, begin: int, end: int) -> Iterator[Passage]:
+    for found in _SENTENCE.finditer(prompt, begin, end):
         if _ABBREVIATED.search(prompt[begin : found.end()]) and found.end() < end:
             continue  # goes on behind the abbreviation
         text = prompt[begin : found.end()]
@@ -147,7 +112,7 @@ def _sentences(prompt: str, first: _TextLine, end: int) -> Iterator[Passage]:
         yield Passage(
             kind="rule" if _BINDING.search(text) else "sentence",
             text=text,
-            line=first.number + prompt.count("\n", first.begin, begin),
+            line=prompt.count("\n", 0, begin) + 1,
             begin=begin,
             end=found.end(),
             whole_end=found.end(),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Output = Literal["json", "choice", "text"]
-FoundBy = Literal["whole", "fenced", "embedded", "boxed", "stated", "line", "option_text"]
+FoundBy = Literal["whole", "fenced", "embedded", "stated", "line", "option_text"]
 ParseProblem = Literal["empty", "not_json", "ambiguous", "no_option"]
 
 

@@ -1,17 +1,63 @@
-"""Free text → the letter of one option, by a ladder of rules from the strongest evidence to the weakest.
+r"""Free text → the letter of one option, by four rules from the strongest evidence to the weakest.
 
-`read_choice` holds the ladder, and the rules stand below it in its order. A rule takes a plain text and the options and
-returns the letters it names; docs/metrics.md has an example of each.
+`whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: it says so («The answer is C», «I
+choose C», «\boxed{C}», `"answer": "C"`); the last statement counts. `line`: the last line that is a letter alone, or
+the only letter that a line begins with. `option_text`: it has the words of one option.
 """
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from skill_evaluator.parsing import FoundBy, Parsed
-from skill_evaluator.parsing.options import OptionTexts, folded, letters_at, named_at, plain
+from skill_evaluator.text import letters_of
 
 _END = 12_000
+_UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]|<\\|[^|<>]{1,30}\\|>")
+_ANSWER_TAG = re.compile(r"<(?:final_)?answer>|\\boxed ?(?=\{)", re.IGNORECASE)
+_LATEX = re.compile(r"\\(?:text|math|mbox|emph)(?:bf|it|rm|sf|tt)?(?=\{)|\\[()\[\],;! ]")
+_TAG = re.compile(r"</?[A-Za-z]\w{0,12}\b[^<>]{0,200}>")
+_OPEN, _CLOSE = r"[\s(\"'“‘\[{«>#•-]*", r"[)\"'”’\]}»]*"
+_LETTER = rf"{_OPEN}(?:(?:option|choice|letter)\b[\s:]*)?{_OPEN}(?P<letter>[A-Za-z]){_CLOSE}"
+_LONE = re.compile(rf"{_LETTER}[\s.,:;!?–—-]*(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_BEST = "(?:final|correct|right|best|my)"
+_STATED = re.compile(
+    rf"(?<![A-Za-z])(?:answers?(?: (?:to|for|among) [^\n.:]{{1,60}}?(?= is))?|{_BEST} (?:option|choice)|ans)"
+    r"[\"'”’]?(?: is| are|['’]s| ?[-:=]+>?)(?![a-z])(?! ?\n\(?([A-Z])[).:] [^\n]*\n\(?(?!\1)[A-Z][).:] )[\s:]*"
+    r"|\bI(?:['’]d|['’]ll| would| will)? (?:choose|select|pick|go with)\b:?",
+    re.IGNORECASE,
+)
+_IS_THE_ANSWER = re.compile(
+    rf"(?:\A|[^\w ] ?|\b(?:so|option|choice|therefore) )[(\"']?(?P<letter>[A-Z])[)\"'”’\]]* is (?:clearly )?the (?:{_BEST} )?(?:answer|option|choice)\b"
+)
+_SUPPOSED = re.compile(
+    r"\b(?:if|whether|unless|not|wrong|incorrect|other|alternative|initial|original|previous|first)"
+    rf"(?: (?:the|my|option))?(?: {_BEST})? ?\(?\Z",
+    re.IGNORECASE,
+)
+_FILLERS = re.compile(
+    rf"{_OPEN}(?:(?:the|option|choice|letter|either|clearly|definitely|therefore|probably)\b{_OPEN}){{0,3}}",
+    re.IGNORECASE,
+)
+# Behind the letter of an option: no word, formula or abbreviation. «A» and «I» are words before most words.
+_NAMED = re.compile(
+    rf"(?P<letter>[A-Za-z])(?P<closed>{_CLOSE})(?![\w+#%°^]|[-/.][\w]| ?=)"
+    r"(?P<word> (?!(?:because|since|as|and|or|but|due|which|not)\b)\w)?"
+)
+_FURTHER = re.compile(r"(?:\s?[,/&]|\sand\b|\sor\b)+\s?\(?(?P<letter>[A-Z])\)?(?=[.,;!}\]]|\s?\Z|\n| (?:and|or)\b)")
+_BEGINS = re.compile(rf"{_LETTER}(?:[).:,]| because\b| since\b)(?P<rest>.*)", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:not|never|wrong|incorrect|untrue|cannot)\b|n['’]t\b")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
+_END_MARKS = ".,;:! \"'“”‘’()[]{}"
+
+
+class _Options(NamedTuple):
+    """The letters of the options, and the letter of each folded text, the longest first; alike texts tell nothing."""
+
+    letters: str
+    by_text: Mapping[str, str]
 
 
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
@@ -22,238 +68,133 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', found='stated', problem=None)
     """
-    ladder: Sequence[tuple[FoundBy, Callable[[str, OptionTexts], set[str]]]] = (
-        ("whole", _whole_answer),  # «C», «(c)», «C) Paris», «Paris»
-        ("boxed", _last_box),  # «\boxed{C}»
-        ("stated", _last_statement),  # «The answer is C», «I choose C», «C is the best option»
-        ("line", _letter_on_a_line),  # a line that is «(C)», or the only one that begins «C. »
-        ("stated", _conclusions),  # «A is tempting, but C.», «C is correct.»
-        ("option_text", _option_words),  # «It is Paris, of course.»
-    )
     if "</think>" in text:
         text = text.rpartition("</think>")[2].strip() or text
     if len(text) > 2 * _END:  # a model in a loop writes for ever; a choice is made at one of the ends
         text = f"{text[:_END]} … {text[-_END:]}"
-    answer, option_texts = plain(text), _fold_options(tuple(options))
-    for found_by, rule in ladder:
-        letters = rule(answer, option_texts)
+    answer, known = _plain(text), _fold_options(tuple(options))
+    found: FoundBy
+    for found, rule in (
+        ("whole", _whole),
+        ("stated", _last_statement),
+        ("line", _letter_on_a_line),
+        ("option_text", _option_words),
+    ):
+        letters = rule(answer, known)
         if len(letters) > 1:
             return Parsed(problem="ambiguous")
         if letters:
             (letter,) = letters
-            if letter not in option_texts.letters:
-                break
-            return Parsed(value=letter, found=found_by)
+            return Parsed(value=letter, found=found) if letter in known.letters else Parsed(problem="no_option")
     return Parsed(problem="no_option")
 
 
 @functools.lru_cache(maxsize=1024)  # a question is answered many times
-def _fold_options(options: tuple[str, ...]) -> OptionTexts:
-    return OptionTexts.of(options)
+def _fold_options(options: tuple[str, ...]) -> _Options:
+    letters = letters_of(options)
+    texts = [_folded(_plain(option)) for option in options]
+    pairs = sorted(zip(texts, letters, strict=False), key=lambda pair: -len(pair[0]))
+    return _Options(
+        letters,
+        {text: letter for text, letter in pairs if texts.count(text) == 1 and text.upper() not in tuple(letters)},
+    )
 
 
-_BEFORE = r"[\s(\"'“‘\[{«>#–—→•✓✔✅👉-]*"
-_AFTER = r"[\s.,:;!?)\"'”’\]}»✓✔✅–—-]*"
-_MARKS_BEFORE = re.compile(rf"{_BEFORE}(?:(?:option|choice|letter)\b[\s:(\"'“‘\[{{«-]*)?", re.IGNORECASE)
-_MARKS_AFTER = re.compile(rf"{_AFTER}\Z")
-_TEXT_FOLLOWS = re.compile(r"[\s.,:;)–—-]+")
+def _plain(text: str) -> str:
+    """Bring a text into one spelling: NFKC, no mark-up, no empty lines, single spaces within a line."""
+    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
+    text = _TAG.sub("\n", _LATEX.sub(" ", _ANSWER_TAG.sub("\nAnswer: ", text)))
+    for mark in ("*", "`", "$", "__"):
+        text = text.replace(mark, "")
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
-def _whole_answer(text: str, options: OptionTexts) -> set[str]:
-    """Return the options that a text names, if it says nothing else."""
-    if len(text) > options.longest + 100:
+def _folded(text: str) -> str:
+    words = " ".join(text.casefold().split())
+    return words.strip(_END_MARKS) or words
+
+
+def _whole(text: str, options: _Options) -> set[str]:
+    """Return the option that a text names, if it says nothing else: by letter, by its words, or by both."""
+    if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
-    option = options.exactly(text)
-    if option:
-        return {option}
-    before = _MARKS_BEFORE.match(text)
-    start = before.end() if before else 0
-    letters, end = letters_at(text, start, options)
-    if not letters and len(text) > start and _MARKS_AFTER.match(text, start + 1):
-        letters, end = {text[start].upper()} & set(options.letters), start + 1
-    if not letters or _MARKS_AFTER.match(text, end):
-        return letters
-    follows = _TEXT_FOLLOWS.match(text, end)
-    return letters if follows and options.exactly(text[follows.end() :]) in letters else set()
+    by_text = options.by_text.get(_folded(text))
+    lone = _LONE.fullmatch(text)
+    if by_text or not lone:
+        return {by_text} if by_text else set()
+    rest = _folded(lone["rest"])
+    behind = options.by_text.get(rest)
+    if rest and not behind:
+        return set()
+    return {lone["letter"].upper(), behind or lone["letter"].upper()}
 
 
-_BOX = "\\boxed"
-_LONGEST_BOX = 1000
+def _last_statement(text: str, options: _Options) -> set[str]:
+    """Return the options that the last statement names: «The answer is A or C» names two."""
+    said: list[tuple[int, set[str]]] = []
+    for match in _STATED.finditer(text):
+        if not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
+            said.append((match.start(), _named_at(text, match.end(), options)))
+    for match in _IS_THE_ANSWER.finditer(text):
+        if not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
+            said.append((match.start(), {match["letter"]}))
+    return max(((at, letters) for at, letters in said if letters), key=lambda pair: pair[0], default=(0, set()))[1]
 
 
-def _last_box(text: str, options: OptionTexts) -> set[str]:
-    """Return the options that the last LaTeX box holds."""
-    _, box, content = text.rpartition(_BOX)
-    depth = 0
-    for place, mark in enumerate(content[:_LONGEST_BOX] if box else ""):
-        depth += {"{": 1, "}": -1}.get(mark, 0)
-        if place and depth < 1:
-            return _whole_answer(content[:place].strip(" {"), options)
-    return set()
-
-
-_MOST_STATEMENTS = 200
-_CONTEXT = 60
-_BEST = (
-    "final|correct|right|best|chosen|selected|(?:most )?(?:appropriate|likely|accurate|suitable|plausible|reasonable)"
-)
-_ANSWER_IS = re.compile(
-    r"(?<![A-Za-z])(?:(?:answers?|solution)(?:[ _](?:choice|option|letter))?"
-    rf"|(?:{_BEST}|my)[ _](?:options?|choices?|letter|response)"
-    r"|(?:choice|option|letter|ans|final|verdict|correct|correction)(?=[\"'”’]? ?[:=]))"
-    r"[\"'”’]?(?: (?:to|for) (?:the|this|that|your)(?: \w{1,30}){1,2}| here| (?:among|out of) [^\n.:]{1,60}?(?= is))?"
-    r"(?: ?\([^()\n]{0,60}\)(?= ?[:=]))?"
-    r"(?:\s?(?:[:=]{1,3}>?|→)| ?[-–—]{1,3}>? | (?=\()"
-    r"|['’]s | (?:is|are|was|(?:would|should|must|will|has to|might|may|could) be)\b(?: ?[:=])?)",
-    re.IGNORECASE,
-)
-_I_CHOOSE = re.compile(
-    r"\bI(?:['’](?:d|ll)| would| will| must| shall)?(?: therefore| thus| then)?"
-    r" (?:choose|select|pick|go with|answer|opt for|vote for)\b:?",
-    re.IGNORECASE,
-)
-_IS_THE_ANSWER = re.compile(
-    r"(?<![\w'’])(?=[(\"'“‘\[{]{0,2}([A-Z])[)\"'”’\]}.:]{0,2} (?:is|would be|must be|has to be)(?: \w{2,20}ly)? the "
-    rf"(?:(?:(?:only|single|{_BEST}) ){{1,3}}(?:answer|option|choice)|answer)\b(?! ?\?))"
-)
-_SHOULD_BE = re.compile(r"\b(?:it|that|this) should (?:instead |actually |rather )?be\b:?", re.IGNORECASE)
-_MODAL = re.compile(r"\b(?:would|might|may|could)\b", re.IGNORECASE)
-_IF = re.compile(r"\bif\b", re.IGNORECASE)
-_SUPPOSED = re.compile(
-    r"\b(?:(?:if|whether|unless|doubt|suppose|supposing|assuming|why)(?: that)?(?: (?:the|my|your|our|this))?"
-    rf"(?: (?:{_BEST}))*|not(?: the)?|wrong|incorrect|false|tempting|common|other|another"
-    r"|alternative|alternate|second(?:[ -]best)?|runner-up|initial|previous|earlier|original)[ _]\Z",
-    re.IGNORECASE,
-)
-_LIST = re.compile(r" ?\n\(?([A-Z])[).:] [^\n]*\n\(?(?!\1)[A-Z][).:] ")
-_CLAUSE_BEGINS = re.compile(
-    r"(?:\A|[^\w ] ?|\b(?:so|thus|hence|therefore|but|and|that|think|believe|say|conclude|option|choice|answer|letter"
-    r"|because|since|then|only|clearly) )\Z",
-    re.IGNORECASE,
-)
-
-
-def _last_statement(text: str, options: OptionTexts) -> set[str]:
-    """Return the options of the last statement that names any; questions, conditions and denials state nothing."""
-    stating = [match for pattern in (_ANSWER_IS, _I_CHOOSE, _SHOULD_BE) for match in pattern.finditer(text)]
-    subjects = [match for match in _IS_THE_ANSWER.finditer(text) if _begins_a_clause(text, match.start())]
-    # where each statement begins, and where the option that it states does
-    places = [(match.start(), match.end()) for match in stating]
-    places += [(match.start(), match.start(1)) for match in subjects]
-    for start, value in reversed(sorted(places)[-_MOST_STATEMENTS:]):
-        if _is_supposed(text, start) or _is_conditional(text, start, value) or _LIST.match(text, value):
-            continue
-        letters = named_at(text, value, options)
+def _named_at(text: str, start: int, options: _Options) -> set[str]:
+    """Return the options named from a place on, by their words or by letters."""
+    for begin in dict.fromkeys((start, _FILLERS.match(text, start).end())):  # type: ignore[union-attr]
+        words = text[begin : begin + 1000].casefold().lstrip(_END_MARKS)
+        letters = {letter for option, letter in options.by_text.items() if _starts_with(words, option)}
         if letters:
-            return letters
-    return set()
+            other = _within(words.partition("\n")[0].partition(".")[0], options)
+            return other if " or " in words.partition(".")[0] else letters
+    named = _NAMED.match(text, begin)
+    if not named or (named["word"] and not named["closed"] and named["letter"] not in "BCDEFGHJKLMNOPQRSTUVWXYZ"):
+        return set()
+    letters, end = {named["letter"].upper()}, named.end("letter")
+    line = text[end:].partition("\n")[0]
+    if line.lstrip(_END_MARKS).startswith("?"):
+        return set()
+    behind = options.by_text.get(_folded(line))
+    while further := _FURTHER.match(text, end):
+        letters.add(further["letter"])
+        end = further.end("letter")
+    return letters | ({behind} if behind else set())
 
 
-def _is_supposed(text: str, start: int) -> bool:
-    """Return whether a condition, a doubt or a denial stands right before a statement."""
-    return _SUPPOSED.search(text[max(start - _CONTEXT, 0) : start]) is not None
-
-
-def _is_conditional(text: str, start: int, value: int) -> bool:
-    """Return whether a sentence says what the answer would be if something else were so."""
-    if not _MODAL.search(text, start, value):
-        return False
-    before = re.split(r"[.!?\n]", text[max(start - 3 * _CONTEXT, 0) : start])[-1]
-    after = re.split(r"[.!?\n]", text[value : value + 3 * _CONTEXT])[0]
-    return _IF.search(before) is not None or _IF.search(after) is not None
-
-
-def _begins_a_clause(text: str, start: int) -> bool:
-    """Return whether a letter is a subject by itself, unlike that of «Vitamin C is correct»."""
-    return _CLAUSE_BEGINS.search(text[max(start - _CONTEXT, 0) : start]) is not None
-
-
-_NEAR = 20
-_ALONE = re.compile(rf"{_BEFORE}(?:(?i:option|choice|letter|answer)\b[\s:(\"'“‘\[{{«-]*)?([A-Za-z]){_AFTER}")
-_LETTERED = re.compile(
-    r"[>#•\s-]*(?:(?i:option|choice) )?[(\[]?"
-    r"(?:([A-Z])(?:[)\].:,]| [–—-]|(?= (?:because|since|as)\b))|([a-z])[)\]]) ?(.*)"
-)
-_NO_ANSWER = re.compile(r"\b(?:wrong|incorrect|false|not|tempting)\b|n['’]t\b", re.IGNORECASE)
-_OTHER_LETTER = re.compile(r"(?<![\w'’.-])(?:[B-HJ-Z](?![\w'’+#-])|A[).:])")
-
-
-def _letter_on_a_line(text: str, options: OptionTexts) -> set[str]:
-    """Return the last letter with a line to itself, else the letter of the only line that begins with one.
-
-    Lines with a letter each that follow upon each other are a list; one of all options is no answer.
-    """
+def _letter_on_a_line(text: str, options: _Options) -> set[str]:
+    """Return the letter of the last line that is nothing else, or the only letter that lines begin with."""
     lines = text.split("\n")
+    alone = [letter for line in lines for letter in _whole(line, options) if letter in options.letters]
+    if alone:
+        return set(alone) if len(set(alone)) == len(options.letters) else {alone[-1]}
+    begun: set[str] = set()
+    for match in filter(None, map(_BEGINS.match, lines)):
+        others = set(re.findall(r"\b[A-Z]\b", match["rest"])) & set(options.letters)
+        if match["letter"] in options.letters and not others and not _DENIAL.search(match["rest"]):
+            begun.add(match["letter"])
+    return begun if len(begun) == 1 else set()
+
+
+def _option_words(text: str, options: _Options) -> set[str]:
+    """Return the options whose words stand in the text, but for sentences that deny, unless an option denies too."""
+    sentences = _SENTENCE.split(text.casefold())
+    if not any(map(_DENIAL.search, options.by_text)):
+        sentences = [sentence for sentence in sentences if not _DENIAL.search(sentence)]
+    return _within("\0".join(sentences), options)
+
+
+def _within(text: str, options: _Options) -> set[str]:
+    """Return the options whose text stands in a folded text as whole words, and not only inside a longer one."""
     letters: set[str] = set()
-    for line in reversed(lines):
-        match = _ALONE.fullmatch(line)
-        letter = match[1].upper() if match and match[1].upper() in options.letters else None
-        if letters and (letter is None or letter in letters):
-            break
-        if letter:
-            letters.add(letter)
-    if letters:
-        return set() if letters == set(options.letters) else letters
-    return _lettered_line(lines, options)
-
-
-def _lettered_line(lines: Sequence[str], options: OptionTexts) -> set[str]:
-    """Return the letter that the only lettered line begins with, unless the line speaks of another or against it.
-
-    A line that goes on with the letter's own option may name others, too.
-    """
-    rests: dict[str, str] = {}
-    for match in filter(None, map(_LETTERED.match, lines)):
-        letter = (match[1] or match[2]).upper()
-        if letter in options.letters:
-            rests[letter] = match[3]
-        if len(rests) > 1:
-            return set()
-    for letter, rest in rests.items():
-        words = folded(rest)
-        own = options.at_start(words)
-        if own and own[0] == letter and not _NO_ANSWER.search(words, own[1], own[1] + _NEAR):
-            return {letter}
-        if _NO_ANSWER.search(rest) or _OTHER_LETTER.search(rest) or options.within(words) - {letter}:
-            return set()
-    return set(rests)
-
-
-_CONCLUSION = re.compile(
-    r"\b(?:so|thus|hence|therefore|but|it['’]s|it is|it must be|must be|that leaves|leaving|which leaves)"
-    r"(?: (?:it is|it['’]s|it must be|only|just|rather|us with|with|option|choice|clearly|definitely|probably|likely))*"
-    r",?:? [(\"'“‘\[{]*(?=[A-Z])",
-    re.IGNORECASE,
-)
-_IS_CORRECT = re.compile(
-    r"(?<![\w'’])(?=([A-Z])[)\"'”’\]}]{0,2} is (?:\w{2,20}ly )?(?:correct|right|true)"
-    r"(?:[.,;:!]|\n|\Z| (?:because|since|as)\b))"
-)
-_SENTENCE_ENDS = re.compile(r"[)\"'”’\]}]*(?:[.!](?:\s|\Z)|\n|\Z)")
-
-
-def _conclusions(text: str, options: OptionTexts) -> set[str]:
-    """Return the options that sentences end on («…, so C.») or call correct."""
-    letters: set[str] = set()
-    for match in _CONCLUSION.finditer(text):
-        concluded, end = letters_at(text, match.end(), options)
-        if concluded and _SENTENCE_ENDS.match(text, end):
-            letters |= concluded
-    for match in _IS_CORRECT.finditer(text):
-        start = match.start()
-        if match[1] in options.letters and _begins_a_clause(text, start) and not _is_supposed(text, start):
-            letters.add(match[1])
+    for option, letter in options.by_text.items():
+        pattern = rf"(?<![\w-])(?<!\d[.,/]){re.escape(option)}(?![\w%]|-\w|[.,/^]\d)"
+        if len(option) > 1 or not option.isalpha():
+            text, times = re.subn(pattern, "\0", text)
+            letters |= {letter} if times else set()
     return letters
 
 
-_DENIAL = re.compile(r"\b(?:not|never|wrong|incorrect|untrue|cannot)\b|n['’]t\b")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s")
-
-
-def _option_words(text: str, options: OptionTexts) -> set[str]:
-    """Return the options whose words stand in the text, but for sentences that deny, unless an option denies too."""
-    words = folded(text)
-    if not _DENIAL.search(words) or any(_DENIAL.search(option) for option in options.by_text):
-        return options.within(words)
-    sentences = _SENTENCE.split(words)
-    return options.within("\0".join(sentence for sentence in sentences if not _DENIAL.search(sentence)))
+def _starts_with(text: str, option: str) -> bool:
+    return text.startswith(option) and not re.match(r"[\w%]|-\w|[.,/^]\d", text[len(option) :])

@@ -22,7 +22,6 @@ _CHARACTERS = 1200
 FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
-    "boxed": "read in \\boxed{}",
     "stated": "read as stated",
     "line": "read on a line of its own",
     "option_text": "read by the option's words",

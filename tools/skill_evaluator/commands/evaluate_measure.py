@@ -35,7 +35,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.spending import month_of
-from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer

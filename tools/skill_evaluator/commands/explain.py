@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import partial
 
 from skill_evaluator.commands.options import (
     ComponentsOption,
@@ -25,8 +26,7 @@ from skill_evaluator.reports.field_table import print_field
 from skill_evaluator.runner.journal import ANSWERS, Manifest, edited_since, find_run, outcomes, read_component_manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import Call, schedule_calls
-from skill_evaluator.scoring.explanation import explain_answer, read_answers
-from skill_evaluator.scoring.field_views import field_view
+from skill_evaluator.scoring.answer_views import explain_answer, field_view, read_answers
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import nearest
@@ -78,11 +78,11 @@ def explain(options: ExplainOptions) -> int:
     with open_scores(component, mine, len(calls)) as scores:
         scorer = Scorer(component, mine, manifest.asked, scores)
         scorer.add_all(journal[call] for call in calls)
-        given = ([journal.get(Call(case.id, index)) for index in range(manifest.asked)] for case in mine)
-        answered = [
-            (case, read_answers(component, case, replicates, scorer))
-            for case, replicates in zip(mine, given, strict=True)
-        ]
+        answered = []
+        for case in mine:
+            given = [journal.get(Call(case.id, index)) for index in range(manifest.asked)]
+            outcome_of = partial(_outcome, scorer, case.id)
+            answered.append((case, read_answers(component, case, given, outcome_of)))
         if options.field is not None:
             path = _INDEX.sub("[]", options.field)
             view = field_view(component, answered, scorer.scorecard().cases, path)
@@ -96,6 +96,10 @@ def explain(options: ExplainOptions) -> int:
         index = next(scored, next(spoken, 0))
     print_explanation(explain_answer(component, case, answers, index), manifest, options.format, full=options.full)
     return EXIT_OK
+
+
+def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
+    return scorer.scored(case_id, text).outcome
 
 
 def _refuse_unknown(options: ExplainOptions, manifest: Manifest) -> None:

@@ -30,7 +30,8 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _IS_THE_ANSWER = re.compile(
-    rf"(?:\A|[^\w ] ?|\b(?:so|option|choice|therefore) )[(\"']?(?P<letter>[A-Z])[)\"'”’\]]* is (?:clearly )?the (?:{_BEST} )?(?:answer|option|choice)\b"
+    rf"(?:\A|[^\w ] ?|\b(?:so|option|choice|therefore) )[(\"']?(?P<letter>[A-Z])[)\"'”’\]]*"
+    rf" is (?:clearly )?the (?:{_BEST} )?(?:answer|option|choice)\b"
 )
 _SUPPOSED = re.compile(
     r"\b(?:if|whether|unless|not|wrong|incorrect|other|alternative|initial|original|previous|first)"

@@ -9,7 +9,7 @@ from skill_evaluator.display.pages import Section
 from skill_evaluator.display.safe_text import name_text, prose, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
 from skill_evaluator.reports.explanation import value_cell
-from skill_evaluator.scoring.changed_answers import AnswerChange, ChangedAnswers, CommonAnswer
+from skill_evaluator.scoring.answer_views import AnswerChange, ChangedAnswers, CommonAnswer
 from skill_evaluator.text import counted
 
 _MOST_VALUES = 8  # of one case

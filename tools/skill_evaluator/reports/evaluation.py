@@ -37,7 +37,7 @@ from skill_evaluator.reports.run_facts import (
     weakest_sheet,
 )
 from skill_evaluator.runner.journal import REPORT
-from skill_evaluator.scoring.changed_answers import ChangedAnswers
+from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.planning.advice import ModelRanking

@@ -14,7 +14,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, 
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.explanation import ArrayMatch, Explanation, Leaf
+from skill_evaluator.scoring.answer_views import ArrayMatch, Explanation, Leaf
 from skill_evaluator.text import letters_of
 
 _LINES = 15

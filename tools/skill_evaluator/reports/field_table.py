@@ -12,7 +12,7 @@ from skill_evaluator.display.safe_text import code_span, name_text, shortened, v
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.reports.explanation import ranges, value_cell
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.field_views import FieldView
+from skill_evaluator.scoring.answer_views import FieldView
 from skill_evaluator.text import counted
 
 _COLUMNS = ("case", "truth", "commonest", "share", "standing", "other answers")

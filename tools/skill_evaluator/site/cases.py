@@ -26,8 +26,7 @@ from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.case_view import CaseView, DistinctOutput, case_view
-from skill_evaluator.scoring.explanation import ArrayMatch, Leaf
+from skill_evaluator.scoring.answer_views import ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
 from skill_evaluator.text import canonical_json, counted, digest, listed

@@ -22,7 +22,7 @@ from skill_evaluator.reports.changed_answers import changes_part
 from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.comparison_sheets import all_sheets
 from skill_evaluator.runner.journal import ANSWERS, outcomes
-from skill_evaluator.scoring.changed_answers import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, data_script
 from skill_evaluator.text import canonical_json, digest, listed

@@ -1,0 +1,532 @@
+"""The answers to a case as people look at them: one leaf by leaf, all grouped, one field of all, two runs side by side.
+
+Outcomes, scores and standings are the scorer's or the record's; no score and no verdict comes of a view. Its leaves are
+those that every metric reads, with, for arrays, which item met which and why.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, LeafOutcome, align_arrays
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.sides import identities, key_value, pairs_by_best, values_by_path
+from skill_evaluator.errors import RunError
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.metrics.base import Comparison, apply_metrics
+from skill_evaluator.metrics.diagnosis.field_profile import Standing
+from skill_evaluator.metrics.diagnosis.per_field import text_similarity
+from skill_evaluator.parsing import Parsed
+from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.answers import TOO_COSTLY
+from skill_evaluator.scoring.scorecard import CaseScore
+from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
+
+_LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks
+_MOST_LEAVES = 2_000  # of truth and output together
+_MOST_OUTPUTS = 8
+_LONGEST_COMPARED = 50_000  # characters of an answer whose differences are worked out; more would take minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one planned call: `scored`, `unparseable`, or why there is nothing to parse."""
+
+    index: int
+    outcome: str
+    replicate: Replicate | None = None
+    parsed: Parsed | None = None
+    too_costly: bool = False
+
+    @property
+    def text(self) -> str | None:
+        """The raw text, if the model said anything."""
+        return self.replicate.completion.text if self.replicate and self.replicate.completion else None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was not scored, in the stable word that records count."""
+        if self.too_costly:
+            return TOO_COSTLY
+        failure = self.replicate.failure if self.replicate else None
+        return failure.reason if failure else self.parsed.problem if self.parsed else None
+
+
+def read_answers(
+    component: Component,
+    case: Case,
+    replicates: Iterable[Replicate | None],
+    outcome_of: Callable[[int, str], str] = lambda index, text: SCORED,
+    longest: int | None = None,
+) -> list[Answer]:
+    """Say what became of each call of a case, and parse its answer unless it was too costly to score.
+
+    `outcome_of` gives the outcome that a text had when it was scored. Texts longer than `longest` are left unread.
+    """
+    answers = []
+    for index, replicate in enumerate(replicates):
+        if replicate is None or replicate.completion is None or replicate.failure is not None:
+            kind = replicate.failure.kind if replicate and replicate.failure else NOT_RUN
+            answers.append(Answer(index=index, outcome=kind, replicate=replicate))
+            continue
+        text = replicate.completion.text
+        outcome = outcome_of(index, text)
+        parsed = None if longest and len(text) > longest else parse_output(text, component.output, case.options)
+        too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
+        if too_costly:
+            parsed = None
+        elif outcome == SCORED and parsed is not None and parsed.found is None:  # its contract was different then
+            outcome = UNPARSEABLE
+        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=parsed, too_costly=too_costly))
+    return answers
+
+
+def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
+    """Return the answers that are the same together, the commonest first."""
+    groups: dict[Hashable, list[Answer]] = {}
+    for answer in answers:
+        groups.setdefault(same(answer), []).append(answer)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPair:
+    """Two array items that were compared with each other, by index, and why; None where one had no counterpart."""
+
+    truth: int | None
+    output: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayMatch:
+    """How the items of one array found each other; `at` is its path with the indexes of the arrays around it."""
+
+    at: str
+    path: str
+    rule: FieldRule
+    items: tuple[ItemPair, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One aligned leaf; `at` is its path with the array indexes of truth and output, `items[2→0].amount`.
+
+    `similarity` is that of two free texts, by the measure the field declares.
+    """
+
+    at: str
+    row: ComparedLeaf
+    outcome: LeafOutcome | Literal["unscored"]
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One replicate of one case. Without a parsed output there are no leaves, arrays or schema errors."""
+
+    case: Case
+    answers: tuple[Answer, ...]
+    answer: Answer
+    metrics: Mapping[str, float | None]
+    leaves: tuple[Leaf, ...] = ()
+    arrays: tuple[ArrayMatch, ...] = ()
+    schema_errors: tuple[str, ...] = ()
+
+
+def explain_answer(
+    component: Component,
+    case: Case,
+    answers: Sequence[Answer],
+    index: int,
+    scores: Mapping[str, float | None] | None = None,
+) -> Explanation:
+    """Compare one answer of a case with its truth and keep every step; `scores` are those that it is known to have."""
+    answer = answers[index]
+    if answer.outcome != SCORED or answer.parsed is None:
+        answered = answer.text is not None
+        metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
+        return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics)
+    output = answer.parsed.value
+    comparison = Comparison(case.truth, output, component.plan, component.conforms)
+    arrays = ArrayMatches(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
+    return Explanation(
+        case=case,
+        answers=tuple(answers),
+        answer=answer,
+        metrics=scores or apply_metrics(component.metrics, comparison, labelled=case.labelled),
+        leaves=tuple(
+            Leaf(
+                at=arrays.place(row),
+                row=row,
+                outcome=row.outcome if case.labelled else "unscored",
+                similarity=text_similarity(row),
+            )
+            for row in comparison.rows
+        ),
+        arrays=tuple(arrays.matches) if case.labelled else (),
+        schema_errors=tuple(component.schema_errors(output)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistinctOutput:
+    """Answers that say the same: the first of them explained, who gave it, and in which texts.
+
+    `unmarked` says why its leaves are not compared, where they could have been.
+    """
+
+    explanation: Explanation
+    replicates: tuple[int, ...]
+    texts: tuple[str, ...]
+    unmarked: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseView:
+    """The commonest distinct outputs of a case, and how many others, by how many replicates, are left out."""
+
+    outputs: tuple[DistinctOutput, ...]
+    others: int
+    others_replicates: int
+
+
+def case_view(
+    component: Component, case: Case, replicates: Iterable[Replicate | None], kept: CaseRecord, changed: str | None
+) -> CaseView:
+    """Group the answers to a case and explain each group; `changed` says why they cannot be held against the truth."""
+    outcomes = dict(enumerate(kept.outcomes))
+    answers = read_answers(
+        component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), longest=_LONGEST_MARKED
+    )
+    ranked = _grouped(answers, _sameness)
+    rest = ranked[_MOST_OUTPUTS:]
+    return CaseView(
+        outputs=tuple(_distinct(component, case, answers, group, kept, changed) for group in ranked[:_MOST_OUTPUTS]),
+        others=len(rest),
+        others_replicates=sum(map(len, rest)),
+    )
+
+
+def _sameness(answer: Answer) -> Hashable:
+    if answer.outcome == SCORED and answer.parsed is not None:
+        return SCORED, canonical_json(answer.parsed.value)
+    return answer.outcome, answer.reason, answer.text
+
+
+def _distinct(
+    component: Component,
+    case: Case,
+    answers: Sequence[Answer],
+    group: Sequence[Answer],
+    kept: CaseRecord,
+    changed: str | None,
+) -> DistinctOutput:
+    first = group[0]
+    scores = {
+        name: values[first.index] if first.index < len(values) else None for name, values in kept.replicates.items()
+    }
+    why = _why_unmarked(case, first, changed) if first.outcome == SCORED else None
+    texts = dict.fromkeys(answer.text for answer in group if answer.text is not None)
+    return DistinctOutput(
+        explanation=(
+            explain_answer(component, case, answers, first.index, scores)
+            if why is None
+            else Explanation(case=case, answers=tuple(answers), answer=first, metrics=scores)
+        ),
+        replicates=tuple(answer.index for answer in group),
+        texts=tuple(texts),
+        unmarked=why,
+    )
+
+
+def _why_unmarked(case: Case, answer: Answer, changed: str | None) -> str | None:
+    if changed is not None:
+        return changed
+    if answer.parsed is None:
+        length = len(answer.text or "")
+        return f"it has {length:,} characters, and what is longer than {_LONGEST_MARKED:,} is not marked here"
+    leaves = count_leaves(case.truth) + count_leaves(answer.parsed.value)
+    if leaves > _MOST_LEAVES:
+        return f"it and the truth hold {leaves:,} values, and more than {_MOST_LEAVES:,} are not marked here"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One value of a field (of an array path the list of its values), as first written, and who gave it."""
+
+    value: Any
+    replicates: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldOfCase:
+    """One case: `values` are the parsed answers', the commonest first; `unparsed` the replicates by outcome."""
+
+    case_id: str
+    labelled: bool
+    truth: Any
+    values: tuple[Given, ...]
+    unparsed: Mapping[str, tuple[int, ...]]
+    answered: int
+    standing: Standing
+
+    @property
+    def share(self) -> float | None:
+        """The share of the commonest value in all answers; None without an answer."""
+        most = len(self.values[0].replicates) if self.values else 0
+        return most / self.answered if self.answered else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldView:
+    """One field over the cases of a run."""
+
+    path: str
+    rule: FieldRule
+    cases: tuple[FieldOfCase, ...]
+
+
+def field_view(
+    component: Component, answered: Sequence[tuple[Case, Sequence[Answer]]], scores: Sequence[CaseScore], path: str
+) -> FieldView:
+    """Gather the values of one field; raise RunError for a path that neither schema nor truths nor answers have."""
+    plan = component.plan
+    truths = [_values_at(case.truth, plan) for case, _ in answered]
+    paths = {*plan.leaves}.union(*(score.profile for score in scores), *truths)
+    if path not in paths:
+        raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
+    cases = tuple(
+        _gather_case(case, answers, score, truth.get(path, []), path, plan)
+        for (case, answers), score, truth in zip(answered, scores, truths, strict=True)
+    )
+    samples = [given.value for case in cases for given in case.values] + [case.truth for case in cases]
+    return FieldView(path=path, rule=plan.leaf(path, *_flat(samples)), cases=cases)
+
+
+def _gather_case(
+    case: Case, answers: Sequence[Answer], score: CaseScore, truth: list[Any], path: str, plan: FieldPlan
+) -> FieldOfCase:
+    values: dict[int, Any] = {}
+    same: dict[int, Hashable] = {}
+    unparsed: dict[str, tuple[int, ...]] = {}
+    for answer in answers:
+        if answer.outcome != SCORED or answer.parsed is None:
+            unparsed[answer.outcome] = (*unparsed.get(answer.outcome, ()), answer.index)
+            continue
+        value = values[answer.index] = _as_given(_values_at(answer.parsed.value, plan).get(path, []), path)
+        ignored = plan.leaf(path, *_flat([value])).compare == "ignore"
+        same[answer.index] = (
+            canonical_json(value) if ignored else values_by_path(answer.parsed.value, plan)[0].get(path)
+        )
+    ranked = _grouped((answer for answer in answers if answer.index in same), lambda answer: same[answer.index])
+    return FieldOfCase(
+        case_id=case.id,
+        labelled=case.labelled,
+        truth=_as_given(truth, path),
+        values=tuple(
+            Given(value=values[group[0].index], replicates=tuple(answer.index for answer in group)) for group in ranked
+        ),
+        unparsed=unparsed,
+        answered=score.answered,
+        standing=score.profile.get(path, "unscored"),
+    )
+
+
+def _values_at(value: Any, plan: FieldPlan) -> dict[str, list[Any]]:
+    """Return the values of every leaf path as they are written."""
+    values: dict[str, list[Any]] = {}
+    for field, part in plan.walk(value):
+        if part is not None and (field.rule is not None or not isinstance(part, dict | list)):
+            values.setdefault(field.path, []).append(part)
+    return values
+
+
+def _as_given(values: list[Any], path: str) -> Any:
+    """Return the list of values of a path through arrays or any key; of another path its one value, or None."""
+    return values if "[]" in path or "*" in path.split(".") else values[0] if values else None
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [item for value in values for item in (value if isinstance(value, list) else [value])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonAnswer:
+    """The commonest answer to a case: `times` of `n`. `value` is None where it is a failure, which `failure` names."""
+
+    value: Any
+    failure: str | None
+    times: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerChange:
+    """A case whose commonest answer is another than it was, with the primary metric's strict mean before and after.
+
+    `values` is empty where one of the two is no value, or too long to be compared.
+    """
+
+    case_id: str
+    before: CommonAnswer
+    after: CommonAnswer
+    score_before: float | None
+    score_after: float | None
+    values: tuple[ValueChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedAnswers:
+    """What became of a model's answers since its baseline; `absent` says why that cannot be told."""
+
+    model_id: str
+    baseline: str
+    compared: int = 0
+    changes: tuple[AnswerChange, ...] = ()
+    absent: str | None = None
+
+
+Answers = Mapping[Call, Replicate]
+
+
+def answer_changes(
+    component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
+) -> Iterator[AnswerChange]:
+    """Yield the changes of the cases that both runs have unchanged; `answers` are those of baseline and candidate."""
+    before = {case.case_id: case for case in baseline.per_case}
+    after = {case.case_id: case for case in candidate.per_case}
+    for case in cases:
+        rows = before.get(case.id), after.get(case.id)
+        if rows[0] is None or rows[1] is None or rows[0].digest != rows[1].digest:
+            continue
+        old, new = (_commonest(component, case, replies) for replies in answers)
+        if (old.failure, canonical_json(old.value)) == (new.failure, canonical_json(new.value)):
+            continue
+        scores = [row.accuracy.get(candidate.primary_metric) for row in rows if row is not None]
+        yield AnswerChange(
+            case_id=case.id,
+            before=old,
+            after=new,
+            score_before=scores[0].strict_mean if scores[0] else None,
+            score_after=scores[1].strict_mean if scores[1] else None,
+            values=_values_changed(old, new),
+        )
+
+
+def _commonest(component: Component, case: Case, answers: Answers) -> CommonAnswer:
+    """Return the answer that came most often, the first of several; failures of one kind are one answer."""
+    given = read_answers(component, case, (replicate for call, replicate in answers.items() if call.case_id == case.id))
+    if not given:
+        return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
+
+    def said(answer: Answer) -> tuple[str, str]:
+        return answer.outcome, canonical_json(answer.parsed.value) if answer.outcome == SCORED and answer.parsed else ""
+
+    commonest = _grouped(given, said)[0]
+    first = commonest[0]
+    return CommonAnswer(
+        value=first.parsed.value if first.outcome == SCORED and first.parsed else None,
+        failure=None if first.outcome == SCORED else first.outcome,
+        times=len(commonest),
+        n=len(given),
+    )
+
+
+def _values_changed(before: CommonAnswer, after: CommonAnswer) -> tuple[ValueChange, ...]:
+    if before.failure is not None or after.failure is not None:
+        return ()
+    if max(len(canonical_json(side.value)) for side in (before, after)) > _LONGEST_COMPARED:
+        return ()
+    return tuple(differences(before.value, after.value))
+
+
+class ArrayMatches:
+    """How every array of one comparison was aligned, and the `place` of its rows."""
+
+    def __init__(self, arrays: Sequence[AlignedArray], rows: Sequence[ComparedLeaf], plan: FieldPlan) -> None:
+        self.matches: list[ArrayMatch] = []
+        self._in_truth: dict[At, str] = {}
+        self._in_output: dict[At, str] = {}
+        self._leaves: Counter[tuple[str, At]] = Counter()
+        for row in rows:
+            side = "truth" if row.truth_at is not None else "output"
+            for item in _items(row.truth_at if row.truth_at is not None else row.output_at or ()):
+                self._leaves[side, item] += 1
+                self._leaves["right", item] += row.outcome == "right"
+        for array in arrays:  # the outer ones first, whose items the inner ones are in
+            rule = array.field.array_rule(*array.truth, *array.output)
+            longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
+            names, at = (self._in_truth, array.truth_at) if longer else (self._in_output, array.output_at)
+            place = self._name(at, names)
+            reasons = _Reasons(rule, array.field.path, array.truth, array.output, plan)
+            items = []
+            for left, right in array.pairs:
+                in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
+                leaves = self._leaves["truth", in_truth] + self._leaves["output", in_output]
+                agreed = f"{self._leaves['right', in_truth]} of {leaves} leaves right"
+                items.append(ItemPair(truth=left, output=right, why=reasons.why(left, right, agreed)))
+                indexes = ("–" if index is None else str(index) for index in (left, right))
+                name = f"{place}[{left if left == right else '→'.join(indexes)}]"
+                if left is not None:
+                    self._in_truth[in_truth] = name
+                if right is not None:
+                    self._in_output[in_output] = name
+            self.matches.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
+
+    def place(self, row: ComparedLeaf) -> str:
+        """Return a row's path with the array indexes of truth and output, as in `items[2→0].amount`."""
+        if row.truth_at is not None:
+            return self._name(row.truth_at, self._in_truth)
+        return self._name(row.output_at or (), self._in_output)
+
+    @staticmethod
+    def _name(at: At, names: Mapping[At, str]) -> str:
+        item = next(_items(at), ())
+        place = names.get(item, "")
+        for key in at[len(item) :]:
+            place = f"{place}.{key}" if place else str(key)
+        return place
+
+
+class _Reasons:
+    """Why two items of one array met, or why one met none."""
+
+    def __init__(self, rule: FieldRule, path: str, truth: list[Any], output: list[Any], plan: FieldPlan) -> None:
+        field = plan.field(path)
+        self._keys = rule.key
+        self._how = "best" if pairs_by_best(rule, field) else rule.align
+        self._items = (truth, output)
+        self._identities = [identities(items, rule, field) if rule.align == "key" else [] for items in self._items]
+        self._times = [Counter(identities) for identities in self._identities]
+
+    def why(self, left: int | None, right: int | None, agreed: str) -> str:
+        """Say it in words; `agreed` is how many leaves of the two are right, and is read where both are there."""
+        other = "output" if right is None else "truth"
+        alone = left is None or right is None
+        if self._how == "key":
+            side, index = (0, left) if left is not None else (1, right or 0)
+            key = ", ".join(
+                f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys
+            )
+            counts = [times[self._identities[side][index]] for times in self._times]
+            if alone:
+                return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
+            return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
+        if self._how == "ordered":
+            return f"the {other} ends before" if alone else "the same place"
+        if self._how == "set":
+            return f"no equal item left in the {other}" if alone else "equal"
+        return f"left over: the {other} has fewer items" if alone else f"best assignment: {agreed}"
+
+
+def _items(at: At) -> Iterator[At]:
+    """Yield the array items that a place is in, the innermost first."""
+    for length in range(len(at), 0, -1):
+        if isinstance(at[length - 1], int):
+            yield at[:length]

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import vendor_dialects
 from tests.support.chat_server import notice
 from tests.support.library import ROOT, SKILL, Ended, Library, ended, only_journal, read
-from tests.support.vendor_dialects import DIALECTS, Answer, Json, OpenAI, address_of
+from tests.support.vendor_dialects import DIALECTS, Answer, address_of
 from tests.support.vendor_server import Status, vendor_server
 
 pytestmark = pytest.mark.pages
@@ -108,69 +109,11 @@ def test_a_leaderboard_column_is_a_line_for_record_and_row_and_one_where_it_come
     assert lint.code == 0, lint.out + lint.err
 
 
-class Cohere(OpenAI):
-    """`POST …/v2/chat`, as far as the walk-through needs it."""
-
-    base_path = ""
-    paths = re.compile("/v2/chat")
-
-    def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
-        given, written = answer.usage or (0, 0)
-        message = {"role": "assistant", "content": [{"type": "text", "text": answer.text}]}
-        tokens = {"input_tokens": given, "output_tokens": written}
-        return {"id": "chat-1", "finish_reason": "COMPLETE", "message": message, "usage": {"tokens": tokens}}, {}
-
-    def error(self, status: int, message: str) -> Json:
-        return {"id": "error-1", "message": message}
-
-
-def test_a_provider_is_one_file_and_one_line(tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = read_section("A provider")
-    (file,) = _FILE.finditer(section)
-    changes = read_changes(section)
-    assert len(file["text"].splitlines()) <= 60
-    assert [len(change.added) for change in changes] == [1, 1]
-    assert {change.path for change in changes} == {"tools/skill_evaluator/providers/__init__.py"}
-    (copy / file["path"]).write_text(file["text"])
-    for change in changes:
-        change.apply(copy)
-
-    monkeypatch.setitem(DIALECTS, "cohere", Cohere())
-    library = Library(tmp_path / "library")
-    (model,) = yaml.safe_load(_YAML.findall(section)[0])
-    with vendor_server() as server:
-        library.models({**model, "base_url": address_of(server.url, "cohere")})
-        server.enqueue(
-            Answer(notice("alpha")),
-            Status(429, {"retry-after": "0"}, message="slow down"),
-            Answer(notice("beta")),
-            Status(401, message="who are you"),
-        )
-        arguments = ("--replicates", "1", "--concurrency", "1")
-        evaluated = run(library, copy, "evaluate", SKILL, *arguments, CO_API_KEY="test-key-0123", NO_PROXY="127.0.0.1")
-
-    assert evaluated.code == 4, evaluated.out + evaluated.err
-    assert [request.headers["authorization"] for request in server.received] == ["Bearer test-key-0123"] * 4
-    assert server.received[0].body["response_format"]["json_schema"]["required"] == ["title", "year"]
-    alpha, beta, gamma = only_journal(library)
-    assert [line["attempts"] for line in (alpha, beta, gamma)] == [1, 2, 1]
-    assert beta["usage"] == {"input_tokens": 11, "output_tokens": 7}
-    assert gamma["error"] == {
-        "kind": "no_credentials",
-        "reason": "wrong_key",
-        "message": "who are you",
-        "status": 401,
-    }
-    record = read(library.run_folder() / "record.json")
-    assert (record["provider"], record["model_id"], record["complete"]) == ("cohere", model["id"], False)
-    assert record["failures"] == {"no_credentials": 1}
-
-
-def run_contract_suite(copy: Path, name: str) -> subprocess.CompletedProcess[str]:
-    """Run the contract suite of metrics on the copy, for one of them."""
+def run_suite(copy: Path, folder: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a suite of the copy, on the package of the copy."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(copy)]
     return subprocess.run(
-        [*command, "tests/metrics/test_common.py", "-k", name],
+        [*command, "-W", "ignore::pytest.PytestUnknownMarkWarning", folder, *options],
         cwd=copy,
         env={**os.environ, "PYTHONPATH": str(copy / "tools")},
         capture_output=True,
@@ -179,14 +122,58 @@ def run_contract_suite(copy: Path, name: str) -> subprocess.CompletedProcess[str
     )
 
 
+def copy_tests(copy: Path, *folders: str) -> None:
+    for folder in ("support", *folders):
+        shutil.copytree(ROOT / "tests" / folder, copy / "tests" / folder)
+    shutil.copy(ROOT / "tests" / "__init__.py", copy / "tests" / "__init__.py")
+
+
+def test_a_provider_is_a_file_a_line_and_a_dialect(tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = read_section("A provider")
+    (file,) = _FILE.finditer(section)
+    imported, entry, dialect = read_changes(section)
+    assert len(file["text"].splitlines()) <= 60
+    assert [len(change.added) for change in (imported, entry)] == [1, 1]
+    (copy / file["path"]).write_text(file["text"])
+    imported.apply(copy)
+    entry.apply(copy)
+
+    copy_tests(copy, "providers")
+    without = run_suite(copy, "tests/providers", "-k", "mistral")
+    assert without.returncode == 1, without.stdout
+    assert "provider 'mistral' has no dialect: add a class" in without.stdout
+    dialect.apply(copy)
+    held = run_suite(copy, "tests/providers", "-k", "mistral", "-m", "not slow")
+    assert held.returncode == 0, held.stdout
+
+    *lines, _, _ = dialect.added
+    names = dict(vars(vendor_dialects))
+    exec("\n".join(lines), names)
+    monkeypatch.setitem(DIALECTS, "mistral", names["Mistral"]())
+    library = Library(tmp_path / "library")
+    (model,) = yaml.safe_load(_YAML.findall(section)[0])
+    with vendor_server() as server:
+        library.models({**model, "base_url": address_of(server.url, "mistral")})
+        server.enqueue(
+            Answer(notice("alpha")),
+            Status(429, {"retry-after": "0"}, message="slow down"),
+            Answer(notice("beta")),
+            Status(401, message="who are you"),
+        )
+        arguments = ("--replicates", "1", "--concurrency", "1")
+        keys = {"MISTRAL_API_KEY": "test-key-0123", "NO_PROXY": "127.0.0.1"}
+        evaluated = run(library, copy, "evaluate", SKILL, *arguments, **keys)
+
+    assert evaluated.code == 4, evaluated.out + evaluated.err
+    assert [request.headers["authorization"] for request in server.received] == ["Bearer test-key-0123"] * 4
+    assert [line["attempts"] for line in only_journal(library)] == [1, 2, 1]
+    record = read(library.run_folder() / "record.json")
+    assert (record["provider"], record["model_id"], record["complete"]) == ("mistral", model["id"], False)
+    assert record["failures"] == {"no_credentials": 1}
+
+
 def test_a_metric_is_one_file_and_one_line_and_enters_only_where_it_is_declared(tmp_path: Path, copy: Path) -> None:
-    for part in ("__init__.py", "support", "metrics"):
-        source, target = ROOT / "tests" / part, copy / "tests" / part
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            target.parent.mkdir()
-            shutil.copy(source, target)
+    copy_tests(copy, "metrics")
     section = read_section("A metric")
     (new_file,) = _NEW_FILE.finditer(section)
     name = Path(new_file["path"]).stem
@@ -211,10 +198,10 @@ def test_a_metric_is_one_file_and_one_line_and_enters_only_where_it_is_declared(
     assert name not in row["accuracy"]
     assert name not in read_record(without, row)
 
-    held = run_contract_suite(copy, name)
+    held = run_suite(copy, "tests/metrics/test_common.py", "-k", name)
     assert held.returncode == 0, held.stdout
     metrics = copy / "tools" / "skill_evaluator" / "metrics" / "__init__.py"
     metrics.write_text(metrics.read_text().replace(entry, f'    "{name}": Metric(score={name}),'))
-    undeclared = run_contract_suite(copy, f"{name} and declares")
+    undeclared = run_suite(copy, "tests/metrics/test_common.py", "-k", f"{name} and declares")
     assert undeclared.returncode == 1
     assert f"METRICS['{name}'] must declare symmetric=True or False" in undeclared.stdout

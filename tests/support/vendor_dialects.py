@@ -56,6 +56,7 @@ class Dialect(Protocol):
     deterministic: ClassVar[Json]  # what the deterministic profile alone adds to it
     unavailable: ClassVar[tuple[str, ...]]  # which of temperature, top_p and seed the API does not take
     extra: ClassVar[tuple[Json, Json]]  # a setting that only this vendor knows, and what it adds to the body
+    seeded: ClassVar[str | None]  # the key of a body that differs between replicates
     cache_mark: ClassVar[str | None]  # the key of a body by which a prompt is marked for the vendor's cache
     usage: ClassVar[tuple[str, str, str]]  # where an answer counts tokens, and the keys of those in and out
     in_a_sum: ClassVar[str | None]  # another key there, whose count is a part of the tokens in or out
@@ -103,7 +104,8 @@ class OpenAI:
     deterministic: ClassVar[Json] = {"temperature": 0.0}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
-    cache_mark: ClassVar = "prompt_cache_key"
+    seeded: ClassVar[str | None] = "seed"
+    cache_mark: ClassVar[str | None] = "prompt_cache_key"
     usage = ("usage", "prompt_tokens", "completion_tokens")
     in_a_sum: ClassVar = None
     cached = ("prompt_tokens_details", "cached_tokens")
@@ -173,6 +175,7 @@ class Anthropic:
     deterministic: ClassVar[Json] = {}
     unavailable = ("temperature", "top_p", "seed")
     extra: ClassVar[tuple[Json, Json]] = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
+    seeded: ClassVar = None
     cache_mark: ClassVar = "cache_control"
     usage = ("usage", "input_tokens", "output_tokens")
     in_a_sum: ClassVar = "cache_read_input_tokens"
@@ -242,6 +245,7 @@ class Google:
     deterministic: ClassVar[Json] = {"generationConfig": {"temperature": 0.0}}
     unavailable = ()
     extra: ClassVar[tuple[Json, Json]] = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
+    seeded: ClassVar = "generationConfig"
     cache_mark: ClassVar = None
     usage = ("usageMetadata", "promptTokenCount", "candidatesTokenCount")
     in_a_sum: ClassVar = "thoughtsTokenCount"

@@ -23,6 +23,7 @@ from skill_evaluator.files import (
     read_bytes,
     read_json,
     read_lines,
+    read_models,
     read_text,
 )
 from skill_evaluator.library.reading import read_yaml
@@ -81,6 +82,16 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         read_text(written(tmp_path, b"ab\xe9"))
     with pytest.raises(ConfigError, match=r"cannot read .*: Is a directory"):
         read_text(tmp_path)
+    with pytest.raises(ConfigError, match=r"is no text: character 3 is a NUL; save it as UTF-8"):
+        read_text(written(tmp_path, "ab\0c"))
+    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
+        list(read_lines(tmp_path / "none.jsonl"))
+
+
+def test_a_byte_order_mark_blank_lines_and_kinds_of_line_ends_are_no_part_of_what_is_read(tmp_path: Path) -> None:
+    assert read_json(written(tmp_path, b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+    assert read_text(written(tmp_path, "a\r\nb\rc\n\r\n")) == "a\nb\nc\n\n"
+    assert list(read_lines(written(tmp_path, "1\n\n \n2"))) == [(1, 1), (4, 2)]
 
 
 def test_a_key_that_is_there_twice_is_named_in_seconds_in_a_file_of_many_rows(tmp_path: Path) -> None:
@@ -90,10 +101,6 @@ def test_a_key_that_is_there_twice_is_named_in_seconds_in_a_file_of_many_rows(tm
     with pytest.raises(ConfigError, match=r"'id' twice \(it is on line 2, 3, 4, 5, 6 and 99997 more\)"):
         read_json(tmp_path / "x.json")
     assert time.monotonic() - begun < 10  # it took minutes
-
-
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
-    assert read_json(written(tmp_path, b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
 
 
 class Entry(BaseModel):
@@ -277,13 +284,6 @@ def test_every_appended_line_is_read_back_with_its_number(tmp_path: Path) -> Non
     assert list(read_lines(path)) == [(1, {"a": "é\n"}), (2, None), (3, {"a": "é\n"}), (4, None)]
 
 
-def test_a_line_can_be_read_before_the_writer_is_closed(tmp_path: Path) -> None:
-    writer = LinesWriter(tmp_path / "a.jsonl")
-    writer.append(1)
-    assert list(read_lines(writer.path)) == [(1, 1)]
-    writer.close()
-
-
 @pytest.mark.parametrize("torn", [b'{"a": 1', b'{"a": "\xc3', b"\xff\xfe", b'{"a": 1}'])
 def test_a_torn_last_line_swallows_nothing(tmp_path: Path, torn: bytes) -> None:
     path = written(tmp_path, b'"first"\n' + torn)
@@ -302,10 +302,6 @@ def test_a_torn_line_is_refused_with_its_number_unless_it_is_expected(tmp_path: 
     assert str(caught.value).startswith(f"{path}:2: not JSON: ")
 
 
-def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
-    assert list(read_lines(written(tmp_path, "1\n\n \n2"))) == [(1, 1), (4, 2)]
-
-
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\U0001f600", '\u2028\x00\x1b\\"', "\\ud800"])
 def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
     writer = LinesWriter(tmp_path / "a.jsonl")
@@ -316,9 +312,12 @@ def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
     assert json.loads((tmp_path / "a.json").read_bytes()) == {text: text}
 
 
-def test_lines_of_a_missing_file_are_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.jsonl does not exist"):
-        list(read_lines(tmp_path / "none.jsonl"))
+def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"name": "a"}\n\n{"name": "b"}\n{"name": 5}')
+    lines = read_models(path, Entry, FixtureError)
+    assert [next(lines), next(lines)] == [(1, Entry(name="a")), (3, Entry(name="b"))]
+    with pytest.raises(FixtureError, match=r"file:4: Input should be a valid string at name$"):
+        next(lines)
 
 
 def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None:
@@ -359,15 +358,6 @@ def test_a_huge_file_costs_no_more_memory_than_its_limit(tmp_path: Path) -> None
     for read in (read_text, read_json, lambda path: list(read_lines(path))):
         with pytest.raises(ConfigError, match=r"at most 64,000,000 are read"):
             read(path)
-
-
-def test_a_nul_is_no_text(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"is no text: character 3 is a NUL; save it as UTF-8"):
-        read_text(written(tmp_path, "ab\0c"))
-
-
-def test_line_ends_of_every_kind_are_one(tmp_path: Path) -> None:
-    assert read_text(written(tmp_path, "a\r\nb\rc\n\r\n")) == "a\nb\nc\n\n"
 
 
 def test_json_of_too_many_values_is_refused_before_they_fill_the_memory(tmp_path: Path) -> None:

@@ -59,12 +59,6 @@ def test_json_validates_against_its_schema(recorded: Library) -> None:
     jsonschema.Draft202012Validator(written).validate(history(recorded, "--format", "json").json)
 
 
-def test_markdown_is_a_page(recorded: Library) -> None:
-    page = history(recorded, "--format", "markdown").out
-    assert "| version | `m` | `n` |" in page
-    assert "| `1.10.0` | 0.515 ▼ | 0.715 = |" in page
-
-
 def test_nothing_recorded_is_said(library: Library) -> None:
     assert history(library).refuses(f"evaluate '{SKILL}' first")
     keep(library, a_run("1.0.0", 1, cases(0.5), complete=False))

@@ -29,6 +29,7 @@ from tests.support.records import a_run
 
 MADE = ROOT / "tests" / "data" / "elsewhere"
 PAIRS = {path.name.partition("_a.")[0]: path for path in sorted(MADE.glob("*_a.*"))}
+assert set(PAIRS) == {"inspect", "lm_eval", "promptfoo"}
 
 
 def other(path: Path) -> Path:
@@ -81,16 +82,6 @@ def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise
     assert noise[0] == 0.0 < noise[1]
 
 
-def test_imported_versions_are_taken_as_side_by_side_too(library: Library) -> None:
-    for name, version in (("A.csv", "1.0.0"), ("B.csv", "1.1.0")):
-        table(library, name, coins(0.8, 200, ord(name[0])))
-        command = ("records", "import", name, "--skill", "quiz", "--version", version, "--model", "m")
-        assert library.call(*command).code == 0
-    beside, apart = (judged(library, "quiz", *option).json["models"][0] for option in ([], ["--apart"]))
-    assert "`compare --apart`" in str(beside["reasons"])
-    assert "`compare --apart`" not in str(apart["reasons"])
-
-
 def test_a_record_of_ours_says_by_itself_what_it_was_asked_beside(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
     assert library.call("compare", *files, "--apart").refuses("--apart is of another tool's results")
@@ -115,10 +106,6 @@ def test_real_results_of_each_tool_give_a_verdict(library: Library, tool: str) -
     assert primary(worse)["n_cases"] == 10
     same = judged(library, str(before), str(before))
     assert same.json["verdict"] in ("unchanged", "inconclusive")
-
-
-def test_every_tool_that_is_promised_is_there() -> None:
-    assert set(PAIRS) == {"inspect", "lm_eval", "promptfoo"}
 
 
 def test_the_same_outputs_scored_by_our_own_run_give_the_same_verdict(library: Library) -> None:
@@ -270,14 +257,10 @@ def test_an_odd_row_is_left_out_with_a_warning_where_that_is_asked_for(library: 
     assert library.call(*command).refuses("odd.jsonl:1 names no case")
     done = library.call(*command, "--skip-invalid")
     assert "4 cases" in done.out
+    library.write("twice.csv", "case,replicate,score\na,0,nan\na,0,0.5\nb,0,1\n")  # the second a corrects the first
+    twice = library.call("records", "import", "twice.csv", *command[3:], "--skip-invalid")
+    assert ("2 cases" in twice.out, twice.err.count("left out")) == (True, 1)
     assert [line[:26] for line in done.err.splitlines()] == ["warning: odd.jsonl:1 names", "warning: 'N/A' at odd.json"]
-
-
-def test_a_row_that_is_left_out_takes_no_replicate_from_the_one_that_corrects_it(library: Library) -> None:
-    library.write("twice.csv", "case,replicate,score\na,0,nan\na,0,0.5\nb,0,1\n")
-    command = ("records", "import", "twice.csv", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
-    done = library.call(*command, "--skip-invalid")
-    assert ("2 cases" in done.out, done.err.count("left out")) == (True, 1)
 
 
 def calls_of(work: Callable[[], object]) -> int:
@@ -302,16 +285,6 @@ def test_what_cases_and_rows_take_grows_as_their_number(library: Library) -> Non
     for work in (imported_of, checked_of):
         work(10)  # imports
         assert work(1600) < 4.5 * work(400)
-
-
-def test_a_log_of_inspect_is_read_from_its_archive(library: Library) -> None:
-    log = json.loads((MADE / "inspect_a.json").read_text())
-    with zipfile.ZipFile(library.root / "a.eval", "w") as archive:
-        for sample in log.pop("samples"):
-            archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
-        archive.writestr("header.json", json.dumps(log))
-    result = judged(library, str(MADE / "inspect_a.json"), "a.eval")
-    assert primary(result)["difference"] == 0.0
 
 
 def test_a_real_archive_of_inspect_is_read_as_the_same_log_in_json(library: Library) -> None:

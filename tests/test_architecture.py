@@ -109,7 +109,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.judges.panel.pairs",
     "skill_evaluator.judges.panel.regressions",
     "skill_evaluator.audit.run.gathering",
-    "skill_evaluator.audit.report.run",
     "skill_evaluator.audit.report",
     "skill_evaluator.display.chart_style",
     "jinja2",

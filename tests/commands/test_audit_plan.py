@@ -37,7 +37,7 @@ def test_a_dry_run_says_the_size_of_the_cube_and_writes_nothing(priced: AuditLib
     done = priced.audit("--dry-run")
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0] == "2 models × 3 scenarios × 5 questions of 2 benchmarks × 2 replicates = 60 calls"
+    assert lines[0] == "2 models × 3 scenarios × 5 questions of 2 benchmarks × 2 replicates = 60 calls."
     assert lines[-1] == "dry run: no call was made, nothing was written"
     assert done.err.splitlines() == [f"warning: {one}" for one in FEW]
     assert priced.tree() == before
@@ -66,7 +66,7 @@ def test_a_plan_has_a_job_a_model_and_what_each_may_spend(priced: AuditLibrary) 
         ("audit@one", CALLS, None, 0.005),
         ("audit@two", CALLS, None, 0.005),
     ]
-    assert done.out.splitlines()[-1] == "2 jobs, capped at $0.01; no call was made"
+    assert done.out.splitlines()[-1] == "2 jobs, capped at $0.01; no call was made."
     outputs = (priced.root / "GITHUB_OUTPUT").read_text()
     legs = json.loads(outputs.partition("legs=")[2].splitlines()[0])
     assert legs["rest"]["include"][1] == {

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from skill_evaluator.audit.run.gathering import GatheredAudit
-from skill_evaluator.audit.run.manifest import RUNS
 from skill_evaluator.audit.run.materials import Places
+from skill_evaluator.audit.run.plan import RUNS
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
 

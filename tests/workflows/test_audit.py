@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.jobs import read_audit_plan
 from skill_evaluator.audit.run.materials import Places
+from skill_evaluator.audit.run.plan import read_audit_plan
 
 from tests.support.act import WORKFLOWS
 from tests.support.audits import missing

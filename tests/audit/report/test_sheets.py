@@ -1,10 +1,9 @@
 """An audit before and after its calls: columns that add up, what is too few is said, nothing taken for mark-up."""
 
 import pytest
-from skill_evaluator.audit.report.run import AuditRun, print_audit_runs
-from skill_evaluator.audit.report.size import AskedModel, AuditSize, doubts, size_page
+from skill_evaluator.audit.report.calls import AskedModel, AuditRun, AuditSize, doubts, print_audit_runs, size_page
 from skill_evaluator.audit.run.gathering import CallTally
-from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.audit.run.plan import AuditManifest
 
 from tests.audit.manifests import manifest
 from tests.support.hostile import EVERYTHING, outside_of_code
@@ -45,7 +44,7 @@ def test_a_size_raises_a_doubt_for_each_lack_and_an_unknown_price_is_unknown_in_
 
 def test_the_columns_of_a_run_add_up_to_what_was_planned(capsys: pytest.CaptureFixture[str]) -> None:
     print_audit_runs(audit(), [run(stopped="interrupted: stopped by the user")], "text")
-    head, row, stopped = capsys.readouterr().out.splitlines()
+    head, row, _, stopped = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "model"
     assert row.split() == ["m0", "1/2", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]
     assert stopped == "m0 stopped: interrupted: stopped by the user"
@@ -57,4 +56,4 @@ def test_what_a_server_says_is_not_taken_for_mark_up(capsys: pytest.CaptureFixtu
     page = capsys.readouterr().out
     assert not [mark for mark in LIVE if mark in outside_of_code(page)]
     print_audit_runs(audit(), [run(EVERYTHING, EVERYTHING)], "text")
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert len(capsys.readouterr().out.splitlines()) == 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import read_manifest
+from skill_evaluator.audit.run.plan import read_audit_manifest
 from skill_evaluator.errors import AuditError
 
 from tests.support.audits import CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
@@ -149,7 +149,7 @@ def test_of_the_artifacts_of_a_plan_one_that_differs_in_any_field_is_left_out_an
     shutil.copytree(run, artifacts / "good" / run.name)
     manifest = shutil.copytree(run, artifacts / "bad" / run.name) / "manifest.json"
     right = json.loads(manifest.read_text())
-    planned = read_manifest(audited.audit_folder() / "audit.json")
+    planned = read_audit_manifest(audited.audit_folder() / "audit.json")
     for changed, words in (
         ({"created": "9999-01-01T00:00:00Z"}, "created"),
         ({"skill_version": "9"}, "skill_version"),
@@ -177,7 +177,7 @@ def test_a_wrong_line_and_a_link_of_an_audit_s_run_are_remarks(audited: AuditLib
     assert gathered.tallies["recorded"].answered == 29
     assert "replicates.jsonl:1 is left out, it is not a journal line" in gathered.remarks[-2]
     assert "1 answer left out, of calls that were not planned" in gathered.remarks[-1]
-    planned = read_manifest(library.audit_folder() / "audit.json")
+    planned = read_audit_manifest(library.audit_folder() / "audit.json")
     journal.rename(library.root / "elsewhere")
     journal.symlink_to(library.root / "elsewhere")
     assert gather([library.audit_folder()], library.places, planned).tallies["recorded"].answered == 0

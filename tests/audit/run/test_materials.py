@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.run.manifest import read_manifest, write_manifest
 from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, draw_questions, read_materials
+from skill_evaluator.audit.run.plan import read_audit_manifest, write_manifest
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
@@ -84,11 +84,11 @@ def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models_with_bare_f
     ]
     assert audit.calls_per_model == 4 * 3 * 3
     write_manifest(tmp_path / "kept", audit)
-    assert read_manifest(tmp_path / "kept" / "audit.json") == audit
+    assert read_audit_manifest(tmp_path / "kept" / "audit.json") == audit
     library = AuditLibrary(tmp_path)
     library.write(".evaluator/scenarios/anxious.md", "---\nname: anxious\nintent: i\n---\n{{ prompt }}\n")
     assert default_scenarios(library.places) == ("bare", "anxious", "curt", "grand")
     path = tmp_path / "audit.json"
     path.write_text('{"manifest_version": 99}')
     with pytest.raises(AuditError, match="manifest_version 99, this evaluator knows 1; upgrade it"):
-        read_manifest(path)
+        read_audit_manifest(path)

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
-from skill_evaluator.audit.report.size import AskedModel
-from skill_evaluator.audit.run.manifest import AuditManifest
+from skill_evaluator.audit.report.calls import AskedModel
 from skill_evaluator.audit.run.materials import (
     Materials,
     Places,
@@ -20,6 +19,7 @@ from skill_evaluator.audit.run.materials import (
     draw_audit,
     read_materials,
 )
+from skill_evaluator.audit.run.plan import AuditManifest
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from skill_evaluator.audit.report.size import AuditSize, print_size, size_page, warn_of_doubts
-from skill_evaluator.audit.run.jobs import AuditPlan, audit_jobs
-from skill_evaluator.audit.run.runs import Cells
+from skill_evaluator.audit.report.calls import AuditSize, print_size, size_page, warn_of_doubts
+from skill_evaluator.audit.run.materials import Cells
+from skill_evaluator.audit.run.plan import AuditPlan, audit_jobs
 from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit

@@ -12,9 +12,8 @@ from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.findings.results import AuditResult, Resampled, read_audit
 from skill_evaluator.audit.report.page import audit_page, draw, print_audit
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.jobs import read_audit_plan
-from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.audit.run.materials import Places
+from skill_evaluator.audit.run.plan import AUDIT, read_audit_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import (
     AUDITS,

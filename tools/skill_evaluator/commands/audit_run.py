@@ -8,10 +8,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from skill_evaluator.audit.report.size import AuditSize, print_size, warn_of_doubts
-from skill_evaluator.audit.run.jobs import AuditPlan, read_audit_plan
-from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_manifest, write_manifest
-from skill_evaluator.audit.run.runs import Cells, runs_of
+from skill_evaluator.audit.report.calls import AuditRun, AuditSize, print_audit_runs, print_size, warn_of_doubts
+from skill_evaluator.audit.run.materials import Cells, runs_of
+from skill_evaluator.audit.run.plan import (
+    AUDIT,
+    RUNS,
+    AuditManifest,
+    AuditPlan,
+    read_audit_manifest,
+    read_audit_plan,
+    write_manifest,
+)
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
 from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
 from skill_evaluator.commands.options import (
@@ -164,7 +171,7 @@ def _draw(
     if plan is not None:
         plan.refuse_other_part(options.models, options.shard)
         folder = options.audits / plan.audit.id
-        if (folder / AUDIT).exists() and read_manifest(folder / AUDIT) != plan.audit:
+        if (folder / AUDIT).exists() and read_audit_manifest(folder / AUDIT) != plan.audit:
             raise AuditError(f"{folder} asks otherwise than {options.plan}; move it away")
         return drawn_audit(_as_begun(plan.audit, options), options), folder
     if options.resume is not None:
@@ -175,7 +182,7 @@ def _draw(
             if audit_id not in ids:
                 raise AuditError(f"no audit '{audit_id}' in {options.audits} to resume {nearest(audit_id, ids)}")
             folder = options.audits / audit_id
-        return drawn_audit(_as_begun(read_manifest(folder / AUDIT), options), options, collecting), folder
+        return drawn_audit(_as_begun(read_audit_manifest(folder / AUDIT), options), options, collecting), folder
     inputs = new_audit(options, keyed=True, transport=_transport(options))
     warn_of_doubts(inputs.manifest)
     return inputs, options.audits / inputs.manifest.id
@@ -196,8 +203,7 @@ def _print_outcome(
     options: AuditRunOptions,
 ) -> int:
     """Print what became of every run's calls, and the command that comes next; return the exit code."""
-    from skill_evaluator.audit.report.run import AuditRun, print_audit_runs  # both import numpy: not for a dry run
-    from skill_evaluator.audit.run.gathering import gather
+    from skill_evaluator.audit.run.gathering import gather  # imports numpy: not for a dry run
 
     gathered = gather([folder], options.places(inputs.settings))
     audited = []

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.run.manifest import AUDIT
+from skill_evaluator.audit.run.plan import AUDIT
 from skill_evaluator.ci.pending import restore_job
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit_run import AuditRunOptions, audit_run

@@ -10,8 +10,8 @@ from skill_evaluator.audit.cube.tables import read_cube
 from skill_evaluator.audit.findings.family import FamilyVerdict, judge_family
 from skill_evaluator.audit.report.family import print_family
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.manifest import AUDIT, read_manifest
 from skill_evaluator.audit.run.materials import Places
+from skill_evaluator.audit.run.plan import AUDIT, read_audit_manifest
 from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.options import (
     AUDITS,
@@ -99,7 +99,7 @@ def _trial(options: ScenariosCheckOptions, settings: Settings, scenarios: Sequen
 
 def _asked(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
     """Return which of these scenarios an audit asked in as they are now."""
-    drawn = read_manifest(folder / AUDIT).scenarios
+    drawn = read_audit_manifest(folder / AUDIT).scenarios
     return [scenario.name for scenario in scenarios if drawn.get(scenario.name) == scenario.digest]
 
 

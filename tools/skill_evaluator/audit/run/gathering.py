@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube.cube import Cube, Missing, ModelCost, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.run.manifest import AUDIT, AuditedBenchmark, AuditManifest, parts_of
-from skill_evaluator.audit.run.manifest import read_manifest as read_audit_manifest
-from skill_evaluator.audit.run.materials import Places, changed_cases, read_material
-from skill_evaluator.audit.run.runs import planned_run
+from skill_evaluator.audit.run.materials import Places, changed_cases, planned_run, read_material
+from skill_evaluator.audit.run.plan import AUDIT, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
 from skill_evaluator.ci.arrivals import is_own_file
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError

@@ -1,14 +1,16 @@
-"""audit.json: what a stability audit asks. Models × scenarios × benchmarks × cases × replicates, each with its digest.
+"""audit.json, what a stability audit asks, and audit-plan.json, the same cut into jobs of CI.
 
-Its own module because running, planning for CI and gathering go by it. A call's case is a cell, named
-`<benchmark>/<scenario>/<case>`.
+Models × scenarios × benchmarks × cases × replicates, each with its digest. A call's case is a cell, named
+`<benchmark>/<scenario>/<case>`. Running, planning for CI and gathering go by these files.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shard_counts
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import (
@@ -16,17 +18,24 @@ from skill_evaluator.identifiers import (
     Commit,
     ComponentName,
     Digest,
+    FileName,
     Label,
     ModelId,
     ReplicateCount,
     RunId,
+    ShardText,
     Timestamp,
     VersionText,
 )
+from skill_evaluator.library.config import Jobs, Limits, Model
+from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.journal import Transport
+from skill_evaluator.runner.prices import InputSize, estimate
+from skill_evaluator.runner.runs import slug
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import digest, listed
 
+PLAN_VERSION = 1
 AUDIT = "audit.json"
 RUNS = "runs"  # beside it: one folder a model, or a shard of one
 MANIFEST_VERSION = 1
@@ -132,6 +141,84 @@ def write_manifest(folder: Path, manifest: AuditManifest) -> None:
     replace_text(folder / AUDIT, json_text(manifest.model_dump(mode="json")))
 
 
-def read_manifest(path: Path) -> AuditManifest:
+def read_audit_manifest(path: Path) -> AuditManifest:
     """Read an audit.json; raise AuditError when it is broken or of a newer version."""
     return read_versioned(AuditManifest, path, "manifest_version", MANIFEST_VERSION, AuditError)
+
+
+class AuditJob(FrozenModel):
+    """One job: a model, or a shard of its questions. `max_cost_usd`: its part of the plan's cap."""
+
+    id: FileName
+    model_id: ModelId
+    provider: Label
+    environment: Label
+    key_variable: str
+    shard: ShardText | None
+    calls: NonNegativeInt
+    cost_upper_usd: NonNegativeFloat | None
+    max_cost_usd: NonNegativeFloat | None = None
+    limits: Limits | None = None
+
+
+class AuditPlan(FrozenModel):
+    """The file audit-plan.json."""
+
+    plan_version: int = PLAN_VERSION
+    reason: str = ""
+    audit: AuditManifest
+    jobs: list[AuditJob]
+
+    def refuse_other_part(self, models: Sequence[str], shard: str | None) -> None:
+        """Raise AuditError for a shard that is none of the plan's."""
+        planned = {job.shard for job in self.jobs if not models or job.model_id in models}
+        if shard is not None and shard not in planned:
+            raise AuditError(f"--shard {shard} is no part of the audit {self.audit.id} as it was planned")
+
+    def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
+        """Return what the jobs of these models, or those of this shard, may cost together; None: without a cap."""
+        caps = [
+            job.max_cost_usd
+            for job in self.jobs
+            if (not models or job.model_id in models) and (shard is None or job.shard == shard)
+        ]
+        given = [cap for cap in caps if cap is not None]
+        return sum(given) if given else None
+
+
+def audit_jobs(
+    audit: AuditManifest,
+    models: Iterable[Model],
+    kinds: Mapping[str, ProviderKind],
+    sizes: Mapping[str, InputSize],
+    jobs: Jobs,
+) -> list[AuditJob]:
+    """Cut an audit into jobs; raise AuditError when the models alone are too many. `sizes`: by cell."""
+    models = list(models)
+    if len(models) > jobs.max_jobs:
+        raise AuditError(f"{len(models)} models are more than the {jobs.max_jobs} jobs a run may have; name fewer")
+    cut = Cut(pieces=audit.questions_in_all, calls_each=len(audit.scenarios) * audit.replicates)
+    counts = shard_counts([cut] * len(models), jobs)
+    made = []
+    for model, count in zip(models, counts, strict=True):
+        kind = kinds[model.provider]
+        for index in range(1, count + 1):
+            shard = Shard(index, count) if count > 1 else None
+            size = estimate({cell: sizes[cell] for cell in audit.cells(shard)}, model, kind, audit.replicates)
+            job = AuditJob(
+                id=f"audit@{slug(model.id)}" + (f"@{index}of{count}" if shard else ""),
+                model_id=model.id,
+                provider=model.provider,
+                environment=environment_of(model, kind),
+                key_variable=key_variable_of(model, kind),
+                shard=None if shard is None else str(shard),
+                calls=size.calls,
+                cost_upper_usd=size.cost_upper_usd,
+            )
+            made.append(job)
+    return made
+
+
+def read_audit_plan(path: Path) -> AuditPlan:
+    """Read a plan; raise AuditError when it is broken or of a newer version."""
+    return read_versioned(AuditPlan, path, "plan_version", PLAN_VERSION, AuditError)

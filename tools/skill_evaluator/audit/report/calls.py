@@ -1,26 +1,40 @@
-"""The size of an audit before any call: what is asked, what it takes of each model, and what it could tell.
+"""The calls of an audit: before any is made what they take and could tell, and after them what became of each.
 
-A dry run prints it, so this module does without numpy.
+A dry run prints the first, so this module does without numpy.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
-
-from rich.text import Text
+from typing import TYPE_CHECKING, Literal
 
 from skill_evaluator.audit.findings.results import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_REPLICATES, FEWEST_SCENARIOS
-from skill_evaluator.audit.run.manifest import AuditManifest
-from skill_evaluator.display.pages import Block, Page, Section, bullets
-from skill_evaluator.display.safe_text import code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.audit.run.plan import AuditManifest
+from skill_evaluator.display import cost_words
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, Section, print_page
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
+
+if TYPE_CHECKING:
+    from skill_evaluator.audit.run.gathering import CallTally
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
 _AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+_CALL_COLUMNS = (
+    "model",
+    "planned",
+    "scored",
+    "unparseable",
+    "refused, cut off",
+    "failed",
+    "not asked",
+    "cost",
+    "p50 s",
+)
+_OF_THE_MODEL = ("refused", "truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +98,7 @@ def warn_of_doubts(audit: AuditManifest) -> None:
 def print_size(size: AuditSize, form: Format) -> None:
     """Write the size of an audit to stdout."""
     audit = size.audit
-    print_result(
+    print_page(
         form,
         json=lambda: {
             "scenarios": list(audit.scenarios),
@@ -99,24 +113,22 @@ def print_size(size: AuditSize, form: Format) -> None:
             "total": asdict(size.total),
             "doubts": doubts(audit),
         },
-        markdown=lambda: size_page(size).markdown(),
-        text=lambda: [
-            Text(visible(_product(audit))),
-            Text(),
-            _benchmark_sheet(audit),
-            Text(),
-            _model_sheet(size),
-            Text(f"\n{size.closing}"),
-        ],
+        page=lambda: size_page(size),
     )
 
 
 def size_page(size: AuditSize, reason: str = "") -> Page:
-    """Return the size of an audit as a page, and why it is planned: nothing from outside is taken for mark-up."""
-    blocks: list[Block] = [f"{_product(size.audit)}.", _benchmark_sheet(size.audit), _model_sheet(size)]
-    blocks += [bullets([prose(doubt) for doubt in doubts(size.audit)]), f"{prose(size.closing)}."]
-    blocks += [f"Reason: {code_span(reason)}"] if reason else []
-    return Page([Section(name="the size", heading="## Stability audit", blocks=blocks)])
+    """Return the size of an audit as a page, and why it is planned."""
+    blocks: list[Block] = [
+        Only(("markdown",), [Heading("Stability audit", level=2)]),
+        Line(f"{_product(size.audit)}."),
+        _benchmark_sheet(size.audit),
+        _model_sheet(size),
+        Only(("markdown",), [Lines(doubts(size.audit), "-")]),  # a terminal has them on stderr
+        Line(f"{size.closing}."),
+    ]
+    blocks += [Line("Reason: ", Cell(reason, code=True))] if reason else []
+    return Page([Section(name="the size", blocks=blocks)])
 
 
 def _product(audit: AuditManifest) -> str:
@@ -159,3 +171,62 @@ def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
     cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
     counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
     return (*(Cell(f"{count:,}") for count in counts), Cell(cost))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRun:
+    """One model's part of an audit; `stopped`: why calls were left unmade."""
+
+    model_id: str
+    shard: str | None
+    tally: "CallTally"
+    stopped: str | None
+    complete: bool
+
+
+def print_audit_runs(audit: AuditManifest, runs: Sequence[AuditRun], form: Format) -> None:
+    """Print the runs of an audit to stdout."""
+    rows = [
+        {
+            "model_id": run.model_id,
+            "shard": run.shard,
+            "complete": run.complete,
+            "stopped": run.stopped,
+            **asdict(run.tally),
+            "failures": run.tally.failures,
+            "not_asked": run.tally.unmade,
+        }
+        for run in runs
+    ]
+    blocks: list[Block] = [
+        Only(("markdown",), [Heading("Audit ", Cell(audit.id, code=True), level=2)]),
+        _call_sheet(runs),
+        Lines(
+            [
+                Line(Cell(run.model_id, code=True), " stopped: ", Cell(run.stopped, code=True), style="yellow")
+                for run in runs
+                if run.stopped
+            ],
+        ),
+    ]
+    print_page(
+        form, json=lambda: {"audit": audit.id, "runs": rows}, page=lambda: Page([Section(name="", blocks=blocks)])
+    )
+
+
+def _call_sheet(runs: Sequence[AuditRun]) -> Sheet:
+    rows = []
+    for run in runs:
+        tally, others = run.tally, dict(run.tally.outcomes)
+        scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
+        by_the_model = sum(others.pop(kind, 0) for kind in _OF_THE_MODEL)
+        counts = (tally.planned, scored, unparseable, by_the_model, sum(others.values()), tally.unmade)
+        rows.append(
+            [
+                Cell(run.model_id if run.shard is None else f"{run.model_id} {run.shard}", code=True),
+                *(Cell(f"{count:,}") for count in counts),
+                Cell(cost_words(tally.cost_usd, tally.hit_rate)),
+                Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
+            ]
+        )
+    return Sheet(columns=_CALL_COLUMNS, rows=rows, numbers=frozenset(_CALL_COLUMNS[1:]))

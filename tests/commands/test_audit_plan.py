@@ -38,7 +38,7 @@ def test_a_dry_run_says_the_size_of_the_cube_and_writes_nothing(priced: AuditLib
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "2 models × 3 scenarios × 5 questions of 2 benchmarks × 2 replicates = 60 calls."
-    assert lines[-1] == "dry run: no call was made, nothing was written"
+    assert lines[-1] == "dry run: no call was made, nothing was written."
     assert done.err.splitlines() == [f"warning: {one}" for one in FEW]
     assert priced.tree() == before
     found = priced.audit("--dry-run", "--format", "json").json

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.findings.family import FamilyCheck, judge_family
-from skill_evaluator.checking.scenarios import ScenarioRemark
+from skill_evaluator.audit.findings.family import FamilyCheck, ScenarioRemark, judge_family
 from skill_evaluator.library.scenarios import SLOT, Scenario
 
 NAMES = tuple(f"s{at}" for at in range(8))

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from skill_evaluator.audit.cube.cube import Cube
 from skill_evaluator.audit.cube.tables import read_cube
-from skill_evaluator.audit.findings.family import FamilyVerdict, judge_family
+from skill_evaluator.audit.findings.family import FamilyVerdict, check_family, judge_family, read_family
 from skill_evaluator.audit.report.family import print_family
 from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.run.plan import AUDIT, read_audit_manifest
-from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.options import (
     AUDITS,
     Audits,

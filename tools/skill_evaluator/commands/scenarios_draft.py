@@ -3,9 +3,8 @@
 import sys
 from pathlib import Path
 
-from skill_evaluator.audit.findings.family import judge_family
+from skill_evaluator.audit.findings.family import check_family, judge_family, read_family
 from skill_evaluator.audit.report.family import print_family
-from skill_evaluator.checking.scenarios import check_family, read_family
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.commands.options import JUDGEMENTS, ConfigOption, FormatOption, MaxCost, flag, option, options

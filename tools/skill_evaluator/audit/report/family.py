@@ -1,14 +1,10 @@
 """A checked family of scenarios → text, Markdown or JSON: the verdict, what stands against it, and what to read for."""
 
-from collections.abc import Iterator
-
-from rich.text import Text
-
 from skill_evaluator.audit.findings.family import FamilyCheck, Trial
 from skill_evaluator.audit.report.wording import share
 from skill_evaluator.display import probability
-from skill_evaluator.display.safe_text import prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, Section, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted
 
 _STYLES = {"error": "red", "warning": "yellow"}
@@ -18,17 +14,19 @@ _PAIRS = ("scenario", "and", "text alike", "answers alike")
 
 def print_family(check: FamilyCheck, form: Format) -> None:
     """Print what `scenarios check` says of a family."""
-    print_result(
-        form,
-        json=lambda: check.model_dump(mode="json"),
-        markdown=lambda: _page(check),
-        text=lambda: _pieces(check),
-    )
-
-
-def _headline(check: FamilyCheck) -> str:
     name = "the scenarios" if check.family is None else f"the family {check.family}"
-    return f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({'; '.join(check.reasons)})"
+    reasons = "; ".join(check.reasons)
+    blocks: list[Block] = [
+        Only(("markdown",), [Heading("Scenarios", level=2)]),
+        Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({reasons}).", style="bold"),
+        _remark_sheet(check),
+        Line(f"{_trial_words(check.trial)}."),
+        _pair_sheet(check),
+        Line("What no program can say; read each template for it:"),
+        Lines(check.review, "[ ]"),
+    ]
+    page = Page([Section(name="the family", blocks=blocks)])
+    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page)
 
 
 def _trial_words(trial: Trial | None) -> str:
@@ -68,30 +66,3 @@ def _pair_sheet(check: FamilyCheck) -> Sheet:
         for pair in check.pairs
     ]
     return Sheet(columns=_PAIRS, rows=rows, numbers=frozenset(_PAIRS[2:]))
-
-
-def _pieces(check: FamilyCheck) -> Iterator[Sheet | Text]:
-    yield Text(visible(_headline(check)), style="bold")
-    if check.remarks:
-        yield Text()
-        yield _remark_sheet(check)
-    yield Text()
-    yield Text(visible(_trial_words(check.trial)))
-    if check.pairs:
-        yield Text()
-        yield _pair_sheet(check)
-    yield Text()
-    yield Text("What no program can say; read each template for it:")
-    yield from (Text(f"  - {question}") for question in check.review)
-
-
-def _page(check: FamilyCheck) -> str:
-    blocks = ["## Scenarios", f"{prose(_headline(check))}."]
-    if check.remarks:
-        blocks.append(markdown_table(_remark_sheet(check)))
-    blocks.append(f"{prose(_trial_words(check.trial))}.")
-    if check.pairs:
-        blocks.append(markdown_table(_pair_sheet(check)))
-    blocks.append("What no program can say; read each template for it:")
-    blocks.append("\n".join(f"- [ ] {question}" for question in check.review))
-    return "\n\n".join(block.rstrip("\n") for block in blocks) + "\n"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from skill_evaluator.checking.scenarios import check_family, likeness, read_family
+from skill_evaluator.audit.findings.family import check_family, likeness, read_family
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXTS = (
     "Answer briefly.",
     "Reason step by step about what the contract says, then settle on one reading.",

@@ -341,7 +341,17 @@ def site_block(block: Block) -> SiteBlock:
         case Captioned():
             return sheet_block(block.caption, block.sheet, note=block.note) if block.sheet.rows else {}
         case Chart():
-            return _drawn_block(block) if block.drawings else {}
+            from skill_evaluator.display.chart_style import page_spec
+
+            charts = [
+                {
+                    "label": drawing.label,
+                    **page_spec(drawing.draw()),
+                    "sheet": sheet_block("The figures", drawing.figures),
+                }
+                for drawing in block.drawings
+            ]
+            return {"kind": "drawn", "chart": block.name, "choice": block.choice, "charts": charts} if charts else {}
         case Fold():
             inside = [drawn for part in _flat(block.blocks, "site") if (drawn := site_block(part))]
             return {"kind": "fold", "summary": block.summary, "blocks": inside} if inside else {}
@@ -382,21 +392,6 @@ def sentence_block(lines: Iterable[str], title: str = "", *, ordered: bool = Fal
 def word_block(words: str) -> SiteBlock:
     """Return a sentence that stands between tables and charts."""
     return {"kind": "words", "words": words}
-
-
-def _drawn_block(chart: Chart) -> SiteBlock:
-    """Return charts, each with its table, by their labels; of several one is chosen."""
-    from skill_evaluator.display.chart_style import page_spec
-
-    drawn = [
-        {
-            "label": drawing.label,
-            **page_spec(drawing.draw()),
-            "sheet": sheet_block("The figures", drawing.figures),
-        }
-        for drawing in chart.drawings
-    ]
-    return {"kind": "drawn", "chart": chart.name, "choice": chart.choice, "charts": drawn}
 
 
 def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:

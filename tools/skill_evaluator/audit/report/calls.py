@@ -119,27 +119,25 @@ def print_size(size: AuditSize, form: Format) -> None:
 
 def size_page(size: AuditSize, reason: str = "") -> Page:
     """Return the size of an audit as a page, and why it is planned."""
+    audit = size.audit
+    factors = " × ".join(
+        (
+            counted(len(audit.models), "model"),
+            counted(len(audit.scenarios), "scenario"),
+            f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}",
+            counted(audit.replicates, "replicate"),
+        )
+    )
     blocks: list[Block] = [
         Only(("markdown",), [Heading("Stability audit", level=2)]),
-        Line(f"{_product(size.audit)}."),
-        _benchmark_sheet(size.audit),
+        Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
+        _benchmark_sheet(audit),
         _model_sheet(size),
-        Only(("markdown",), [Lines(doubts(size.audit), "-")]),  # a terminal has them on stderr
+        Only(("markdown",), [Lines(doubts(audit), "-")]),  # a terminal has them on stderr
         Line(f"{size.closing}."),
     ]
     blocks += [Line("Reason: ", Cell(reason, code=True))] if reason else []
     return Page([Section(name="the size", blocks=blocks)])
-
-
-def _product(audit: AuditManifest) -> str:
-    """Return `4 models × 10 scenarios × 200 questions of 2 benchmarks × 2 replicates = 16,000 calls`."""
-    parts = (
-        counted(len(audit.models), "model"),
-        counted(len(audit.scenarios), "scenario"),
-        f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}",
-        counted(audit.replicates, "replicate"),
-    )
-    return f"{' × '.join(parts)} = {counted(len(audit.models) * audit.calls_per_model, 'call')}"
 
 
 def _benchmark_sheet(audit: AuditManifest) -> Sheet:

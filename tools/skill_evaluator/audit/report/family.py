@@ -16,12 +16,32 @@ def print_family(check: FamilyCheck, form: Format) -> None:
     """Print what `scenarios check` says of a family."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     reasons = "; ".join(check.reasons)
+    remarks = [
+        [
+            Cell("all" if remark.scenario is None else remark.scenario, code=remark.scenario is not None),
+            Cell(remark.severity, _STYLES[remark.severity]),
+            Cell(remark.rule),
+            Cell(remark.message, code=True),
+        ]
+        for remark in check.remarks
+    ]
+    remark_sheet = Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"}))
+    pairs = [
+        [
+            Cell(pair.first, code=True),
+            Cell(pair.second, code=True),
+            Cell(share(pair.likeness)),
+            Cell(share(pair.agreement)),
+        ]
+        for pair in check.pairs
+    ]
+    pair_sheet = Sheet(columns=_PAIRS, rows=pairs, numbers=frozenset(_PAIRS[2:]))
     blocks: list[Block] = [
         Only(("markdown",), [Heading("Scenarios", level=2)]),
         Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({reasons}).", style="bold"),
-        _remark_sheet(check),
+        remark_sheet,
         Line(f"{_trial_words(check.trial)}."),
-        _pair_sheet(check),
+        pair_sheet,
         Line("What no program can say; read each template for it:"),
         Lines(check.review, "[ ]"),
     ]
@@ -40,29 +60,3 @@ def _trial_words(trial: Trial | None) -> str:
     if trial.p is not None:
         words += f" (p of no more: {probability(trial.p)})"
     return f"{words}; {trial.neutrality}"
-
-
-def _remark_sheet(check: FamilyCheck) -> Sheet:
-    rows = [
-        [
-            Cell("all" if remark.scenario is None else remark.scenario, code=remark.scenario is not None),
-            Cell(remark.severity, _STYLES[remark.severity]),
-            Cell(remark.rule),
-            Cell(remark.message, code=True),
-        ]
-        for remark in check.remarks
-    ]
-    return Sheet(columns=_REMARKS, rows=rows, whole=frozenset({"scenario", "rule"}))
-
-
-def _pair_sheet(check: FamilyCheck) -> Sheet:
-    rows = [
-        [
-            Cell(pair.first, code=True),
-            Cell(pair.second, code=True),
-            Cell(share(pair.likeness)),
-            Cell(share(pair.agreement)),
-        ]
-        for pair in check.pairs
-    ]
-    return Sheet(columns=_PAIRS, rows=rows, numbers=frozenset(_PAIRS[2:]))

@@ -121,7 +121,13 @@ def _conclusions(result: AuditResult) -> Iterator[Block]:
     words = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {ranges}"
     models = model_sheet(result)
     drawing = Drawing(file="map.svg", words=words, draw=_drawn_by("overall_map", result), figures=models)
-    yield Chart("map", [drawing], mermaid=_drawn_map(result))
+    mermaid = ""
+    if result.medians is not None:  # where the quadrants meet
+        axes = ("ability, % right:", "fluctuation, points:")
+        middle = (result.medians.ability, result.medians.fluctuation)
+        shown = {model.model: (model.ability, model.fluctuation) for model in result.models[:_MOST_POINTS]}
+        mermaid = quadrant_chart(axes, _CORNERS, middle, shown)
+    yield Chart("map", [drawing], mermaid=mermaid)
     note = (
         "Ability: % right, mean over the scenarios; fluctuation: its spread over them, in points; drop: how far the "
         "score in the worst scenario is below the ability. In brackets 95 % intervals; those of the fluctuation and P, "
@@ -226,7 +232,7 @@ def _fluctuation(result: AuditResult) -> Iterator[Block]:
         ("noise", lambda model: Cell(points(model.noise))),
         ("corrected", lambda model: Cell(with_interval(model.corrected, model.corrected_ci95))),
         ("grade", lambda model: _grade(model.grade)),
-        ("corrected grade", lambda model: _changed(model.grade, model.corrected_grade)),
+        ("corrected grade", lambda model: _grade(model.corrected_grade, model.grade)),
     ]
     known = [model for model in best_first(result) if model.noise is not None]
     yield Captioned(_by_model(columns, known), "Fluctuation as measured, and without the noise of single answers")
@@ -240,7 +246,7 @@ def model_sheet(result: AuditResult) -> Sheet:
         ("fluctuation", lambda model: Cell(fluctuation_words(model))),
         ("grade", lambda model: _grade(model.grade)),
         ("P", lambda model: Cell(likelihood(model.odds))),
-        ("quadrant", _quadrant),
+        ("quadrant", lambda model: Cell(model.quadrant or "–", _STYLES.get(model.quadrant or "", ""))),
         ("worst in", lambda model: Cell(model.worst.scenario, code=True)),
         ("drop", lambda model: Cell(points(model.worst.drop))),
     ]
@@ -315,17 +321,9 @@ def _name(model: ModelAudit) -> Cell:
     return Cell(model.model, code=True)
 
 
-def _quadrant(model: ModelAudit) -> Cell:
-    return Cell("–") if model.quadrant is None else Cell(model.quadrant, _STYLES.get(model.quadrant, ""))
-
-
-def _grade(grade: str | None) -> Cell:
-    return Cell("–") if grade is None else Cell(grade, code=True)
-
-
-def _changed(before: str | None, after: str | None) -> Cell:
-    """Return the cell of a second grade; on a terminal it stands out where it differs from the first."""
-    return Cell("–") if after is None else Cell(after, "" if after == before else "yellow", code=True)
+def _grade(grade: str | None, before: str | None = None) -> Cell:
+    """Return the cell of a grade; on a terminal a second grade stands out where it differs from the first."""
+    return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
 def _amount(value: float | None, form: str) -> str:
@@ -341,18 +339,6 @@ def _drawn_by(name: str, *about: object) -> Callable[[], Any]:
         return getattr(charts, name)(*about)
 
     return draw_late
-
-
-def _drawn_map(result: AuditResult) -> str:
-    """Return the map as Mermaid draws it; nothing without medians, where the quadrants would meet."""
-    if result.medians is None:
-        return ""
-    return quadrant_chart(
-        ("ability, % right:", "fluctuation, points:"),
-        _CORNERS,
-        (result.medians.ability, result.medians.fluctuation),
-        {model.model: (model.ability, model.fluctuation) for model in result.models[:_MOST_POINTS]},
-    )
 
 
 def map_names(benchmarks: Sequence[str]) -> list[str]:

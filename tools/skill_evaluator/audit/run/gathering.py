@@ -144,34 +144,23 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
     """
     manifest = planned or _read_the_manifest(folders)
     remarks: list[str] = []
-    runs = _runs_by_model(folders, manifest, None if planned is None else remarks.append)
+    runs_by_model = _runs_by_model(folders, manifest, None if planned is None else remarks.append)
     with ExitStack() as stack:
-        return _gather(runs, places, manifest, stack, remarks)
-
-
-def _gather(
-    runs_by_model: Mapping[str, Sequence[tuple[Path, Manifest]]],
-    places: Places,
-    manifest: AuditManifest,
-    stack: ExitStack,
-    remarks: list[str],
-) -> GatheredAudit:
-    """Score the answers of every run; `remarks` gets a sentence on what cannot be read."""
-    grids = {benchmark.name: _Grid(benchmark, manifest, places, stack) for benchmark in manifest.benchmarks}
-    models = load_models(places.config, places.limits)
-    kinds = kinds_of(models, str(places.config / "models.yaml"))
-    prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
-    tallies: dict[str, CallTally] = {}
-    for m, (model_id, runs) in enumerate(runs_by_model.items()):
-        answers = merged_outcomes((run, _answers(folder, run, remarks)) for folder, run in runs)
-        parts = [(replicate, *parts_of(replicate.call.case_id)) for replicate in answers.values()]
-        for replicate, benchmark, _, case in parts:
-            grids[benchmark].begin(replicate, case)
-        outcomes = Counter(
-            grids[benchmark].score(replicate, m, scenario, case) for replicate, benchmark, scenario, case in parts
-        )
-        planned_calls = len({cell for _, run in runs for cell in run.cases}) * manifest.replicates
-        tallies[model_id] = CallTally.count(planned_calls, outcomes, answers.values(), prices.get(model_id))
+        grids = {benchmark.name: _Grid(benchmark, manifest, places, stack) for benchmark in manifest.benchmarks}
+        models = load_models(places.config, places.limits)
+        kinds = kinds_of(models, str(places.config / "models.yaml"))
+        prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
+        tallies: dict[str, CallTally] = {}
+        for m, (model_id, runs) in enumerate(runs_by_model.items()):
+            answers = merged_outcomes((run, _answers(folder, run, remarks)) for folder, run in runs)
+            parts = [(replicate, *parts_of(replicate.call.case_id)) for replicate in answers.values()]
+            for replicate, benchmark, _, case in parts:
+                grids[benchmark].begin(replicate, case)
+            outcomes = Counter(
+                grids[benchmark].score(replicate, m, scenario, case) for replicate, benchmark, scenario, case in parts
+            )
+            planned_calls = len({cell for _, run in runs for cell in run.cases}) * manifest.replicates
+            tallies[model_id] = CallTally.count(planned_calls, outcomes, answers.values(), prices.get(model_id))
     return GatheredAudit(
         manifest=manifest,
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},

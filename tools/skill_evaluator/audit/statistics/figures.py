@@ -120,15 +120,11 @@ def spread_p(first: Floats, second: Floats) -> float | None:
     degrees = len(first) - 2
     if degrees < 1:
         return None
-    association = _association(np.cov(first, second))
+    covariance = np.cov(first, second)
+    one, other = covariance[0, 0], covariance[1, 1]
+    scale = (one + other) ** 2 - 4 * covariance[0, 1] ** 2
+    association = float((other - one) / math.sqrt(scale)) if scale > 0 else 0.0
     if abs(association) >= 1:
         return 0.0
     ratio = abs(association) * math.sqrt(degrees / (1 - association**2))
     return float(2 * stdtr(degrees, -ratio))
-
-
-def _association(covariance: Floats) -> float:
-    """Return the correlation of the two models' sum and difference: 0 when they move equally much."""
-    first, second = max(covariance[0, 0], 0.0), max(covariance[1, 1], 0.0)
-    scale = (first + second) ** 2 - 4 * covariance[0, 1] ** 2
-    return float((second - first) / math.sqrt(scale)) if scale > 0 else 0.0

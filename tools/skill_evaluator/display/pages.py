@@ -371,13 +371,14 @@ def sheet_block(caption: str, sheet: Sheet, *, note: str = "", folded: bool = Fa
         "folded": folded,
         "columns": list(sheet.columns),
         "numbers": [name in sheet.numbers for name in sheet.columns],
-        "rows": [[_shown(cell) for cell in row] for row in sheet.rows[:MOST_ROWS]],
+        "rows": [
+            [
+                [cell.text, _MOODS.get(cell.style.removeprefix("bold ")), *([cell.link] if cell.link else [])]
+                for cell in row
+            ]
+            for row in sheet.rows[:MOST_ROWS]
+        ],
     }
-
-
-def _shown(cell: Cell) -> list[str | None]:
-    shown = [cell.text, _MOODS.get(cell.style.removeprefix("bold "))]
-    return [*shown, cell.link] if cell.link else shown
 
 
 def sentence_block(lines: Iterable[str], title: str = "", *, ordered: bool = False) -> SiteBlock:

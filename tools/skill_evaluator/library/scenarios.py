@@ -61,7 +61,11 @@ class Scenario:
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
     """Read one scenario to ask in it; raise ConfigError, also for one that nobody has reviewed."""
     folder = config_dir / "scenarios"
-    paths = _scenario_paths(folder)
+    paths: dict[str, Path] = {}
+    for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
+        if path.stem in paths:
+            raise ConfigError(f"{path} and {paths[path.stem]} have the same name; give one of them another")
+        paths[path.stem] = path
     if name not in paths:
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
     scenario = read_scenario(config_dir, paths[name], limits)
@@ -84,16 +88,6 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
     if body.count(SLOT) != 1:
         raise ConfigError(f"{inside} must hold {SLOT} once, where the component's own prompt goes")
     return Scenario(name=front.name, intent=front.intent, template=body.strip(), unreviewed=front.unreviewed)
-
-
-def _scenario_paths(folder: Path) -> dict[str, Path]:
-    """Return the files of all scenarios by name, those of families too; raise ConfigError for a name that two have."""
-    paths: dict[str, Path] = {}
-    for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
-        if path.stem in paths:
-            raise ConfigError(f"{path} and {paths[path.stem]} have the same name; give one of them another")
-        paths[path.stem] = path
-    return paths
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
@@ -131,13 +125,8 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     """Return the component under a scenario, or as it is when none is named; raise ConfigError."""
     if scenario is None:
         return component
-    if scenario == SCHEMA_ALONE:
-        return _without_prompt(component)
-    return load_scenario(config_dir, scenario, component.limits).around(component)
-
-
-def _without_prompt(component: Component) -> Component:
-    """Return the component with no more in its prompt than what an answer must be; raise ConfigError."""
+    if scenario != SCHEMA_ALONE:
+        return load_scenario(config_dir, scenario, component.limits).around(component)
     if component.output == "choice":
         prompt = "Answer with the letter of the right option."
     elif component.schema is not None:

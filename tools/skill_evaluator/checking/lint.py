@@ -25,7 +25,7 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits, Waiver
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.pinned import PinnedOutputs, read_pinned
+from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import read_record
 from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
@@ -249,17 +249,15 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
         pinned = read_pinned(component.folder, component.name)
     except JudgeError as problem:
         return [], [str(problem)]
-    digests = {case.id: case.digest for case in cases}
-    return [hint for outputs in pinned.values() for hint in _stale(outputs, component, digests)], []
-
-
-def _stale(outputs: PinnedOutputs, component: Component, digests: dict[str, str]) -> list[str]:
-    stale = [
-        f"case '{case_id}' is {'another' if case_id in digests else 'gone'}"
-        for case_id, output in outputs.outputs.items()
-        if digests.get(case_id) != output.case
-    ]
-    if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
-        stale.append(f"the prompt of {component.version} is another")
-    name = f"the pinned outputs of {outputs.model_id} ({outputs.run_id})"
-    return [f"{name} are stale: {what}; pin a newer run with `judge pin RUN`" for what in stale]
+    digests, remarks = {case.id: case.digest for case in cases}, []
+    for outputs in pinned.values():
+        stale = [
+            f"case '{case_id}' is {'another' if case_id in digests else 'gone'}"
+            for case_id, output in outputs.outputs.items()
+            if digests.get(case_id) != output.case
+        ]
+        if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
+            stale.append(f"the prompt of {component.version} is another")
+        name = f"the pinned outputs of {outputs.model_id} ({outputs.run_id})"
+        remarks += [f"{name} are stale: {what}; pin a newer run with `judge pin RUN`" for what in stale]
+    return remarks, []

@@ -64,15 +64,15 @@ def cases_import(options: CasesImportOptions) -> int:
     cases = cases_of(options.file, rows, columns, component, odd)
     places = places_of(component.folder, component.fixtures, options.fixtures, "cases")
     place = next((place for place in places if place.is_dir()), places[0])
-    there = [case.id for case in cases if (place / case.id).exists()]
+    there = [case_id for case_id in cases if (place / case_id).exists()]
     if there:
         raise FixtureError(f"{place / there[0]} is there, and nothing is overwritten; take other ids with --id COLUMN")
-    labelled = sum(len(case.files) > 1 for case in cases)
+    labelled = sum(len(files) > 1 for files in cases.values())
     print(f"{counted(len(cases), 'case')} of {component.name}, {labelled} with ground truth, in {place}:")
-    for case in cases[:_SHOWN]:
-        print(f"  {case.id}: {', '.join(case.files)}")
+    for case_id, files in list(cases.items())[:_SHOWN]:
+        print(f"  {case_id}: {', '.join(files)}")
     if len(cases) > _SHOWN:
-        print(f"  … and {len(cases) - _SHOWN} more, to {cases[-1].id}")
+        print(f"  … and {len(cases) - _SHOWN} more, to {list(cases)[-1]}")
     if not options.yes:
         print("nothing was written; --yes writes them")
         return EXIT_OK

@@ -25,16 +25,10 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _TEXTS = ("string", "category", "date", "any")
 Rows = list[tuple[int, Mapping[str, Any]]]
 """The rows of a table with the lines they begin at, from 1."""
+NewCases = Mapping[str, Mapping[str, str]]
+"""Cases that are to be written, by id: the texts of their files by name."""
 Odd = Callable[[SkillEvaluatorError], None]
 """What is done about a row that is wrong: it raises the problem, or tells it so that the row is left out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewCase:
-    """A case that is to be written: the texts of its files by name."""
-
-    id: str
-    files: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +94,7 @@ def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, M
             yield line, dict(zip(header, cells, strict=True))
 
 
-def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd: Odd = refuse) -> list[NewCase]:
+def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd: Odd = refuse) -> NewCases:
     """Make a case of each row but those that cannot be one, or fail the contract: these are `odd`."""
     known = list(dict.fromkeys(name for _, row in rows for name in row))
     for column in (columns.document, columns.id, *((columns.fields or {}).values() or columns.truth)):
@@ -110,34 +104,34 @@ def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
     lines: dict[str, int] = {}
-    cases = []
+    cases: dict[str, Mapping[str, str]] = {}
     for number, (line, row) in enumerate(rows, 1):
         at = f"{path}:{line}"
         case_id = f"{stem}-{number:0{width}d}" if columns.id is None else str(row.get(columns.id, ""))
         try:
             if not is_file_name(case_id):
                 raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
-            case = NewCase(id=case_id, files=_files_of(at, row, columns, component))
+            files = _files_of(at, row, columns, component)
             if lines.setdefault(case_id, line) != line:
                 raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
-            cases.append(case)
+            cases[case_id] = files
         except FixtureError as problem:
             odd(problem)
     return cases
 
 
-def write_cases(place: Path, cases: Sequence[NewCase]) -> None:
+def write_cases(place: Path, cases: NewCases) -> None:
     """Write all cases, or none: each is there as a whole before the first is moved to its place."""
     with storing(place):
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place, prefix=".new-") as aside, ExitStack() as undo:
-            for case in cases:
-                (Path(aside) / case.id).mkdir()
-                for name, text in case.files.items():
-                    (Path(aside) / case.id / name).write_bytes(text.encode("utf-8", "backslashreplace"))
-            for case in cases:
-                (Path(aside) / case.id).rename(place / case.id)
-                undo.callback(shutil.rmtree, place / case.id)
+            for case_id, files in cases.items():
+                (Path(aside) / case_id).mkdir()
+                for name, text in files.items():
+                    (Path(aside) / case_id / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+            for case_id in cases:
+                (Path(aside) / case_id).rename(place / case_id)
+                undo.callback(shutil.rmtree, place / case_id)
             undo.pop_all()
 
 

@@ -341,14 +341,14 @@ class Benchmark(StrictModel):
 
 
 def _weigh_alike(benchmarks: Any) -> Any:
-    """Accept a list of names for benchmarks of equal weight."""
     is_list_of_names = isinstance(benchmarks, list) and all(isinstance(name, str) for name in benchmarks)
-    return {name: {} for name in benchmarks} if is_list_of_names else benchmarks
+    return dict.fromkeys(benchmarks, Benchmark()) if is_list_of_names else benchmarks
 
 
 Benchmarks = Annotated[
     dict[str, Benchmark], BeforeValidator(_weigh_alike, json_schema_input_type=dict[str, Benchmark] | list[str])
 ]
+"""By name; a list of names is of benchmarks of equal weight."""
 
 
 class Audit(StrictModel):

@@ -7,6 +7,7 @@ however deep it goes.
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,13 @@ def parse_yaml(
         raise error(f"{where}: broken YAML: a value that is not what its tag says ({problem!r})") from None
 
 
+@dataclass(slots=True)
 class _Collection:
     """A mapping or sequence that has begun: the values before it, and the levels in it so far."""
 
-    __slots__ = ("anchor", "before", "levels")
-
-    def __init__(self, anchor: str | None, before: int) -> None:
-        self.anchor = anchor
-        self.before = before
-        self.levels = 1
+    anchor: str | None
+    before: int
+    levels: int = 1
 
 
 def _refuse_costly(text: str, depth: int) -> None:

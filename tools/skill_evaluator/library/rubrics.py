@@ -286,8 +286,8 @@ def criteria_of(text: RubricText) -> tuple[dict[int, Criterion], list[Problem]]:
         return dict(enumerate(_checked(text).criteria)), []
     except ValidationError as problem:
         problems = sorted(_problems(text, problem), key=lambda problem: problem.line)
-    good = {}
-    for index, value in enumerate(_criteria_values(text.value)):
+    good, values = {}, text.value.get("criteria") if isinstance(text.value, dict) else None
+    for index, value in enumerate(values if isinstance(values, list) else ()):
         try:
             good[index] = Criterion.model_validate(value)
         except ValidationError:
@@ -299,11 +299,6 @@ def _checked(text: RubricText) -> Rubric:
     if text.has_levels:
         return RubricLevels.model_validate(text.value).rubric(text.path.stem)
     return Rubric.model_validate(text.value)
-
-
-def _criteria_values(value: Any) -> Sequence[Any]:
-    criteria = value.get("criteria") if isinstance(value, dict) else None
-    return criteria if isinstance(criteria, list) else ()
 
 
 def _problems(text: RubricText, problem: ValidationError) -> Iterator[Problem]:

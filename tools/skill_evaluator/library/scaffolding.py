@@ -78,8 +78,6 @@ IGNORED = (
 """Lines for .gitignore: answers, plans and pages are kept as artifacts, not in git."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
-_MAIN = "branches: [main]"
-_REQUIREMENT = "{requirement}"
 
 
 def ignore(folder: Path, *, write: bool = True) -> list[str]:
@@ -99,8 +97,8 @@ def library_files(branch: str) -> dict[str, str]:
     """Return the configuration, workflows for pushes to a branch, and the entry point that they prefer."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
-        **_fill_templates("evaluator", ".evaluator", {_REQUIREMENT: requirement()}),
-        **_fill_templates("workflows", ".github/workflows", {_MAIN: f"branches: [{word}]"}),
+        **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
+        **_fill_templates("workflows", ".github/workflows", {"branches: [main]": f"branches: [{word}]"}),
         **_fill_templates("tools", "tools"),
     }
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.judges.asking.reading import Unscored
-from skill_evaluator.judges.modes.findings import Reading, RegressionVerdict, check_answer, combine_orders
-from skill_evaluator.judges.modes.regression import OutputPair, RegressionAnswer, read_answer
+from skill_evaluator.judges.modes.findings import check_answer, combine_orders
+from skill_evaluator.judges.modes.regression import JudgedPair, OutputPair, read_answer
+from skill_evaluator.judges.modes.regression_results import AnswerResult, PairResult
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
 
 LIBRARY = OutputPair(
     prompt="Summarize the notice in 3 bullet points: [notice of the town library]",
+    demands="Summarize the notice in 3 bullet points:",
     baseline="- The reading room opens at 8:30 from 4 May.\n- Late fees rise to 0.40 a day.\n"
     "- The archive stays closed until the roof is repaired.",
     candidate="The library has wonderful news for its visitors. It was founded in 1911. The reading room opens earlier "
@@ -47,10 +48,10 @@ def reading(
     pair: OutputPair = LIBRARY,
     dimensions: Sequence[Dimension] = DEFAULT,
     rules: ShipRules | None = None,
-) -> Reading | Unscored:
+) -> AnswerResult:
     """What becomes of one answer, a value or a text."""
     read = read_answer(given if isinstance(given, str) else json.dumps(given), dimensions)
-    return check_answer(read, pair, dimensions, rules or ShipRules()) if isinstance(read, RegressionAnswer) else read
+    return check_answer(read, pair, dimensions, rules or ShipRules())
 
 
 def judged(
@@ -59,7 +60,8 @@ def judged(
     pair: OutputPair = LIBRARY,
     dimensions: Sequence[Dimension] = DEFAULT,
     rules: ShipRules | None = None,
-) -> RegressionVerdict:
+) -> PairResult:
     """The verdict on a pair; without a second answer both orders give the same."""
     readings = [reading(given, pair, dimensions, rules) for given in (first, first if second is None else second)]
-    return combine_orders(readings[0], readings[1], dimensions, rules or ShipRules())
+    asked = JudgedPair(id="pair", stratum="all", digest="d", outputs=pair, dimensions=tuple(dimensions))
+    return combine_orders(asked, readings, rules or ShipRules())

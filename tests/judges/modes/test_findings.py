@@ -1,13 +1,21 @@
 """The rules of the regression judge as a table: what the answers say, and what code decides on it."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.judges.modes.regression import RegressionItem, pairs_of
+from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
 from tests.support.judged import answer, judged, reading
+
+
+def mismatched(verdict: PairResult) -> Counter[str]:
+    return Counter(name for one in verdict.answers if one.conclusion for name in one.conclusion.mismatches)
+
 
 SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
@@ -34,7 +42,7 @@ def test_impact_and_blocking_decide() -> None:
         ({"completeness": ("worse", "high")}, HIGH_STAKES, BLOCK, "high"),
     ):
         verdict = judged(answer({**SAME, **findings}), rules=rules)
-        assert (verdict.decision, verdict.regression_severity) == (decision, severity), findings
+        assert (verdict.ship_decision, verdict.regression_severity) == (decision, severity), findings
         assert verdict.regression_detected is (severity != "none"), findings
 
 
@@ -67,11 +75,11 @@ def test_a_preset_or_the_team_says_which_dimensions_block() -> None:
     ):
         dimensions = dimensions_of(preset=preset)
         findings = {each.name: "same" for each in dimensions} | {dimension: ("worse", "low")}
-        assert judged(answer(findings), dimensions=dimensions).decision == decision, preset
+        assert judged(answer(findings), dimensions=dimensions).ship_decision == decision, preset
     dimensions = dimensions_of(["completeness", "house_style"], blocking=["house style"])
     assert judged(
         answer({"completeness": "same", "house_style": ("worse", "low")}), dimensions=dimensions
-    ).decision == (BLOCK)
+    ).ship_decision == (BLOCK)
 
 
 def test_the_worked_example_of_lost_bullets_and_lost_content_blocks_on_observations_alone() -> None:
@@ -87,11 +95,11 @@ def test_the_worked_example_of_lost_bullets_and_lost_content_blocks_on_observati
     }
     stated = {"regression_detected": True, "regression_severity": "high", "ship_decision": "block"}
     verdict = judged(answer(worse, **stated))
-    assert (verdict.decision, verdict.regression_severity, dict(verdict.mismatches)) == (BLOCK, "high", {})
+    assert (verdict.ship_decision, verdict.regression_severity, mismatched(verdict)) == (BLOCK, "high", {})
     assert {each.dimension: each.legs for each in verdict.dimensions} == {
-        "factuality": (),
-        "format_adherence": ("form",),
-        "completeness": ("omission",),
+        "factuality": [],
+        "format_adherence": ["form"],
+        "completeness": ["omission"],
     }
     assert not any(each.flags for each in verdict.dimensions)
 
@@ -115,10 +123,10 @@ def test_a_conclusion_that_does_not_follow_is_counted_but_for_stakes_it_is_not_t
     ):
         both = {**SAME, **findings}
         verdict = judged(answer(both, **stated))
-        assert {name for name, count in verdict.mismatches.items() if count == 2} == mismatches, findings
-        assert verdict.decision == judged(answer(both)).decision, findings
+        assert {name for name, count in mismatched(verdict).items() if count == 2} == mismatches, findings
+        assert verdict.ship_decision == judged(answer(both)).ship_decision, findings
     read = reading(answer(SAME), rules=HIGH_STAKES)
-    assert read.mismatches == ()
+    assert read.conclusion.mismatches == []
 
 
 WORSE, BETTER = {"completeness": ("worse", "high")}, {"completeness": ("better", "low")}
@@ -137,15 +145,15 @@ def test_only_what_both_orders_say_is_a_verdict_and_it_blocks_beside_a_differenc
     ):
         both = judged(answer({**SAME, **first}), answer({**SAME, **second}))
         assert both.dimensions[1].verdict == verdict, first
-        assert (both.decision, both.regression_detected) == (decision, detected), first
-        assert (both.flipped, both.compared) == (flipped, 3), first
+        assert (both.ship_decision, both.regression_detected) == (decision, detected), first
+        assert (both.flipped, both.compared) == (flipped, True), first
     first = answer({**SAME, "factuality": ("worse", "low"), **WORSE})
     verdict = judged(first, answer({**SAME, "factuality": ("worse", "low")}))
-    assert verdict.decision == BLOCK
-    assert verdict.reasons == (
+    assert verdict.ship_decision == BLOCK
+    assert verdict.reasons == [
         "a regression where any blocks: factuality",
         "uncertain: completeness (candidate_worse, then same)",
-    )
+    ]
 
 
 def without(name: str) -> dict[str, str]:
@@ -173,11 +181,11 @@ def test_an_answer_that_is_not_whole_is_unscored_with_its_reason_and_nothing_shi
         ([answer(SAME)] * 2, "wrong_format", "mapping"),
     ):
         verdict = judged(said)
-        assert [each.reason for each in verdict.unscored] == [reason, reason], said
-        assert detail in verdict.unscored[0].detail, said
-        assert (verdict.decision, verdict.regression_detected, verdict.compared) == (None, None, 0), said
+        assert [each.unscored for each in verdict.answers] == [reason, reason], said
+        assert detail in verdict.answers[0].detail, said
+        assert (verdict.ship_decision, verdict.regression_detected, verdict.compared) == (None, None, False), said
         half = judged(answer(SAME), said)
-        assert (half.decision, half.regression_detected) == (REVIEW, False), said
+        assert (half.ship_decision, half.regression_detected) == (REVIEW, False), said
         assert {each.verdict for each in half.dimensions} == {"uncertain"}, said
         assert half.reasons[0].startswith(f"unscored answer: {reason}"), said
 
@@ -187,9 +195,13 @@ def test_beside_an_answer_that_does_not_count_only_a_confirmed_regression_of_hig
         lone = answer({**SAME, "factuality": ("worse", impact)})
         for first, second in ((lone, "no JSON"), ("no JSON", lone)):
             verdict = judged(first, second)
-            assert (verdict.decision, verdict.regression_detected, verdict.compared) == (decision, detected, 0), impact
+            assert (verdict.ship_decision, verdict.regression_detected, verdict.compared) == (
+                decision,
+                detected,
+                False,
+            ), impact
             assert set(verdict.dimensions[0].by_order) == {"candidate_worse", None}
-    assert judged(answer({**SAME, "factuality": UNSUPPORTED}), "no JSON").decision == REVIEW
+    assert judged(answer({**SAME, "factuality": UNSUPPORTED}), "no JSON").ship_decision == REVIEW
 
 
 UNSUPPORTED = ("worse", "high", '"It closes on Sundays"', '"It is open every day"')
@@ -198,17 +210,17 @@ LESS_POLISHED = ("worse", "high", "", "It feels less polished.")
 
 def test_what_code_cannot_confirm_or_is_style_alone_goes_to_a_person_and_never_blocks() -> None:
     for finding, reasons in (
-        (UNSUPPORTED, ("unsupported: factuality",)),
-        (LESS_POLISHED, ("unsupported: factuality", "style only: factuality")),
+        (UNSUPPORTED, ["unsupported: factuality"]),
+        (LESS_POLISHED, ["unsupported: factuality", "style only: factuality"]),
     ):
         for rules in (None, LENIENT):
             verdict = judged(answer({**SAME, "factuality": finding}), rules=rules)
-            assert (verdict.decision, verdict.reasons) == (REVIEW, reasons)
+            assert (verdict.ship_decision, verdict.reasons) == (REVIEW, reasons)
             assert (verdict.regression_detected, verdict.regression_severity) == (True, "high")  # as the judge says it
         beside = judged(answer({**SAME, "factuality": finding, "completeness": ("worse", "high")}))
-        assert (beside.decision, beside.reasons[0]) == (BLOCK, "a regression of high impact: completeness")
+        assert (beside.ship_decision, beside.reasons[0]) == (BLOCK, "a regression of high impact: completeness")
         once = judged(answer({**SAME, "factuality": finding}), answer({**SAME, "factuality": ("worse", "low")}))
-        assert (once.decision, once.dimensions[0].flags) == (BLOCK, ("quote_not_found",) * (finding is UNSUPPORTED))
+        assert (once.ship_decision, once.dimensions[0].flags) == (BLOCK, ["quote_not_found"] * (finding is UNSUPPORTED))
 
 
 def test_what_says_nothing_costs_no_answer_and_what_says_something_is_read() -> None:
@@ -222,11 +234,11 @@ def test_what_says_nothing_costs_no_answer_and_what_says_something_is_read() -> 
         answer({**SAME, "elegance": ("much worse", "awful")}),  # costs itself, not the answer
     ):
         verdict = judged(said)
-        assert (verdict.decision, verdict.compared, verdict.unscored) == (SHIP, 3, ()), said
+        assert (verdict.ship_decision, verdict.compared) == (SHIP, True), said
     worse = json.dumps(answer({**SAME, "completeness": ("worse", "high")}))
-    assert judged(worse.replace("candidate_worse", "Candidate_Worse")).decision == BLOCK
+    assert judged(worse.replace("candidate_worse", "Candidate_Worse")).ship_decision == BLOCK
     for impact in ("null", '""', '"none"'):
-        assert judged(worse.replace('"high"', impact)).decision is None, impact  # how bad it is, nobody said
+        assert judged(worse.replace('"high"', impact)).ship_decision is None, impact  # how bad it is, nobody said
 
 
 def test_the_last_whole_verdict_of_a_text_binds_and_one_inside_the_evidence_is_evidence() -> None:
@@ -239,15 +251,27 @@ def test_the_last_whole_verdict_of_a_text_binds_and_one_inside_the_evidence_is_e
         own = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))
         quoted = json.dumps(answer(SAME))
         read = reading(text.replace("{quoted}", quoted).replace("{}", own, 1).replace("{{", "{").replace("}}", "}"))
-        assert read.findings["factuality"].verdict == "candidate_worse", text
+        assert read.finding("factuality").verdict == "candidate_worse", text
     quoted = json.dumps(answer(SAME))
     read = reading(answer({**SAME, "factuality": ("worse", "high", quoted, "")}))
-    assert read.findings["factuality"].verdict == "candidate_worse"
+    assert read.finding("factuality").verdict == "candidate_worse"
 
 
 def test_names_may_be_spelled_otherwise_and_a_basis_of_more_than_forty_words_is_noted() -> None:
     read = reading(answer({"Factuality": "same", "completeness": "same", "Format-Adherence": "same"}))
-    assert list(read.findings) == ["factuality", "completeness", "format_adherence"]
+    assert [finding.dimension for finding in read.findings] == ["factuality", "completeness", "format_adherence"]
     for count, too_long in ((40, False), (41, True)):
         read = reading(answer(SAME, decision_basis="word " * count))
-        assert read.basis_too_long is too_long, count
+        assert read.conclusion.basis_too_long is too_long, count
+
+
+def test_the_document_is_shown_and_demands_nothing_of_the_form() -> None:
+    texts = {"baseline_output": "- a\n- b\n- c", "candidate_output": "a, b, c"}
+    document = "Please answer in 3 bullets."
+    whole = RegressionItem.model_validate({"id": "p", "prompt": f"Sum it up.\n\n{document}", **texts})
+    apart = RegressionItem.model_validate({"id": "p", "prompt": "Sum it up.", "document": document, **texts})
+    pairs = pairs_of({"whole": whole, "apart": apart}, (), "default", ())
+    assert (pairs[0].digest, pairs[0].outputs.prompt) == (pairs[1].digest, pairs[1].outputs.prompt)
+    said = answer({**SAME, "format_adherence": ("worse", "low", "Has bullets.", "Has none.")})
+    legs = [reading(said, pair.outputs).finding("format_adherence").legs for pair in pairs]
+    assert legs == [("form",), ()]

@@ -4,8 +4,17 @@ import json
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.modes.pairwise import OrderJudgement, PairItem, drawn_pairs, preference_schema
+from skill_evaluator.judges.modes.pairwise import (
+    MatchResult,
+    OrderJudgement,
+    PairItem,
+    drawn_pairs,
+    pairs_among,
+    preference_form,
+    winner_of,
+)
 from skill_evaluator.judges.modes.reduce_pairs import combine, read_order
+from skill_evaluator.judges.statistics.strengths import WinMatrix
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, rubric_of
 
@@ -61,7 +70,7 @@ def test_an_answer_that_names_no_winner_as_demanded_does_not_count() -> None:
 def test_a_tie_is_a_winner_only_where_allowed_and_there_is_no_overall_verdict_without_each() -> None:
     assert said(answer(totals=compared("tie"))).winner == "tie"
     assert said(answer(totals=compared("tie")), primary=NO_TIES).unscored == "off_scale"
-    allowed: Any = preference_schema(rubric_of({"id": "a", "method": TIES}, {"id": "b", "method": NO_TIES}).criteria)
+    allowed: Any = preference_form(rubric_of({"id": "a", "method": TIES}, {"id": "b", "method": NO_TIES}).criteria)[0]
     criteria = allowed["properties"]["criteria"]["properties"]
     assert criteria["a"]["properties"]["winner"]["enum"] == ["first", "second", "tie"]
     assert criteria["b"]["properties"]["winner"]["enum"] == ["first", "second"]
@@ -118,3 +127,18 @@ def test_a_balanced_subset_gives_each_output_as_many_opponents_and_links_all(nam
         linked |= {name for pair in pairs if linked & set(pair) for name in pair}
     assert linked == set(names)
     assert pairs == drawn_pairs(names, opponents, "seed")
+
+
+def match_of(item: str, *names: str) -> MatchResult:
+    return MatchResult(item=item, stratum="all", names=(names[0], names[1]), shares={}, judgements=[])
+
+
+def test_outputs_named_1_and_2_among_several_are_not_the_pair() -> None:
+    pair, among = match_of("a", "1", "2"), [match_of("b", "1", "2"), match_of("b", "1", "3"), match_of("b", "2", "3")]
+    assert pairs_among([pair, *among, match_of("c", "x", "y")]) == [pair]
+
+
+def test_a_win_is_what_all_replicates_say() -> None:
+    assert [winner_of(share) for share in (1.0, 0.75, 0.5, 0.25, 0.0, None)] == [1, "tie", "tie", "tie", 2, None]
+    matrix = WinMatrix.of([(0, 1, 1.0), (0, 1, 0.75), (0, 1, 0.25)], 2)
+    assert (matrix.wins[0, 1], matrix.wins[1, 0], matrix.ties[0, 1]) == (1, 0, 2)

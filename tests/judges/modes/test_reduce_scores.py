@@ -5,7 +5,7 @@ from typing import Any
 
 from skill_evaluator.judges.asking.reading import Unscored
 from skill_evaluator.judges.modes.reduce_scores import read_scores
-from skill_evaluator.judges.modes.scoring import score_schema
+from skill_evaluator.judges.modes.scoring import score_form
 
 from tests.support.asked_judges import QUOTE, answer, method, rubric_of, written
 
@@ -75,7 +75,7 @@ def test_a_mitigation_wants_evidence_from_the_text_and_the_argument_before_the_s
     turned = {"score": 4, **written(4, score="absent")}
     assert read(answer(totals=turned), "require_justification_first") == "score_before_justification"
     assert read(answer(totals=turned)) == 4
-    schema: Any = score_schema(rubric_of({}, {"id": "b", "scale": "1-10"}).criteria)
+    schema: Any = score_form(rubric_of({}, {"id": "b", "scale": "1-10"}).criteria)[0]
     criteria = schema["properties"]["criteria"]["properties"]
     assert list(criteria) == ["totals", "b"]
     assert list(criteria["b"]["properties"]) == ["evidence", "justification", "score", "suggestion", "confidence"]

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.judges.modes.regression import RegressionAnswer
+from skill_evaluator.judges.modes.regression import regression_form
 from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence, dimensions_of
 from skill_evaluator.library.config import ComponentJudge
 
@@ -41,9 +41,9 @@ def test_a_wish_that_cannot_be_met_is_an_error_of_one_line() -> None:
 
 
 def test_the_keys_of_an_answer_have_the_order_in_which_it_is_to_be_written() -> None:
-    schema = RegressionAnswer.model_json_schema()
+    schema, shown = regression_form(dimensions_of())
     keys = "per_dimension regression_detected regression_severity ship_decision ship_reason decision_basis"
-    assert list(schema["properties"]) == keys.split()
+    assert list(schema["properties"]) == list(shown) == keys.split()
     keys = "dimension verdict evidence_baseline evidence_candidate impact"
-    assert list(schema["$defs"]["DimensionFinding"]["properties"]) == keys.split()
+    assert list(schema["properties"]["per_dimension"]["items"]["properties"]) == keys.split()
     assert schema["required"] == list(schema["properties"])

@@ -12,14 +12,12 @@ from itertools import islice
 from typing import Literal
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.text import normalise, words
+from skill_evaluator.text import normalise
 
 NEAR = 90.0
 """The least partial ratio of a near quote, of 100: about one wrong character in ten."""
 NEAR_FROM = 20
 """The fewest characters of a near quote; a shorter one must be there exactly."""
-LEFT_OUT_FROM = 2
-"""The fewest words of the evidence that must be in the baseline and not in the candidate for an omission."""
 
 _LONGEST_NEAR = 2_000  # characters; a longer quote must be there exactly
 _MOST_MARKED = 12  # quotations that are looked for in one piece of evidence
@@ -30,32 +28,6 @@ _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "without", "none", "cannot", "nor"})
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-"})
 _NOTHING = frozenset({"", "-", "n/a", "na", "none", "null", "nothing"})
-_OF_EVERY_OUTPUT = frozenset(
-    words("""
-        about answer answers also although and are baseline because been between both bullet bullets but candidate
-        clearly contains correct could covers does each every first following form from gives good have hence here
-        includes into item items just leaves less like list lists mentions misses missing more most much names never
-        none only other output outputs over point points prompt reason requested required response same second
-        sentence should since some states still substantive such summary text than that their them then there these
-        they third this those three through under very well were what when where which while whose will with within
-        without words would your
-    """)
-)
-_STYLE = frozenset(
-    words("""
-        academic brevity brief briefer casual chatty choppy colloquial concise conciseness dry elegant elegance
-        engaging flat flow flows flowery fluency fluent formal formality informal length lengthier lively long longer
-        phrased phrasing polished prose punchy readability register short shorter smooth smoother stiff stilted style
-        styled stylistic stylistically succinct terse tone verbose verbosity vivid voice wordier wording wordy worded
-    """)
-)
-_AROUND_STYLE = frozenset(
-    words("""
-        a an and as at be bit but by does for feel feels has in is it its little makes of on or quite rather reads
-        slightly somewhat sounds the to too use uses used writes written less more much than that this very was were
-        baseline candidate answer output response text version sentence sentences word words overall in general
-    """)
-)
 
 
 class Evidence(FrozenModel):
@@ -138,37 +110,3 @@ def _negated(text: str) -> bool:
 def _plain(text: str) -> str:
     straight = unicodedata.normalize("NFKC", text).translate(_STRAIGHT)
     return normalise(_AROUND_WORDS.sub("", straight)).casefold()
-
-
-def left_out(evidence: Sequence[str], baseline: str, candidate: str) -> list[str]:
-    """Return the words of the evidence that are in the baseline and not in the candidate, in any of their forms.
-
-    Words that every output has, or that speak of outputs, do not count. An omission is checked when there are at least
-    LEFT_OUT_FROM of them.
-    """
-    before, after = ({_stem(word) for word in words(text)} for text in (baseline, candidate))
-    named = dict.fromkeys(
-        _stem(word)
-        for text in evidence
-        for word in words(text)
-        if word.isdigit() or (len(word) > 3 and word not in _OF_EVERY_OUTPUT)
-    )
-    return [stem for stem in named if stem in before and stem not in after]
-
-
-def _stem(word: str) -> str:
-    """Cut the commonest endings off an English word, so that *instruments* and *instrument* are one."""
-    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "e", "s", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending)
-    return word
-
-
-def names_only_style(evidence: Sequence[str]) -> bool:
-    """Return whether observations speak of style and of nothing else.
-
-    >>> names_only_style(["", "The wording is less formal."]), names_only_style(["Formal.", "Omits the price."])
-    (True, False)
-    """
-    named = {word for text in evidence for word in words(text)} - _AROUND_STYLE
-    return bool(named) and named <= _STYLE

@@ -8,7 +8,7 @@ mark that nothing inside it can imitate.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -163,6 +163,32 @@ def make_question(
         user=fill(prompt.texts, {"mark": mark, **judged}),
         schema=schema,
     )
+
+
+Form = tuple[dict[str, Any], Any]
+"""A part of an answer: its JSON schema, and what stands for it in the form that a judge reads.
+
+Schemas have no bounds of lengths and numbers, which not every vendor takes; reading the answer checks them.
+"""
+TEXT: Form = ({"type": "string"}, "…")
+TEXTS: Form = ({"type": "array", "items": {"type": "string"}}, ["…"])
+CONFIDENCE: Form = ({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
+
+
+def one_of(words: Sequence[str], between: str = " | ") -> Form:
+    """Return the form of a text that is one of these words."""
+    return {"type": "string", "enum": list(words)}, between.join(words)
+
+
+def form_of(members: Mapping[str, Form]) -> Form:
+    """Return the form of an object with exactly these keys, in the order in which the judge writes them."""
+    schema = object_schema({key: member for key, (member, _) in members.items()})
+    return schema, {key: shown for key, (_, shown) in members.items()}
+
+
+def form_text(form: Form) -> str:
+    """Return a form as a judge reads it."""
+    return json.dumps(form[1], indent=2, ensure_ascii=False)
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:

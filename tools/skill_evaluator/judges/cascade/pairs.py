@@ -14,7 +14,15 @@ from skill_evaluator.judges.cascade.kind import GivenLabels
 from skill_evaluator.judges.cascade.reducing import PEOPLE, Decided
 from skill_evaluator.judges.cascade.results import CascadeMatch, CascadeResult, CascadeResults, CascadeShares
 from skill_evaluator.judges.cascade.routing import Key, Standing
-from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, MatchResult, PairMatch, Preferred
+from skill_evaluator.judges.modes.pairwise import (
+    OVERALL,
+    PAIR,
+    JudgePreferences,
+    MatchResult,
+    PairMatch,
+    Preferred,
+    pairs_among,
+)
 from skill_evaluator.judges.modes.reduce_pairs import SHARES, reduce_matches
 from skill_evaluator.judges.review.doubts import reasons_of_match
 from skill_evaluator.judges.review.items import ReviewItem, ReviewReason
@@ -64,7 +72,7 @@ class PairCascade:
 
     def read_labels(self, path: Path) -> GivenLabels:
         """Read labelled pairs; raise JudgeError where none is of a pair that is judged, apart from held-out ones."""
-        there = {match.item.id for match in self.matches if match.names == PAIR}
+        there = {match.item.id for match in self.matches if match.of_a_pair}
         pairs = [pair for pair in read_pairs(path).values() if pair.id in there and pair.human is not None]
         labels: dict[Key, Winner | None] = {(pair.id, *PAIR): pair.human for pair in pairs if pair.split != "held_out"}
         if not labels:
@@ -103,6 +111,6 @@ class PairCascade:
                     reasons=list(one.reasons),
                 )
             )
-        wins = [SHARES[match.winner] for match in matches if match.winner is not None and match.names == PAIR]
+        wins = [SHARES[match.winner] for match in pairs_among(matches) if match.winner is not None]
         cascade = CascadeResult(**dict(shares), wins=figure(mean_within(wins)), matches=matches)
         return CascadeResults(judging=head_of(judging, self.rubric.file), judges=list(judges), cascade=cascade)

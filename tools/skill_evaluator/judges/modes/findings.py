@@ -5,76 +5,111 @@ described it badly. What the judge says in one order only is *uncertain*, and a 
 impact blocks all the same if the other answer does not count.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
 
-from skill_evaluator.judges.asking.evidence import LEFT_OUT_FROM, Evidence, left_out, names_only_style, read_evidence
+from skill_evaluator.judges.asking.evidence import Evidence, read_evidence
 from skill_evaluator.judges.asking.reading import Unscored
+from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.modes.form import broken_rules
-from skill_evaluator.judges.modes.regression import MOST_BASIS_WORDS, DimensionFinding, OutputPair, RegressionAnswer
-from skill_evaluator.judges.modes.regression_results import FOR_PEOPLE, CheckedFinding, Flag, Leg, Mismatch
-from skill_evaluator.judges.modes.ship_rules import (
-    IMPACTS,
-    Dimension,
-    Finding,
-    Impact,
-    RegressionSeverity,
-    ShipDecision,
-    ShipRules,
-    decide,
-    severity_of,
+from skill_evaluator.judges.modes.regression import (
+    MOST_BASIS_WORDS,
+    DimensionFinding,
+    JudgedPair,
+    OutputPair,
+    RegressionAnswer,
+)
+from skill_evaluator.judges.modes.regression_results import (
+    FOR_PEOPLE,
+    AnswerResult,
+    CheckedFinding,
+    ConclusionResult,
+    DimensionResult,
+    Flag,
+    Leg,
+    Mismatch,
+    PairResult,
+)
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Dimension, ShipRules, decide, severity_of
+from skill_evaluator.text import words
+
+LEFT_OUT_FROM = 2
+"""The fewest words of the evidence that must be in the baseline and not in the candidate for an omission."""
+_ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "is", "e", "s", "y")  # of the forms of an English word
+_SHORTEST_STEM = 3
+_OF_EVERY_OUTPUT = frozenset(
+    words("""
+        about answer answers also although and are baseline because been between both bullet bullets but candidate
+        clearly contains correct could covers does each every first following form from gives good have hence here
+        includes into item items just leaves less like list lists mentions misses missing more most much names never
+        none only other output outputs over point points prompt reason requested required response same second
+        sentence should since some states still substantive such summary text than that their them then there these
+        they third this those three through under very well were what when where which while whose will with within
+        without words would your
+    """)
+)
+_STYLE = frozenset(
+    words("""
+        academic brevity brief briefer casual chatty choppy colloquial concise conciseness dry elegant elegance
+        engaging flat flow flows flowery fluency fluent formal formality informal length lengthier lively long longer
+        phrased phrasing polished prose punchy readability register short shorter smooth smoother stiff stilted style
+        styled stylistic stylistically succinct terse tone verbose verbosity vivid voice wordier wording wordy worded
+    """)
+)
+_AROUND_STYLE = frozenset(
+    words("""
+        a an and as at be bit but by does for feel feels has in is it its little makes of on or quite rather reads
+        slightly somewhat sounds the to too use uses used writes written less more much than that this very was were
+        baseline candidate answer output response text version sentence sentences word words overall in general
+    """)
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One answer: its findings by dimension, and which of its own conclusions do not follow from them."""
-
-    answer: RegressionAnswer
-    findings: Mapping[str, CheckedFinding]
-    mismatches: tuple[Mismatch, ...] = ()
-    basis_too_long: bool = False
-
-
 def check_answer(
-    answer: RegressionAnswer, pair: OutputPair, dimensions: Sequence[Dimension], rules: ShipRules
-) -> Reading:
-    """Hold a whole answer about these dimensions against the outputs, and its conclusions against the rules.
+    answer: RegressionAnswer | Unscored,
+    pair: OutputPair,
+    dimensions: Sequence[Dimension],
+    rules: ShipRules,
+    order: Order = 1,
+    replicate: int = 0,
+) -> AnswerResult:
+    """Hold an answer about these dimensions against the outputs, and its conclusions against the rules.
 
     A conclusion is compared with what the judge was told: the rules on impact and blocking, not with what only code
     knows, such as the stakes.
     """
-    by_name = {dimension.name: dimension for dimension in dimensions}
-    given = {finding.dimension: finding for finding in answer.per_dimension}
-    findings = {name: _check(given[name], dimension, pair) for name, dimension in by_name.items()}
-    worse = {name: finding.impact for name, finding in findings.items() if finding.impact is not None}
-    told = ShipRules(one_low=rules.one_low)
+    if isinstance(answer, Unscored):
+        return AnswerResult(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
+    written = {finding.dimension: finding for finding in answer.per_dimension}
+    findings = [_check(written[dimension.name], dimension, pair) for dimension in dimensions]
+    worse = {finding.dimension: finding.impact for finding in findings if finding.impact is not None}
     right: Mapping[Mismatch, object] = {
         "regression_detected": bool(worse),
         "regression_severity": severity_of(list(worse.values())),
-        "ship_decision": decide(worse, dimensions, told)[0],
+        "ship_decision": decide(worse, dimensions, ShipRules(one_low=rules.one_low))[0],
     }
-    mismatches = tuple(name for name, value in right.items() if getattr(answer, name) != value)
-    too_long = len(answer.decision_basis.split()) > MOST_BASIS_WORDS
-    return Reading(answer=answer, findings=findings, mismatches=mismatches, basis_too_long=too_long)
+    conclusion = ConclusionResult(
+        **answer.model_dump(exclude={"per_dimension"}),
+        mismatches=[name for name, value in right.items() if getattr(answer, name) != value],
+        basis_too_long=len(answer.decision_basis.split()) > MOST_BASIS_WORDS,
+    )
+    return AnswerResult(order=order, replicate=replicate, findings=findings, conclusion=conclusion)
 
 
 def _check(finding: DimensionFinding, dimension: Dimension, pair: OutputPair) -> CheckedFinding:
     baseline = read_evidence(finding.evidence_baseline, pair.baseline, beside=(pair.prompt, pair.candidate))
     candidate = read_evidence(finding.evidence_candidate, pair.candidate, beside=(pair.prompt, pair.baseline))
+    both = (baseline, candidate)
     worse = finding.verdict == "candidate_worse"
     legs = _legs(baseline, candidate, dimension, pair) if worse else ()
-    flags: list[Flag] = []
-    if worse and not legs:
-        flags.append("unsupported")
-    if finding.verdict != "same" and baseline.kind == candidate.kind == "none":
-        flags.append("no_evidence")
-    if baseline.not_found or candidate.not_found:
-        flags.append("quote_not_found")
-    if worse and not dimension.style and _only_style(baseline, candidate):
-        flags.append("style_only")
+    observations = [evidence.text for evidence in both if evidence.kind == "observation"]
+    quoted = any(evidence.kind == "quote" for evidence in both)
+    raised: Mapping[Flag, bool] = {
+        "unsupported": worse and not legs,
+        "no_evidence": finding.verdict != "same" and all(evidence.kind == "none" for evidence in both),
+        "quote_not_found": any(evidence.not_found for evidence in both),
+        "style_only": worse and not dimension.style and not quoted and names_only_style(observations),
+    }
     return CheckedFinding(
         dimension=dimension.name,
         verdict=finding.verdict,
@@ -82,7 +117,7 @@ def _check(finding: DimensionFinding, dimension: Dimension, pair: OutputPair) ->
         baseline=baseline,
         candidate=candidate,
         legs=legs,
-        flags=tuple(flags),
+        flags=tuple(flag for flag, holds in raised.items() if holds),
     )
 
 
@@ -91,120 +126,106 @@ def _legs(baseline: Evidence, candidate: Evidence, dimension: Dimension, pair: O
     confirmed: Mapping[Leg, bool] = {
         "quote": "quote" in (baseline.kind, candidate.kind),
         "omission": len(left_out((baseline.text, candidate.text), pair.baseline, pair.candidate)) >= LEFT_OUT_FROM,
-        "form": dimension.form and bool(broken_rules(pair.prompt, pair.baseline, pair.candidate)),
+        "form": dimension.form and bool(broken_rules(pair.demands, pair.baseline, pair.candidate)),
     }
     return tuple(leg for leg, holds in confirmed.items() if holds)
 
 
-def _only_style(baseline: Evidence, candidate: Evidence) -> bool:
-    observations = [evidence.text for evidence in (baseline, candidate) if evidence.kind == "observation"]
-    return names_only_style(observations) and "quote" not in (baseline.kind, candidate.kind)
+def left_out(evidence: Sequence[str], baseline: str, candidate: str) -> list[str]:
+    """Return the words of the evidence that are in the baseline and in no form in the candidate.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DimensionVerdict:
-    """What both orders say of a dimension; `by_order` has null for an answer that counted for nothing.
-
-    `impact` is a regression's, the higher one where the orders differ. `legs` are those that either answer has.
+    Words that every output has, or that speak of outputs, do not count, and two forms of a word count once. An omission
+    is confirmed when there are at least LEFT_OUT_FROM words.
     """
+    before, after = _forms_in(baseline), _forms_in(candidate)
+    gone: list[str] = []
+    counted: set[str] = set()
+    for word in dict.fromkeys(word for text in evidence for word in words(text)):
+        if word.isdigit() or (len(word) > _SHORTEST_STEM and word not in _OF_EVERY_OUTPUT):
+            forms = _forms(word)
+            if forms & before and not forms & (after | counted):
+                gone.append(word)
+                counted |= forms
+    return gone
 
-    dimension: str
-    verdict: Finding | Literal["uncertain"]
-    impact: Impact | None
-    by_order: tuple[Finding | None, Finding | None]
-    legs: tuple[Leg, ...] = ()
-    flags: tuple[Flag, ...] = ()
+
+@lru_cache(maxsize=8)  # the same two outputs are looked into for each finding
+def _forms_in(text: str) -> frozenset[str]:
+    return frozenset(form for word in set(words(text)) for form in _forms(word))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionVerdict:
-    """The verdict on a pair. `decision` is null where no answer counted; `reasons` begin with what decided.
+def _forms(word: str) -> frozenset[str]:
+    """Return a word with and without each ending; *class* and *classes*, *plan* and *planned* share a form."""
+    stems = {word.removesuffix(end) for end in _ENDINGS if word.endswith(end)}
+    stems |= {stem[:-1] for stem in stems if stem[-1:] == stem[-2:-1] and stem[-1:] not in "aeiou"}
+    return frozenset({word, *(stem for stem in stems if len(stem) >= _SHORTEST_STEM)})
 
-    Whether there is a regression is null, too, where only one order speaks of one and the other does not. `flipped`
-    of `compared` dimensions came out differently in the second order. `mismatches` counts the answers whose own
-    conclusion does not follow from their findings.
+
+def names_only_style(evidence: Sequence[str]) -> bool:
+    """Return whether observations speak of style and of nothing else.
+
+    >>> names_only_style(["", "The wording is less formal."]), names_only_style(["Formal.", "Omits the price."])
+    (True, False)
     """
-
-    dimensions: tuple[DimensionVerdict, ...]
-    regression_detected: bool | None
-    regression_severity: RegressionSeverity | None
-    decision: ShipDecision | None
-    reasons: tuple[str, ...]
-    flipped: int
-    compared: int
-    mismatches: Mapping[Mismatch, int]
-    unscored: tuple[Unscored, ...] = ()
+    named = {word for text in evidence for word in words(text)} - _AROUND_STYLE
+    return bool(named) and named <= _STYLE
 
 
-def combine_orders(
-    first: Reading | Unscored, second: Reading | Unscored, dimensions: Sequence[Dimension], rules: ShipRules
-) -> RegressionVerdict:
-    """Return the verdict of the answer with the baseline first and of the one with the candidate first."""
-    unscored = tuple(answer for answer in (first, second) if isinstance(answer, Unscored))
-    verdicts = tuple(_combine(dimension.name, first, second) for dimension in dimensions)
+def combine_orders(pair: JudgedPair, answers: Sequence[AnswerResult], rules: ShipRules) -> PairResult:
+    """Return the verdict of the first two answers, the second of which had the candidate first; all are kept."""
+    both = answers[:2]
+    verdicts = [_combine(dimension.name, both) for dimension in pair.dimensions]
     worse = {verdict.dimension: verdict.impact for verdict in verdicts if verdict.impact is not None}
     confirmed = {one.dimension: one.impact for one in verdicts if one.impact and not FOR_PEOPLE & {*one.flags}}
-    decision, reason = decide(confirmed, dimensions, rules)
+    decision, reason = decide(confirmed, pair.dimensions, rules)
+    unscored = [answer for answer in both if answer.unscored is not None]
     doubts = [
-        *(f"uncertain: {verdict.dimension} ({_orders(verdict)})" for verdict in verdicts if _flipped(verdict)),
+        *(f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in verdicts if one.flipped),
         *(
             f"{flag.replace('_', ' ')}: {verdict.dimension}"
             for verdict in verdicts
             for flag in verdict.flags
             if flag in FOR_PEOPLE
         ),
-        *(f"unscored answer: {answer.reason}{f' ({answer.detail})' if answer.detail else ''}" for answer in unscored),
+        *(f"unscored answer: {answer.unscored}{f' ({answer.detail})' * bool(answer.detail)}" for answer in unscored),
     ]
     if doubts and decision == "ship":
         decision, reason = "review_required", doubts.pop(0)
-    unknown = not worse and any("candidate_worse" in verdict.by_order for verdict in verdicts)
-    judged = len(unscored) < len((first, second))
-    return RegressionVerdict(
+    judged = len(unscored) < len(both)
+    known = judged and (bool(worse) or not any("candidate_worse" in verdict.by_order for verdict in verdicts))
+    return PairResult(
+        id=pair.id,
+        stratum=pair.stratum,
+        ship_decision=decision if judged else None,
+        reasons=[reason, *doubts],
+        regression_detected=bool(worse) if known else None,
+        regression_severity=severity_of(list(worse.values())) if known else None,
         dimensions=verdicts,
-        regression_detected=bool(worse) if judged and not unknown else None,
-        regression_severity=severity_of(list(worse.values())) if judged and not unknown else None,
-        decision=decision if judged else None,
-        reasons=(reason, *doubts),
-        flipped=sum(map(_flipped, verdicts)),
-        compared=0 if unscored else len(dimensions),
-        mismatches=Counter(
-            name for answer in (first, second) if isinstance(answer, Reading) for name in answer.mismatches
-        ),
-        unscored=unscored,
+        answers=list(answers),
     )
 
 
-def _combine(name: str, first: Reading | Unscored, second: Reading | Unscored) -> DimensionVerdict:
-    findings = [answer.findings[name] for answer in (first, second) if isinstance(answer, Reading)]
+def _combine(name: str, answers: Sequence[AnswerResult]) -> DimensionResult:
+    by_order = [answer.finding(name) for answer in answers]
+    findings = [finding for finding in by_order if finding is not None]
     worse = [finding for finding in findings if finding.impact is not None]
     sound = [finding for finding in worse if not FOR_PEOPLE & {*finding.flags}]
-    agreed = len(findings) == len((first, second)) and len({finding.verdict for finding in findings}) == 1
+    agreed = len(findings) == len(answers) and len({finding.verdict for finding in findings}) == 1
     told = agreed or (len(findings) == 1 and any(finding.impact == "high" for finding in sound))
     impacts = [finding.impact for finding in worse if finding.impact is not None]
-    legs = tuple(dict.fromkeys(leg for finding in findings for leg in finding.legs))
+    legs = list(dict.fromkeys(leg for finding in findings for leg in finding.legs))
     flags = dict.fromkeys(flag for finding in findings for flag in finding.flags)
     if legs:
         flags.pop("unsupported", None)  # one leg is enough, and one answer may give it
     if sound:
         flags.pop("style_only", None)
-    return DimensionVerdict(
+    verdict = findings[0].verdict if told else "uncertain"
+    return DimensionResult(
         dimension=name,
-        verdict=findings[0].verdict if told else "uncertain",
+        verdict=verdict,
         impact=max(impacts, key=IMPACTS.index) if told and impacts else None,
-        by_order=(_verdict_in(first, name), _verdict_in(second, name)),
+        by_order=[None if finding is None else finding.verdict for finding in by_order],
+        supported="unsupported" not in flags if verdict == "candidate_worse" else None,
         legs=legs,
-        flags=tuple(flags),
+        flags=list(flags),
     )
-
-
-def _verdict_in(answer: Reading | Unscored, name: str) -> Finding | None:
-    return answer.findings[name].verdict if isinstance(answer, Reading) else None
-
-
-def _flipped(verdict: DimensionVerdict) -> bool:
-    """Return whether both answers counted and say different things."""
-    return None not in verdict.by_order and verdict.by_order[0] != verdict.by_order[1]
-
-
-def _orders(verdict: DimensionVerdict) -> str:
-    return ", then ".join(str(finding) for finding in verdict.by_order)

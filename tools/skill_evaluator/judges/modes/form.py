@@ -1,45 +1,104 @@
-"""What a prompt demands of the form of an answer, as rules that code can check: bullets, JSON, lengths.
+"""What a prompt demands of the form of an answer, as ranges that code can check: bullets, JSON, lengths.
 
-Its own module because such a check is worth more than any judge's opinion of the same.
+Its own module because such a check is worth more than any judge's opinion of the same. The tables say in words what
+code understands. A demand is no rule if they do not cover it, if it is hedged, or if it stands beside another of
+its kind.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from skill_evaluator.parsing.answer import parse_output
 
 FormKind = Literal["bullets", "json", "words", "sentences", "characters", "lines", "paragraphs"]
 
+_UNITS: Mapping[str, FormKind] = {
+    "bullet point": "bullets",
+    "bulleted item": "bullets",
+    "bullet": "bullets",
+    "word": "words",
+    "sentence": "sentences",
+    "character": "characters",
+    "line": "lines",
+    "paragraph": "paragraphs",
+}
+_RANGES = (  # what a prompt says, its least and its most: N and M are numbers, None is no bound
+    ("at least N and at most M UNIT", "N", "M"),
+    ("between N and M UNIT", "N", "M"),
+    ("N to M UNIT", "N", "M"),
+    ("N or M UNIT", "N", "M"),
+    ("N - M UNIT", "N", "M"),
+    ("exactly N UNIT", "N", "N"),
+    ("at most N UNIT", None, "N"),
+    ("no more than N UNIT", None, "N"),
+    ("not more than N UNIT", None, "N"),
+    ("up to N UNIT", None, "N"),
+    ("maximum N UNIT", None, "N"),
+    ("maximum of N UNIT", None, "N"),
+    ("max N UNIT", None, "N"),
+    ("max. N UNIT", None, "N"),
+    ("within N UNIT", None, "N"),
+    ("N UNIT or less", None, "N"),
+    ("N UNIT or fewer", None, "N"),
+    ("N UNIT at most", None, "N"),
+    ("N UNIT maximum", None, "N"),
+    ("N UNIT max", None, "N"),
+    ("under N UNIT", None, "N - 1"),
+    ("below N UNIT", None, "N - 1"),
+    ("fewer than N UNIT", None, "N - 1"),
+    ("less than N UNIT", None, "N - 1"),
+    ("at least N UNIT", "N", None),
+    ("no fewer than N UNIT", "N", None),
+    ("no less than N UNIT", "N", None),
+    ("minimum of N UNIT", "N", None),
+    ("minimum N UNIT", "N", None),
+    ("N UNIT or more", "N", None),
+    ("N UNIT at least", "N", None),
+    ("more than N UNIT", "N + 1", None),
+    ("over N UNIT", "N + 1", None),
+)
+_EXACT = ("a N", "in N", "as N", "give N", "use N", "write N", "list N", "list of N", "return N")  # of what is counted:
+# a demand of 100 words means about 100
+_COUNTED: frozenset[FormKind] = frozenset({"bullets", "sentences", "lines", "paragraphs"})
+_WHOLE: Mapping[FormKind, tuple[str, ...]] = {  # demands without a number
+    "bullets": ("as bullets", "in bullets", "as bullet points", "in bullet points", "use bullets", "use bullet points",
+                "as a bullet list", "as a bulleted list", "bulleted list of", "bullet list of"),
+    "json": ("as JSON", "in JSON", "valid JSON", "only JSON", "JSON only", "return JSON", "one JSON object",
+             "as a JSON object", "return a JSON object", "as a JSON array", "return a JSON array"),
+}  # fmt: skip
+_DOUBTS = (  # words of a sentence that demands nothing for certain
+    "about", "around", "roughly", "approximately", "almost", "nearly", "not", "never", "don't", "without", "unless",
+    "if", "when", "optionally", "ideally", "preferably", "may", "might", "could", "either", "instead", "example",
+)  # fmt: skip
+_PARTS = ("bullets", "points", "items", "sentences", "paragraphs", "lines", "entries", "title", "heading")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_COUNT = rf"(\d[\d,]*|{'|'.join(_NUMBERS)})"
-_AT_MOST = (
-    r"at most|no more than|not more than|up to|a maximum of|maximum|max\.?|within|under|below|fewer than|less than"
-)
-_AT_LEAST = r"at least|no fewer than|no less than|a minimum of|minimum|more than|over"
-_UNIT = r"bullet points?|bulleted items?|bullets?|words?|sentences?|characters?|lines?|paragraphs?"
-_AMOUNT = re.compile(
-    rf"(?:\b(?P<bound>{_AT_MOST}|{_AT_LEAST})\s+)?(?:\b(?P<exact>exactly|in)\s+)?\b{_COUNT}(?:\s*(?:-|–|to)\s*{_COUNT})?"
-    rf"[\s-]+(?:\w+\s+)?(?P<unit>{_UNIT})\b(?:\s+(?P<after>or less|or fewer|at most|or more|at least|maximum|max))?",
-    re.IGNORECASE,
-)
-_STRICT = frozenset({"fewer than", "less than", "under", "below", "more than", "over"})
-_OF_A_PART = re.compile(  # «bullets of at most 12 words», «a title of at most 8 words»
-    r"\b(?:(?:bullets|points|items|sentences|paragraphs|lines|entries|titles?|headings?)\s+(?:of|with)|each|per)\s*$",
-    re.IGNORECASE,
-)
-_EACH = re.compile(r"\s*(?:each|per|every)\b", re.IGNORECASE)
-_NEARBY = 20  # characters
-_BULLETED = re.compile(r"\b(?:bullet points|bullets|bullet(?:ed)? list)\b", re.IGNORECASE)
-_JSON = re.compile(r"\bJSON\b")
+
+_NUMBER = rf"(?:\d[\d,]*|{'|'.join(_NUMBERS)})"
+_UNIT = rf"(?:\w+ +)?(?P<unit>{'|'.join(_UNITS)})s?\b"  # «three short bullets»
+_WRAPPED = re.compile(r"\s*\n(?![\s\d*•#-])\s*")
+_SENTENCE = re.compile(r"(?:[^.!?;\n]|\.(?=\S))+")
+_DOUBT = re.compile(rf"\b(?:{'|'.join(_DOUBTS)})\b", re.IGNORECASE)
+_OF_A_PART = re.compile(rf"\b(?:(?:{'|'.join(_PARTS)})s? (?:of|with)|each|per) *$", re.IGNORECASE)
+_EACH = re.compile(r" *(?:each|per|every)\b", re.IGNORECASE)
+_ANOTHER_NUMBER = re.compile(rf"\b{_NUMBER} *(?:,|or|and|to|-|–) *$", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*[-*•+–][ \t]+\S", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?]+(?=[\"')\]]*(?:\s|$))")
+_COUNTERS: Mapping[str, Callable[[str], int]] = {
+    "bullets": lambda text: len(_BULLET.findall(text)),
+    "words": lambda text: len(text.split()),
+    "sentences": lambda text: len(_SENTENCE_END.findall(text)),
+    "characters": len,
+    "lines": lambda text: sum(bool(line.strip()) for line in text.splitlines()),
+    "paragraphs": lambda text: sum(bool(part.strip()) for part in re.split(r"\n\s*\n", text)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormRule:
-    """At least and at most so many of a kind; of JSON, that the answer is one value."""
+    """At least and at most this many of a kind, both included; of JSON, that the answer is one value."""
 
     kind: FormKind
     least: int = 1
@@ -54,64 +113,74 @@ class FormRule:
 
 
 def form_rules(prompt: str) -> tuple[FormRule, ...]:
-    """Return what a prompt demands of the form, as far as code understands it; bounds include their ends.
+    """Return what a prompt demands of the form, as far as code understands it.
 
-    >>> [str(rule) for rule in form_rules("Summarize it in 3 bullet points of at most 12 words.")]
-    ['3 bullets']
+    >>> [str(rule) for rule in form_rules("Summarize it in between 3 and 5 bullet points, in about 100 words.")]
+    []
+    >>> [str(rule) for rule in form_rules("Summarize it in between 3 and 5 bullet points. Use about 100 words.")]
+    ['3 to 5 bullets']
     """
-    rules = dict.fromkeys(_amounts(prompt))
-    if _BULLETED.search(prompt) and not any(rule.kind == "bullets" for rule in rules):
-        rules[FormRule(kind="bullets")] = None
-    if _JSON.search(prompt):
-        rules[FormRule(kind="json")] = None
-    return tuple(rules)
+    sentences = _SENTENCE.findall(_WRAPPED.sub(" ", prompt))
+    demanded = dict.fromkeys(rule for sentence in sentences for rule in _demands(sentence))
+    numbered = {rule.kind for rule in demanded if rule != FormRule(kind=rule.kind)}
+    rules = [rule for rule in demanded if rule.kind not in numbered or rule != FormRule(kind=rule.kind)]
+    kinds = [rule.kind for rule in rules]
+    return tuple(rule for rule in rules if kinds.count(rule.kind) == 1)
 
 
-def _amounts(prompt: str) -> Iterator[FormRule]:
-    for match in _AMOUNT.finditer(prompt):
-        before, behind = (
-            prompt[max(0, match.start() - _NEARBY) : match.start()],
-            prompt[match.end() : match.end() + _NEARBY],
-        )
-        if _OF_A_PART.search(before) or _EACH.match(behind):
+def _demands(sentence: str) -> Iterator[FormRule]:
+    """Yield the rules that a sentence states: of phrases that overlap the longest, and none beside a doubt."""
+    matches = [(match, least, most) for pattern, least, most in _patterns() for match in pattern.finditer(sentence)]
+    matches.sort(key=lambda found: found[0].start() - found[0].end())
+    read: list[re.Match[str]] = []
+    rules: list[FormRule] = []
+    certain = sentence
+    for match, least, most in matches:
+        if any(match.start() < other.end() and other.start() < match.end() for other in read):
             continue
-        bound = " ".join((match["bound"] or "").casefold().split())
-        after = (match["after"] or "").casefold()
-        unit = match["unit"].casefold()
-        kind: FormKind = "bullets" if unit.startswith("bullet") else _UNIT_KINDS[unit.rstrip("s")]
-        first, second = (None if text is None else _number(text) for text in match.group(3, 4))
-        if first is None:
-            continue
-        off = 1 if bound in _STRICT else 0
-        if second is not None:
-            yield FormRule(kind=kind, least=first, most=second)
-        elif re.fullmatch(_AT_MOST, bound) or after in ("or less", "or fewer", "at most", "maximum", "max"):
-            yield FormRule(kind=kind, most=first - off)
-        elif re.fullmatch(_AT_LEAST, bound) or after in ("or more", "at least"):
-            yield FormRule(kind=kind, least=first + off)
-        elif match["exact"] or kind == "bullets":
-            yield FormRule(kind=kind, least=first, most=first)
+        read.append(match)
+        certain = certain.replace(match[0], "", 1)
+        before, after = sentence[: match.start()], sentence[match.end() :]
+        if not (_OF_A_PART.search(before) or _ANOTHER_NUMBER.search(before) or _EACH.match(after)):
+            kind = _UNITS[match["unit"].casefold()]
+            bounds = {"N": _number(match["n"]), "M": _number(match.groupdict().get("m"))}
+            low, high = (None if bound is None else _bound(bound, bounds) for bound in (least, most))
+            if (least != most or kind in _COUNTED or "exactly" in match[0].casefold()) and (
+                high is None or high >= (low or 1)
+            ):
+                rules.append(FormRule(kind=kind, least=low or 1, most=high))
+    rules += [
+        FormRule(kind=kind)
+        for kind, phrases in _WHOLE.items()
+        if any(re.search(rf"\b{phrase}\b", sentence, re.IGNORECASE) for phrase in phrases)
+    ]
+    if not _DOUBT.search(certain):
+        yield from rules
 
 
-_UNIT_KINDS: Mapping[str, FormKind] = {
-    "word": "words",
-    "sentence": "sentences",
-    "character": "characters",
-    "line": "lines",
-    "paragraph": "paragraphs",
-}
-_COUNTERS: Mapping[str, Callable[[str], int]] = {
-    "bullets": lambda text: len(_BULLET.findall(text)),
-    "words": lambda text: len(text.split()),
-    "sentences": lambda text: len(_SENTENCE_END.findall(text)),
-    "characters": len,
-    "lines": lambda text: sum(bool(line.strip()) for line in text.splitlines()),
-    "paragraphs": lambda text: sum(bool(part.strip()) for part in re.split(r"\n\s*\n", text)),
-}
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], str | None, str | None]]:
+    """Return the phrases of the table as patterns."""
+    phrases = [*_RANGES, *((f"{phrase} UNIT", "N", "N") for phrase in _EXACT)]
+    parts = {"N": rf"(?P<n>{_NUMBER})", "M": rf"(?P<m>{_NUMBER})", "UNIT": _UNIT, "-": "[-–]"}
+    patterns = []
+    for phrase, least, most in phrases:
+        text = " +".join(parts.get(word, re.escape(word)) for word in phrase.split())
+        text = text.replace(" +[-–] +", " *[-–] *").replace(f" +{_UNIT}", f"[ -]+{_UNIT}")
+        patterns.append((re.compile(rf"\b{text}", re.IGNORECASE), least, most))
+    return patterns
 
 
-def _number(text: str) -> int:
+def _number(text: str | None) -> int:
+    if text is None:
+        return 0
     return _NUMBERS.index(text.casefold()) + 1 if text.casefold() in _NUMBERS else int(text.replace(",", ""))
+
+
+def _bound(bound: str, numbers: Mapping[str, int]) -> int:
+    """Return the number that a bound of the table stands for, such as `N + 1`."""
+    name, _, offset = bound.partition(" ")
+    return numbers[name] + int(offset.replace(" ", "") or 0)
 
 
 def keeps(text: str, rule: FormRule) -> bool:

@@ -1,11 +1,11 @@
 """`judge pairwise`: items → matches of two outputs with a question in each order; and the models of its results."""
 
-import json
 import random
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, Self
+from typing import Literal, Protocol, Self, TypeVar
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
@@ -15,12 +15,18 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
 from skill_evaluator.judges.asking.questions import (
+    CONFIDENCE,
+    TEXT,
+    TEXTS,
+    Form,
     JudgePrompt,
     JudgeQuestion,
+    form_of,
+    form_text,
     load_prompt,
     make_question,
     mark_of,
-    object_schema,
+    one_of,
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead, Order
@@ -63,6 +69,16 @@ class PairItem(JudgedItem):
         return self.model_1, self.model_2
 
 
+class _OfAnItem(Protocol):
+    @property
+    def item(self) -> str: ...
+    @property
+    def names(self) -> tuple[str, str]: ...
+
+
+MatchT = TypeVar("MatchT", bound=_OfAnItem)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatch:
     """Two outputs of an item by name, and the questions about them: in order, then exchanged."""
@@ -84,20 +100,19 @@ class PairMatch:
 
     @property
     def of_a_pair(self) -> bool:
-        """Whether the item has just these two outputs."""
-        return not self.item.outputs
+        """Whether the item has just these two outputs, called 1 and 2."""
+        return tuple(self.item.texts) == PAIR
 
 
 def make_matches(
     rubric: NamedRubric, items: Sequence[PairItem], seed: int, opponents: int | None = None
 ) -> tuple[list[PairMatch], JudgePrompt]:
     """Return the matches of all items with the prompt; of several outputs all pairs, or each with so many opponents."""
-    prompt = load_prompt("pairwise")
+    prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {
         "criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False),
-        "form": _form(rubric.criteria),
+        "form": form_text(form),
     }
-    schema = preference_schema(rubric.criteria)
     matches = []
     for item in items:
         places = {name: place for place, name in enumerate(item.texts, 1)}
@@ -109,7 +124,9 @@ def make_matches(
                 first, second = (left, right) if order == ORDERS[0] else (right, left)
                 texts = {"first_output": item.texts[first], "second_output": item.texts[second]}
                 case_id = f"{item.id}{between}/{order}"
-                asked.append(make_question(case_id, prompt, instructions, {"input": item.input, **texts}, schema, mark))
+                asked.append(
+                    make_question(case_id, prompt, instructions, {"input": item.input, **texts}, form[0], mark)
+                )
             matches.append(PairMatch(item=item, names=(left, right), questions=(asked[0], asked[1])))
     return matches, prompt
 
@@ -137,46 +154,26 @@ def drawn_pairs(names: Sequence[str], opponents: int | None, seed: str) -> list[
     return [pair for pair in combinations(names, 2) if pair in drawn]
 
 
-def preference_schema(criteria: Sequence[Criterion]) -> dict[str, Any]:
-    """Return the schema of an answer; the order of its keys has the judge argue before it decides."""
-    pieces = {"type": "array", "items": {"type": "string"}}
-    return object_schema(
-        {
-            "criteria": object_schema(
-                {
-                    criterion.id: object_schema(
-                        {
-                            "evidence_first": pieces,
-                            "evidence_second": pieces,
-                            "justification": {"type": "string"},
-                            "winner": {"type": "string", "enum": winners_of(criterion)},
-                            "confidence": {"type": "number", "description": "from 0 to 1"},
-                        }
-                    )
-                    for criterion in criteria
-                }
-            )
-        }
-    )
+def preference_form(criteria: Sequence[Criterion]) -> Form:
+    """Return the form of an answer; the order of its keys has the judge argue before it decides."""
+    by_criterion = {
+        criterion.id: form_of(
+            {
+                "evidence_first": TEXTS,
+                "evidence_second": TEXTS,
+                "justification": TEXT,
+                "winner": one_of(winners_of(criterion), " or "),
+                "confidence": CONFIDENCE,
+            }
+        )
+        for criterion in criteria
+    }
+    return form_of({"criteria": form_of(by_criterion)})
 
 
 def winners_of(criterion: Criterion) -> list[str]:
     """Return the words for a winner that a criterion allows."""
     return ["first", "second", *(["tie"] if "ties_allowed" in mitigations_of(criterion) else [])]
-
-
-def _form(criteria: Sequence[Criterion]) -> str:
-    form = {
-        criterion.id: {
-            "evidence_first": ["…"],
-            "evidence_second": ["…"],
-            "justification": "…",
-            "winner": " or ".join(winners_of(criterion)),
-            "confidence": "a number from 0 to 1",
-        }
-        for criterion in criteria
-    }
-    return json.dumps({"criteria": form}, indent=2, ensure_ascii=False)
 
 
 PAIRWISE_VERSION = 1
@@ -219,6 +216,18 @@ class MatchResult(FrozenModel):
     names: tuple[Label, Label]
     shares: dict[Label, Share | None]
     judgements: list[PairJudgement]
+
+
+def pairs_among(matches: Iterable[MatchT]) -> list[MatchT]:
+    """Return the matches of items with just two outputs, called 1 and 2: there are no others of such an item."""
+    every = list(matches)
+    counts = Counter(match.item for match in every)
+    return [match for match in every if match.names == PAIR and counts[match.item] == 1]
+
+
+def winner_of(share: float | None) -> Preferred | None:
+    """Return whom all replicates prefer, by the mean share of output 1; a tie where they differ, None without any."""
+    return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
 class PairwiseCriterion(FrozenModel):

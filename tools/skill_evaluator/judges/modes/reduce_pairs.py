@@ -15,7 +15,6 @@ from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, Sto
 from skill_evaluator.judges.modes.pairwise import (
     ORDERS,
     OVERALL,
-    PAIR,
     JudgePreferences,
     MatchResult,
     OrderJudgement,
@@ -25,6 +24,7 @@ from skill_evaluator.judges.modes.pairwise import (
     PairwiseResults,
     Preferred,
     Ranking,
+    pairs_among,
     winners_of,
 )
 from skill_evaluator.judges.statistics.bounded import mean_within
@@ -251,9 +251,9 @@ def write_verdicts(folder: Path, results: PairwiseResults) -> None:
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
     """Yield the verdict of every answer about an item with two outputs: overall, and by each criterion."""
-    for match in judge.matches:
+    for match in pairs_among(judge.matches):
         by_replicate: dict[int, dict[str, PairJudgement]] = {}
-        for judgement in match.judgements if match.names == PAIR else []:
+        for judgement in match.judgements:
             by_replicate.setdefault(judgement.replicate, {})[judgement.criterion] = judgement
         for replicate, judgements in by_replicate.items():
             overall = judgements.pop(OVERALL)

@@ -6,7 +6,6 @@ says nothing costs nothing: another key or dimension, capital letters, null for 
 worse.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +18,20 @@ from skill_evaluator.files import FrozenModel, first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
 from skill_evaluator.judges.asking.questions import (
+    TEXT,
+    Form,
     JudgePrompt,
     JudgeQuestion,
     delimited,
     fill,
+    form_of,
+    form_text,
     load_prompt,
     mark_of,
-    object_schema,
+    one_of,
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole
+from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     Dimension,
@@ -42,17 +46,19 @@ from skill_evaluator.judges.modes.ship_rules import (
 )
 from skill_evaluator.text import canonical_json, digest, nearest
 
+ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
+MOST_BASIS_WORDS = 40
+_NAME_DIGITS = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPair:
-    """What is judged: the prompt, and its two outputs."""
+    """What is judged: the prompt with all that it is about, and its two outputs. `demands`: the prompt alone."""
 
     prompt: str
+    demands: str
     baseline: str
     candidate: str
-
-
-_NAME_DIGITS = 12
 
 
 def _names(value: Any) -> Any:
@@ -63,15 +69,28 @@ class RegressionItem(JudgedItem):
     """A line: a prompt with the output in use and the new one. Without `id` a digest of the line names it.
 
     `regression_dimensions`, a list or a text with commas, are those of this pair, whatever the command asks about.
-    `baseline_model` and `candidate_model` wrote the outputs, where that is known.
+    `baseline_model` and `candidate_model` wrote the outputs, where that is known. `document` is shown after the prompt,
+    and demands nothing of the outputs' form.
     """
 
     input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
     baseline_output: JudgedText = Field(min_length=1)
     candidate_output: JudgedText
+    document: JudgedText = ""
     regression_dimensions: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     baseline_model: Label | None = None
     candidate_model: Label | None = None
+
+    @property
+    def shown(self) -> str:
+        """The prompt with its document."""
+        return f"{self.input}\n\n{self.document}" if self.document else self.input
+
+    @property
+    def digest(self) -> str:
+        """The digest of all its texts; where the prompt ends does not matter."""
+        texts = self.model_dump(mode="json", exclude={"document"})
+        return digest(canonical_json({**texts, "input": self.shown}))
 
     @property
     def writers(self) -> list[str]:
@@ -119,7 +138,12 @@ def pairs_of(
                 id=item.id,
                 stratum=item.stratum,
                 digest=item.digest,
-                outputs=OutputPair(prompt=item.input, baseline=item.baseline_output, candidate=item.candidate_output),
+                outputs=OutputPair(
+                    prompt=item.shown,
+                    demands=item.input,
+                    baseline=item.baseline_output,
+                    candidate=item.candidate_output,
+                ),
                 dimensions=dimensions,
             )
         )
@@ -132,9 +156,6 @@ def refuse_unasked_blocking(pairs: Sequence[JudgedPair], blocking: Collection[st
     for name in blocking:
         if dimension_name(name) not in asked:
             raise ConfigError(f"the blocking dimension '{name}' is not asked about {nearest(name, asked)}")
-
-
-MOST_BASIS_WORDS = 40
 
 
 def _word(value: Any) -> Any:
@@ -160,15 +181,20 @@ class DimensionFinding(FrozenModel):
         return {**written, "impact": "low"} if harmless else written
 
 
-class RegressionAnswer(FrozenModel):
-    """The whole answer of a regression judge. Code decides again whatever stands after `per_dimension`."""
+class Conclusion(FrozenModel):
+    """What a judge concludes from its findings; code decides again."""
 
-    per_dimension: tuple[DimensionFinding, ...]
     regression_detected: StrictBool
     regression_severity: Annotated[RegressionSeverity, BeforeValidator(_word)]
     ship_decision: Annotated[ShipDecision, BeforeValidator(_word)]
     ship_reason: str
     decision_basis: str = Field(description=f"at most {MOST_BASIS_WORDS} words")
+
+
+class RegressionAnswer(Conclusion):
+    """The whole answer of a regression judge: what it finds, then what it concludes."""
+
+    per_dimension: tuple[DimensionFinding, ...]
 
 
 def read_answer(text: str, dimensions: Sequence[Dimension], judged: Sequence[str] = ()) -> RegressionAnswer | Unscored:
@@ -199,9 +225,6 @@ def _checked(value: object, dimensions: Sequence[Dimension]) -> RegressionAnswer
     return answer
 
 
-ORDERS = (1, 2)  # 1: the baseline stands first, 2: the candidate does
-
-
 def regression_questions(
     pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
 ) -> tuple[list[JudgeQuestion], JudgePrompt]:
@@ -210,7 +233,8 @@ def regression_questions(
     questions = []
     for pair in pairs:
         mark = mark_of(seed, pair.digest)
-        system = fill(prompt.instructions, _instructions(pair.dimensions, rules))
+        form = regression_form(pair.dimensions)
+        system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
         outputs = [
             ("baseline", delimited("baseline", pair.outputs.baseline, mark)),
             ("candidate", delimited("candidate", pair.outputs.candidate, mark)),
@@ -230,7 +254,7 @@ def regression_questions(
                     case_id=question_id(pair.id, order),
                     system=system,
                     user=fill(prompt.texts, slots),
-                    schema=regression_schema(pair.dimensions),
+                    schema=form[0],
                 )
             )
     return questions, prompt
@@ -241,63 +265,43 @@ def question_id(pair: str, order: int) -> str:
     return f"{pair}/{order}"
 
 
-def regression_schema(dimensions: Sequence[Dimension]) -> dict[str, Any]:
-    """Return the schema of an answer; the order of its keys has the judge look before it concludes.
-
-    Without bounds of lengths, which not every vendor takes; reading the answer checks them.
-    """
-    text = {"type": "string"}
-    finding = object_schema(
+def regression_form(dimensions: Sequence[Dimension]) -> Form:
+    """Return the form of an answer; the order of its keys has the judge look before it concludes."""
+    names = [dimension.name for dimension in dimensions]
+    finding, shown = form_of(
         {
-            "dimension": _one_of([dimension.name for dimension in dimensions]),
-            "verdict": _one_of(get_args(Finding)),
-            "evidence_baseline": text,
-            "evidence_candidate": text,
-            "impact": _one_of(IMPACTS),
+            "dimension": one_of(names),
+            "verdict": one_of(get_args(Finding)),
+            "evidence_baseline": TEXT,
+            "evidence_candidate": TEXT,
+            "impact": one_of(IMPACTS),
         }
     )
-    return object_schema(
+    basis = {**TEXT[0], "description": f"at most {MOST_BASIS_WORDS} words"}
+    return form_of(
         {
-            "per_dimension": {"type": "array", "items": finding},
-            "regression_detected": {"type": "boolean"},
-            "regression_severity": _one_of(get_args(RegressionSeverity)),
-            "ship_decision": _one_of(get_args(ShipDecision)),
-            "ship_reason": text,
-            "decision_basis": {**text, "description": f"at most {MOST_BASIS_WORDS} words"},
+            "per_dimension": (
+                {"type": "array", "items": finding},
+                [{**shown, "dimension": name} for name in names],
+            ),
+            "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
+            "regression_severity": one_of(get_args(RegressionSeverity)),
+            "ship_decision": one_of(get_args(ShipDecision)),
+            "ship_reason": TEXT,
+            "decision_basis": (basis, TEXT[1]),
         }
     )
 
 
-def _one_of(words: Sequence[str]) -> dict[str, Any]:
-    return {"type": "string", "enum": list(words)}
-
-
-def _instructions(dimensions: Sequence[Dimension], rules: ShipRules) -> dict[str, str]:
+def _instructions(dimensions: Sequence[Dimension], rules: ShipRules, form: Form) -> dict[str, str]:
     low = (
         ["several `low`: `review_required`", "a single `low`: `ship`"]
         if rules.one_low == "ship"
         else ["any `low`: `review_required`"]
     )
     lines = ["any impact `high`: `block`", blocking_sentence(dimensions), "any `medium`: `review_required`", *low]
-    form = {
-        "per_dimension": [
-            {
-                "dimension": dimension.name,
-                "verdict": " | ".join(get_args(Finding)),
-                "evidence_baseline": "…",
-                "evidence_candidate": "…",
-                "impact": " | ".join(IMPACTS),
-            }
-            for dimension in dimensions
-        ],
-        "regression_detected": "a boolean: true | false",
-        "regression_severity": " | ".join(get_args(RegressionSeverity)),
-        "ship_decision": " | ".join(get_args(ShipDecision)),
-        "ship_reason": "…",
-        "decision_basis": "…",
-    }
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
         "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
-        "form": json.dumps(form, indent=2, ensure_ascii=False),
+        "form": form_text(form),
     }

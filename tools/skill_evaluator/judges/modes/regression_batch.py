@@ -210,7 +210,8 @@ def pairs_of_outputs(
             items[case_id] = RegressionItem.model_validate(
                 {
                     "id": case_id,
-                    "prompt": f"{component.prompt}\n\n{case.document}",
+                    "prompt": component.prompt,
+                    "document": case.document,
                     "baseline_output": before.text,
                     "candidate_output": after.text,
                     "baseline_model": baseline.model_id,

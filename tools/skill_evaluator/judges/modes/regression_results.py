@@ -12,9 +12,12 @@ from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.asking.evidence import Evidence
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgingHead
+from skill_evaluator.judges.modes.regression import Conclusion
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision
 from skill_evaluator.library.config import JudgePanel
 
+RESULTS_VERSION = 1
+DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
 Leg = Literal["quote", "omission", "form"]
 Flag = Literal["unsupported", "no_evidence", "quote_not_found", "style_only"]
 Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"]
@@ -34,18 +37,9 @@ class CheckedFinding(FrozenModel):
     flags: tuple[Flag, ...] = ()
 
 
-RESULTS_VERSION = 1
-DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
-
-
-class ConclusionResult(FrozenModel):
+class ConclusionResult(Conclusion):
     """What the judge itself concludes. Code decides again; `mismatches` name what does not follow from its findings."""
 
-    regression_detected: bool
-    regression_severity: RegressionSeverity
-    ship_decision: ShipDecision
-    ship_reason: str
-    decision_basis: str
     mismatches: list[Mismatch]
     basis_too_long: bool
 
@@ -60,6 +54,10 @@ class AnswerResult(FrozenModel):
     unscored: UnscoredReason | None = None
     detail: str = ""
 
+    def finding(self, dimension: str) -> CheckedFinding | None:
+        """Return what it says of a dimension; None of an answer that does not count."""
+        return next((finding for finding in self.findings if finding.dimension == dimension), None)
+
 
 class DimensionResult(FrozenModel):
     """The verdict of both orders on a dimension; `supported` is null for anything but a *worse*."""
@@ -72,9 +70,18 @@ class DimensionResult(FrozenModel):
     legs: list[Leg]
     flags: list[Flag]
 
+    @property
+    def flipped(self) -> bool:
+        """Whether both answers count and say different things."""
+        return None not in self.by_order and len(set(self.by_order)) > 1
+
 
 class PairResult(FrozenModel):
-    """One pair. `ship_decision` is null where no answer counted. It rests on the first replicate of each order."""
+    """One pair. `ship_decision` is null where no answer counted; `reasons` begin with what decided.
+
+    It rests on the first replicate of each order. `regression_detected` is also null when only one order reports a
+    regression.
+    """
 
     id: Label
     stratum: Label
@@ -84,6 +91,16 @@ class PairResult(FrozenModel):
     regression_severity: RegressionSeverity | None
     dimensions: list[DimensionResult]
     answers: list[AnswerResult]
+
+    @property
+    def compared(self) -> bool:
+        """Whether the answers in both orders count."""
+        return all(None not in dimension.by_order for dimension in self.dimensions)
+
+    @property
+    def flipped(self) -> int:
+        """In how many dimensions the orders disagree."""
+        return sum(dimension.flipped for dimension in self.dimensions)
 
 
 class DimensionSummary(FrozenModel):

@@ -1,6 +1,5 @@
 """`judge score`: items and criteria → questions, one an item and method; and the models of its results."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,17 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.questions import (
+    CONFIDENCE,
+    TEXT,
+    TEXTS,
+    Form,
     JudgePrompt,
     JudgeQuestion,
+    form_of,
+    form_text,
     load_prompt,
     make_question,
     mark_of,
-    object_schema,
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead
@@ -59,7 +63,7 @@ def score_questions(
     slots = {
         method: {
             "criteria": criteria_text(rubric.rubric, criteria, prompts[method].mitigations, scored=True),
-            "form": answer_form(criteria),
+            "form": form_text(score_form(criteria)),
         }
         for method, criteria in by_method.items()
     }
@@ -72,7 +76,7 @@ def score_questions(
                 prompts[method],
                 slots[method],
                 _texts(item, method),
-                score_schema(criteria),
+                score_form(criteria)[0],
                 mark_of(seed, item.digest),
             ),
         )
@@ -82,44 +86,24 @@ def score_questions(
     return questions, list(prompts.values())
 
 
-def score_schema(criteria: Sequence[Criterion]) -> dict[str, object]:
-    """Return the schema of an answer; the order of its keys has the judge argue before it scores.
-
-    Without bounds of numbers, which not every vendor takes; reading the answer checks them.
-    """
-    return object_schema(
-        {
-            "criteria": object_schema(
-                {
-                    criterion.id: object_schema(
-                        {
-                            "evidence": {"type": "array", "items": {"type": "string"}},
-                            "justification": {"type": "string"},
-                            "score": {"type": "integer", "enum": list(range(1, criterion.highest + 1))},
-                            "suggestion": {"type": "string"},
-                            "confidence": {"type": "number", "description": "from 0 to 1"},
-                        }
-                    )
-                    for criterion in criteria
-                }
-            )
-        }
-    )
-
-
-def answer_form(criteria: Sequence[Criterion]) -> str:
-    """Return the same for people and for models that no schema binds."""
-    form = {
-        criterion.id: {
-            "evidence": ["…"],
-            "justification": "…",
-            "score": f"a whole number from 1 to {criterion.highest}",
-            "suggestion": "…",
-            "confidence": "a number from 0 to 1",
-        }
+def score_form(criteria: Sequence[Criterion]) -> Form:
+    """Return the form of an answer; the order of its keys has the judge argue before it scores."""
+    by_criterion = {
+        criterion.id: form_of(
+            {
+                "evidence": TEXTS,
+                "justification": TEXT,
+                "score": (
+                    {"type": "integer", "enum": list(range(1, criterion.highest + 1))},
+                    f"a whole number from 1 to {criterion.highest}",
+                ),
+                "suggestion": TEXT,
+                "confidence": CONFIDENCE,
+            }
+        )
         for criterion in criteria
     }
-    return json.dumps({"criteria": form}, indent=2, ensure_ascii=False)
+    return form_of({"criteria": form_of(by_criterion)})
 
 
 def _texts(item: OutputItem, method: MethodName) -> dict[str, str]:

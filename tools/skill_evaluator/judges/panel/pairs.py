@@ -5,20 +5,19 @@ from collections.abc import Sequence
 
 from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.modes.pairwise import (
-    PAIR,
     JudgePreferences,
     MatchResult,
     PanelMatch,
     PanelPreference,
     PanelPreferences,
     Preferred,
+    pairs_among,
+    winner_of,
 )
 from skill_evaluator.judges.modes.reduce_pairs import SHARES, rank
 from skill_evaluator.judges.panel.reduction import Voices, majority, votes_of
 from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within
-
-_HALF = 0.5
 
 
 def reduce_panel_pairs(judges: Sequence[JudgePreferences], voices: Voices) -> PanelPreferences:
@@ -29,20 +28,14 @@ def reduce_panel_pairs(judges: Sequence[JudgePreferences], voices: Voices) -> Pa
         dict(zip(names, given, strict=True)) for given in zip(*(judge.matches for judge in judges), strict=True)
     ]
     matches = [_match(given, criteria, voices) for given in by_match]
-    named = [_as_result(match) for match in matches if match.names != PAIR]
+    pairs = pairs_among(matches)
+    named = [_as_result(match) for match in matches if match not in pairs]
     return PanelPreferences(
         policy=voices.policy,
-        criteria=[_criterion(name, matches, by_match) for name in criteria],
+        criteria=[_criterion(name, matches, pairs, by_match) for name in criteria],
         rankings=[rank(name, named) for name in criteria] if named else [],
         matches=matches,
     )
-
-
-def winner_of(share: float | None) -> Preferred | None:
-    """Return the winner that a mean share of output 1 names; None without a share."""
-    if share is None:
-        return None
-    return "tie" if share == _HALF else 1 if share > _HALF else 2
 
 
 def _said(given: dict[str, MatchResult], criterion: str) -> dict[str, Preferred]:
@@ -71,12 +64,15 @@ def _as_result(match: PanelMatch) -> MatchResult:
     return MatchResult(item=match.item, stratum=match.stratum, names=match.names, shares=shares, judgements=[])
 
 
-def _criterion(name: str, matches: Sequence[PanelMatch], by_match: Sequence[dict[str, MatchResult]]) -> PanelPreference:
-    winners = [(match.names, winner) for match in matches if (winner := match.winners[name]) is not None]
+def _criterion(
+    name: str, matches: Sequence[PanelMatch], pairs: Sequence[PanelMatch], by_match: Sequence[dict[str, MatchResult]]
+) -> PanelPreference:
+    winners = [winner for match in matches if (winner := match.winners[name]) is not None]
+    of_pairs = [winner for match in pairs if (winner := match.winners[name]) is not None]
     return PanelPreference(
         criterion=name,
-        counts=dict(Counter(str(winner) for _, winner in winners)),
-        wins=figure(mean_within([SHARES[winner] for names, winner in winners if names == PAIR])),
+        counts=dict(Counter(map(str, winners))),
+        wins=figure(mean_within([SHARES[winner] for winner in of_pairs])),
         disputed=sum(len(match.votes[name]) > 1 for match in matches),
         agreement=figure(krippendorff([Counter(_said(given, name).values()) for given in by_match], "nominal")),
     )

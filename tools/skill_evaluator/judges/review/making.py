@@ -58,7 +58,7 @@ def paired_item(
     places = [list(item.texts).index(name) + 1 for name in names]
     return review_item(
         "pairwise",
-        item.id if names == PAIR else f"{item.id}/{places[0]}-{places[1]}",
+        item.id if tuple(item.texts) == PAIR else f"{item.id}/{places[0]}-{places[1]}",
         [item.texts[name] for name in names],
         [*(questions if len(questions) > 1 else []), overall],
         _NO_DOUBT,

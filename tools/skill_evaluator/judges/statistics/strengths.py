@@ -23,14 +23,14 @@ class WinMatrix:
 
     @classmethod
     def of(cls, results: Iterable[tuple[int, int, float]], items: int) -> "WinMatrix":
-        """Count results (i, j, share of i): 1 where i won, 0 where j did, 0.5 for a tie."""
+        """Count results (i, j, share of i): 1 where i won, 0 where j did, a tie for anything between."""
         wins, ties = np.zeros((items, items)), np.zeros((items, items))
         for left, right, share in results:
-            if share == 0.5:
+            if 0 < share < 1:
                 ties[left, right] += 1
                 ties[right, left] += 1
             else:
-                winner, loser = (left, right) if share > 0.5 else (right, left)
+                winner, loser = (left, right) if share == 1 else (right, left)
                 wins[winner, loser] += 1
         return cls(wins=wins, ties=ties)
 

@@ -5,8 +5,7 @@ import datetime
 import pytest
 from skill_evaluator.display import probability, signed
 from skill_evaluator.library.config import Waiver
-from skill_evaluator.reports.comparison import print_comparison, scope_words
-from skill_evaluator.reports.comparison_sheets import measure_sheet
+from skill_evaluator.reports.comparison import measure_sheet, print_comparison, scope_words
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.site.compare import version_parts
 from skill_evaluator.verdicts.decide.comparability import Pair

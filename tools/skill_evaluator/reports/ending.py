@@ -12,8 +12,7 @@ from skill_evaluator.display import arrow
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format, show
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.comparison import MARKS, lost_words, scope_words, worst_first
-from skill_evaluator.reports.comparison_sheets import STYLES
+from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.planning.sizing import can_show

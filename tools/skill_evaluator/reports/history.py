@@ -12,8 +12,7 @@ from skill_evaluator.display.mermaid import line_chart
 from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
-from skill_evaluator.reports.comparison import MARKS, since_anchor
-from skill_evaluator.reports.comparison_sheets import STYLES
+from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.series import History

@@ -8,8 +8,7 @@ from skill_evaluator.display import interval, number, probability, signed
 from skill_evaluator.display.pages import Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
-from skill_evaluator.reports.comparison import MARKS
-from skill_evaluator.reports.comparison_sheets import STYLES
+from skill_evaluator.reports.comparison import MARKS, STYLES
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel

@@ -19,8 +19,7 @@ from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
-from skill_evaluator.reports.comparison import model_words, reading_words, verdict_words, worst_first
-from skill_evaluator.reports.comparison_sheets import all_sheets
+from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.public import PublicNames

@@ -17,7 +17,8 @@ _SHORT = 60
 _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
 _PLAIN = re.compile(
-    r"""(?:[^\W_]|\$(?=\d))(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
+    r"(?:[^\W_]|[▲▼≠◆]|\$(?=\d))"
+    r"""(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!▲▼≠◆-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
 )
 _MEANT = re.compile(r"//|www\.|\bgh-\d|:\S+:|\$.*\$", re.IGNORECASE)  # GitHub makes links, emoji, formulas of bare text
 # A command is `::name` after blanks at most, or `##[name` anywhere in a line (actions/runner, ActionCommand).

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import semver
-from rich.text import Text
 
 from skill_evaluator.display import number
-from skill_evaluator.display.addresses import NO_SITE, Site, linked
+from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.mermaid import line_chart
-from skill_evaluator.display.pages import Fold, Page, Section, bullets
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 
 if TYPE_CHECKING:  # it imports scipy
@@ -29,41 +27,21 @@ _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 
 def print_history(history: "History", form: Format, site: Site = NO_SITE) -> None:
     """Print a history to stdout."""
-    findings = list(_findings(history))
+    print_page(
+        form, json=lambda: history.model_dump(mode="json"), page=lambda: page_of(history.skill, _blocks(history, site))
+    )
+
+
+def _blocks(history: "History", site: Site) -> Iterator[Block]:
+    title = f": {history.metric} by version, each against the one before"
+    yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
     steps = [point.step for model in history.models for point in model.points if point.step is not None]
     no_change = [] if any(step.verdict in _MOVED for step in steps) else ["no version regressed or improved"]
-    title = "by version, each against the one before"
+    yield Lines([*_findings(history), *no_change])
+    yield _sheet(history)
     explanation = f"strict means, verdicts {_WHERE[history.gate]}, α {history.alpha:g}"
-    names = [model.model_id for model in history.models]
-    skill = linked(code_span(history.skill), site.page(history.skill))
-    print_result(
-        form,
-        json=lambda: history.model_dump(mode="json"),
-        markdown=lambda: Page(
-            [
-                Section(
-                    name=history.skill,
-                    heading=f"## {skill}: {code_span(history.metric)} {title}",
-                    blocks=[
-                        bullets([f"{code_span(name)}: {code_span(words)}" for name, words, _ in findings] + no_change),
-                        _sheet(history, *map(code_span, names)),
-                        f"{_LEGEND} · {explanation}",
-                    ],
-                    folds=[Fold("The trend of each model, drawn", list(_trends(history)))],
-                )
-            ]
-        ).markdown(),
-        text=lambda: [
-            Text(visible(f"{history.skill}: {history.metric} {title}"), style="bold"),
-            *(Text(visible(f"{name}: {words}"), style=style) for name, words, style in findings),
-            *map(Text, no_change),
-            Text(),
-            _sheet(history, *names),
-            Text(),
-            Text(_LEGEND, style="dim"),
-            Text(explanation, style="dim"),
-        ],
-    )
+    yield Line(f"{_LEGEND} · {explanation}", style="dim")
+    yield Fold("The trend of each model, drawn", list(_trends(history)))
 
 
 def _trends(history: "History") -> Iterator[str]:
@@ -75,21 +53,23 @@ def _trends(history: "History") -> Iterator[str]:
             yield line_chart(f"{model.model_id}: {history.metric}", "strict mean", drawn)
 
 
-def _findings(history: "History") -> Iterator[tuple[str, str, str]]:
-    """Yield what moved, what became of it since the anchor, and remarks: a model, words, a style on a terminal."""
+def _findings(history: "History") -> Iterator[Line]:
+    """Yield what moved, what became of it since the anchor, and remarks."""
     for model in history.models:
+        name = Cell(model.model_id, code=True)
         for point in model.points:
             step = point.step
             if step is not None and step.verdict in _MOVED:
                 words = f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}"
-                yield model.model_id, f"{words}: {'; '.join(step.reasons[:1])}".rstrip(": "), STYLES[step.verdict]
+                reason = f": {step.reasons[0]}" if step.reasons else ""
+                yield Line(name, f": {words}{reason}", style=STYLES[step.verdict])
         highest = model.points[-1].step
         if highest is not None and highest.watch is not None:
-            yield model.model_id, since_anchor(highest.watch), STYLES.get(highest.watch.verdict, "")
-        yield from ((model.model_id, remark, "yellow") for remark in model.remarks)
+            yield Line(name, f": {since_anchor(highest.watch)}", style=STYLES.get(highest.watch.verdict, ""))
+        yield from (Line(name, f": {remark}", style="yellow") for remark in model.remarks)
 
 
-def _sheet(history: "History", *names: str) -> Sheet:
+def _sheet(history: "History") -> Sheet:
     """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
     versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
@@ -105,4 +85,5 @@ def _sheet(history: "History", *names: str) -> Sheet:
                 verdict = point.step.verdict
                 cells.append(Cell(f"{number(point.strict_mean)} {MARKS[verdict]}", STYLES.get(verdict, "")))
         rows.append(cells)
-    return Sheet(columns=("version", *names), rows=rows)
+    names = [model.model_id for model in history.models]
+    return Sheet(columns=("version", *names), rows=rows, named=frozenset(names))

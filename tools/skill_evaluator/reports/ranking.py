@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from skill_evaluator.display import interval, number, probability, signed
-from skill_evaluator.display.pages import Page, Section, bullets
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.pages import Heading, Lines, Page, Section, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.reports.comparison import MARKS, STYLES
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
@@ -16,57 +13,32 @@ from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 
 def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
     """Print rankings to stdout."""
-    print_result(
+    print_page(
         form,
         json=lambda: [ranking.model_dump(mode="json") for ranking in rankings],
-        markdown=lambda: Page(list(map(ranking_section, rankings))).markdown(),
-        text=lambda: [piece for ranking in rankings for piece in ranking_pieces(ranking)],
+        page=lambda: Page(list(map(ranking_section, rankings))),
     )
-
-
-def ranking_pieces(ranking: ModelRanking) -> Iterator[Sheet | Text]:
-    """Yield what a terminal shows of a ranking."""
-    yield Text()
-    yield Text(visible(_title(ranking, ranking.skill)), style="bold")
-    yield Text(visible(_advice(ranking)), style="" if ranking.advice.model_id is None else "green")
-    yield Text()
-    yield _sheet(ranking)
-    yield Text()
-    yield from (Text(visible(line), style="yellow") for line in _left_out(ranking))
-    yield from (Text(line, style="dim") for line in _legend(ranking))
 
 
 def ranking_section(ranking: ModelRanking) -> Section:
-    """Return the section of a page. Text from outside stands in code spans, so that none of it is taken for mark-up."""
-    advice, left_out = (bullets(list(map(code_span, lines))) for lines in ([_advice(ranking)], _left_out(ranking)))
+    """Return the section of a page."""
+    advice, tested = ranking.advice, f"α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
+    style = "" if advice.model_id is None else "green"
+    legend = [
+        f"models with a letter in common cannot be told apart (q over {counted(ranking.family, 'pair')}, {tested})",
+        "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
+    ]
     return Section(
         name=f"the models of {ranking.skill}",
-        heading=f"## {_title(ranking, code_span(ranking.skill))}",
-        blocks=[advice, _sheet(ranking), left_out, " · ".join(_legend(ranking))],
+        blocks=[
+            Heading(Cell(ranking.skill, code=True), f": {words}", level=2),
+            Lines([f"to ship: {advice.model_id or 'none is named'} ({advice.reason})"], style=style),
+            _sheet(ranking),
+            Lines([f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()], style="yellow"),
+            Lines(legend, style="dim"),
+        ],
     )
-
-
-def _title(ranking: ModelRanking, skill: str) -> str:
-    return f"{skill}: {counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
-
-
-def _advice(ranking: ModelRanking) -> str:
-    advice = ranking.advice
-    return (
-        f"to ship: {advice.model_id} ({advice.reason})"
-        if advice.model_id
-        else f"to ship: none is named ({advice.reason})"
-    )
-
-
-def _left_out(ranking: ModelRanking) -> list[str]:
-    return [f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()]
-
-
-def _legend(ranking: ModelRanking) -> Iterator[str]:
-    tested = f"q over {counted(ranking.family, 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
-    yield f"models with a letter in common cannot be told apart ({tested})"
-    yield "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap"
 
 
 def _sheet(ranking: ModelRanking) -> Sheet:

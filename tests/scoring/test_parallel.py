@@ -13,9 +13,8 @@ from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.scoring.answers import AnswerScorer, Scored
+from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
 from skill_evaluator.scoring.parallel import open_scores
-from skill_evaluator.scoring.scorecard import Scorecard
 from skill_evaluator.scoring.scorer import AnswerScores, Scorer
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate

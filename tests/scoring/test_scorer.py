@@ -15,7 +15,7 @@ from skill_evaluator.metrics.diagnosis.contract_errors import ContractError
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.scorecard import CaseScore
+from skill_evaluator.scoring.answers import CaseScore
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.scoring.summaries import contract
 

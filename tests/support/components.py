@@ -15,8 +15,8 @@ from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sa
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.answers import Scorecard
 from skill_evaluator.scoring.recording import Origin, Recorder
-from skill_evaluator.scoring.scorecard import Scorecard
 from skill_evaluator.scoring.scorer import Scorer
 
 NAME = "receipts"

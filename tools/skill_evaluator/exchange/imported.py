@@ -18,8 +18,8 @@ from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
 from skill_evaluator.records.summaries import Tokens
 from skill_evaluator.scoring import summaries
+from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of
-from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 

@@ -13,11 +13,9 @@ from skill_evaluator.metrics.accuracy.jaccard import jaccard
 from skill_evaluator.metrics.accuracy.schema_valid import schema_valid
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.metrics.agreement.array_lengths import array_length_stability
-from skill_evaluator.metrics.agreement.distinct_outputs import distinct_outputs
 from skill_evaluator.metrics.agreement.field_stability import field_stability
-from skill_evaluator.metrics.agreement.pairwise_exact_match import pairwise_exact_match
 from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
-from skill_evaluator.metrics.agreement.total_agreement import tara_at_n, tarr_at_n
+from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
 from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.text import nearest
 

@@ -22,8 +22,7 @@ from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import TOO_COSTLY
-from skill_evaluator.scoring.scorecard import CaseScore
+from skill_evaluator.scoring.answers import TOO_COSTLY, CaseScore
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks

@@ -26,7 +26,7 @@ from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
 from skill_evaluator.scoring import summaries
-from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
+from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.stats import quantile, rounded, total_or_none
 
 

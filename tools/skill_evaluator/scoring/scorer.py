@@ -36,10 +36,11 @@ from skill_evaluator.scoring.answers import (
     TOO_COSTLY_TO_COMPARE,
     Agreement,
     AnswerScorer,
+    CaseScore,
+    Scorecard,
     Scored,
     unparseable,
 )
-from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
 from skill_evaluator.text import canonical_json
 
 _AHEAD = 32  # answers that are sent to be scored before the first of them is waited for, and cases to be compared

@@ -25,7 +25,7 @@ from skill_evaluator.records.summaries import (
     Profile,
     Summary,
 )
-from skill_evaluator.scoring.scorecard import CaseScore, Scorecard
+from skill_evaluator.scoring.answers import CaseScore, Scorecard
 from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6

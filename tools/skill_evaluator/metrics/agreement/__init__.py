@@ -1,1 +1,1 @@
-"""Metrics of the answers to one case among each other, one file a metric."""
+"""Metrics of the answers to one case among each other."""

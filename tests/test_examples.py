@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.exchange.imported import records_in
 
 ROOT = Path(__file__).parents[1]
 WRONG_PRICE = "wrong at lines[0].price: 89.9 is expected, not 98.9 (compared as number)"
@@ -135,6 +136,8 @@ def test_promptfoo_itself_runs_the_example(examples: Path, tmp_path: Path) -> No
     results = json.loads(out.read_text())["results"]["results"]
     assert [(result["success"], result["score"]) for result in results] == [(True, 1), (False, 0.8)]
     assert results[1]["gradingResult"]["reason"] == WRONG_PRICE
+    (record,) = records_in(out)
+    assert (record.n_cases, record.accuracy["score"].mean) == (2, 0.9)
 
 
 INSPECT = """
@@ -169,3 +172,5 @@ def test_inspect_ai_runs_the_scorer_over_a_task(examples: Path) -> None:
         "explanations": ["every field is right", WRONG_PRICE],
         "rows": [9, 5],
     }
+    (record,) = records_in(next((examples / "logs").glob("*.eval")))
+    assert (record.n_cases, record.accuracy["field_scores/field_level_f1"].mean) == (2, 0.9)

@@ -88,7 +88,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.verdicts.decide.measuring",
     "skill_evaluator.verdicts.planning.ranking",
     "skill_evaluator.verdicts.planning.sizing",
-    "skill_evaluator.reports.sensitivity",
+    "skill_evaluator.reports.planning",
     "skill_evaluator.commands.evaluate_designs",
     "skill_evaluator.commands.evaluate_dry_run",
     "skill_evaluator.commands.evaluate_measure",

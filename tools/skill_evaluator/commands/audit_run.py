@@ -38,8 +38,8 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.providers import Configuration, key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
-from skill_evaluator.reports.forecast import COST_OF_BATCHES
 from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.planning import COST_OF_BATCHES
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import Transport

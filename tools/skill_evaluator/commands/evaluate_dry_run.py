@@ -18,7 +18,7 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.reports.forecast import COST_OF_BATCHES, forecast_sheet
+from skill_evaluator.reports.planning import COST_OF_BATCHES, forecast_sheet
 from skill_evaluator.runner.forecasts import Forecast, forecasts_of
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of

@@ -100,7 +100,7 @@ def plan(options: PlanOptions) -> int:
 
 def _size(options: PlanOptions, drop: float) -> int:
     """Print how many cases and replicates would show a drop, by the newest version of each model."""
-    from skill_evaluator.reports.sensitivity import print_sizing  # these import scipy, which takes a second to load
+    from skill_evaluator.reports.planning import print_sizing  # these import scipy, which takes a second to load
     from skill_evaluator.verdicts.planning.sizing import PlannedDesign, SizingPlan, sizing_of
 
     if not 0 < drop < 1:  # not a number compares false

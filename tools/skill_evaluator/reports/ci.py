@@ -18,8 +18,8 @@ from skill_evaluator.display.safe_text import abridged, code_span, prose, visibl
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
-from skill_evaluator.reports.forecast import forecast_sheet
 from skill_evaluator.reports.judge_regressions import alert_sentences, judge_markdown, regression_notes
+from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.runner.prices import pooled_hit_rate
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted

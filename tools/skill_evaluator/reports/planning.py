@@ -1,15 +1,11 @@
-"""How small a drop a comparison shows, for people (`plan --detect`).
+"""What a plan would take and show, for people: how small a drop, and what its calls cost in each way of asking."""
 
-A finished `SizingPlan` comes in; text, Markdown or JSON goes out.
-"""
-
-from collections.abc import Iterator
-
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.runner.forecasts import Forecast
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
@@ -18,39 +14,23 @@ _DESIGNS: dict[PlannedDesign, str] = {
     "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
 }
 _PREMISE = "on these cases, if the answers to a case are independent; several critical metrics or models need more"
+COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
+_COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
 
 
 def print_sizing(plan: SizingPlan, form: Format) -> None:
     """Print a sizing plan to stdout."""
-    print_result(
-        form,
-        json=lambda: plan.model_dump(mode="json"),
-        markdown=lambda: _sizing_markdown(plan),
-        text=lambda: _sizing_text(plan),
-    )
+    print_page(form, json=lambda: plan.model_dump(mode="json"), page=lambda: page_of(plan.skill, _blocks(plan)))
 
 
-def _sizing_text(plan: SizingPlan) -> Iterator[Sheet | Text]:
-    yield Text(visible(f"{plan.skill}: {_title(plan)}"), style="bold")
+def _blocks(plan: SizingPlan) -> Iterator[Block]:
+    yield Heading(Cell(plan.skill, code=True), f": {_title(plan)}", level=2)
     for model in plan.models:
-        yield Text()
-        yield Text(visible(f"{model.model_id}: {_present(model, plan)}"), style="bold")
-        yield from (Text(visible(line)) for line in _facts(model, plan))
-        if model.choices:
-            yield Text()
-            yield _sheet(model, plan.detect)
-    yield Text()
-    yield from (Text(line, style="dim") for line in (_DESIGNS[plan.design], _PREMISE))
-
-
-def _sizing_markdown(plan: SizingPlan) -> str:
-    lines = [f"## {code_span(plan.skill)}: {_title(plan)}", ""]
-    for model in plan.models:
-        lines += [f"### {code_span(model.model_id)}", "", _present(model, plan), ""]
-        lines += [*(f"- {code_span(line)}" for line in _facts(model, plan)), ""]
-        if model.choices:
-            lines.append(markdown_table(_sheet(model, plan.detect)))
-    return "\n".join([*lines, f"{_DESIGNS[plan.design]} · {_PREMISE}"]) + "\n"
+        yield Heading(Cell(model.model_id, code=True), f": {_present(model, plan)}")
+        yield Lines(list(_facts(model, plan)))
+        yield _sheet(model, plan.detect)
+    yield Line(_DESIGNS[plan.design], style="dim")
+    yield Line(_PREMISE, style="dim")
 
 
 def _title(plan: SizingPlan) -> str:
@@ -96,3 +76,23 @@ def _sheet(model: Sizing, detect: float) -> Sheet:
 
 def _count_cell(count: int | None) -> Cell:
     return Cell("–" if count is None else f"{count:,}")
+
+
+def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
+    """Return a row a model, and one of all where there are several."""
+    shown = forecasts if len(forecasts) > 2 else forecasts[:1]
+    rows = [
+        [
+            Cell("all") if one.model_id is None else Cell(one.model_id, code=True),
+            Cell(f"{one.calls:,}"),
+            Cell(_usd(one.direct_usd)),
+            Cell(_usd(one.cached_usd)),
+            Cell("no batch API" if one.batch_usd is None and one.direct_usd is not None else _usd(one.batch_usd)),
+        ]
+        for one in shown
+    ]
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
+
+
+def _usd(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}"

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from skill_evaluator.judges.asking.reading import Unscored
 from skill_evaluator.judges.modes.reduce_scores import read_scores
 from skill_evaluator.judges.modes.scoring import score_form
 
@@ -14,10 +13,8 @@ OUTPUT = f"12 and nothing else. {QUOTE}"
 
 def read(text: str, *mitigations: str, output: str = OUTPUT) -> int | str:
     """The score of the usual criterion, or the reason why there is none."""
-    (score,) = read_scores(
-        text, rubric_of({"method": method("direct_scoring", *mitigations)}).criteria, [output]
-    ).values()
-    return score.reason if isinstance(score, Unscored) else score.score
+    (said,) = read_scores(text, rubric_of({"method": method("direct_scoring", *mitigations)}).criteria, [output])
+    return said.unscored or said.score
 
 
 def test_a_score_counts_only_on_its_scale_with_evidence_and_costs_no_other() -> None:
@@ -55,10 +52,8 @@ def test_a_score_counts_only_on_its_scale_with_evidence_and_costs_no_other() -> 
     ):
         assert read(text) == reason, text
     criteria = rubric_of({"id": "a"}, {"id": "b"}).criteria
-    scores = read_scores(answer(a=written(9), b=written(3)), criteria, [OUTPUT])
-    assert isinstance(scores["a"], Unscored)
-    assert not isinstance(scores["b"], Unscored)
-    assert scores["b"].score == 3
+    first, second = read_scores(answer(a=written(9), b=written(3)), criteria, [OUTPUT])
+    assert (first.unscored, second.score) == ("off_scale", 3)
 
 
 def test_the_last_of_several_verdicts_binds_and_one_repeated_from_the_judged_text_is_none() -> None:

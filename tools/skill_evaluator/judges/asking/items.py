@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, first_problem, read_lines
+from skill_evaluator.files import FrozenModel, read_models
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -58,11 +58,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
     """Read items by id; raise JudgeError with file and line for one that is wrong or repeated, or without any."""
     items: dict[str, ItemT] = {}
-    for number, value in read_lines(path, JudgeError):
-        try:
-            item = model.model_validate(value)
-        except ValidationError as problem:
-            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    for number, item in read_models(path, model, JudgeError):
         if item.id in items:
             raise JudgeError(f"{path}:{number}: the id '{item.id}' is there already")
         items[item.id] = item

@@ -14,6 +14,8 @@ from skill_evaluator.runner.schedule import Replicate
 
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, and what escapes leave of it inside of a string
+_LONGEST_DETAIL = 200  # characters
+_MOST_LOOKED_FOR = 20  # pieces of evidence; looking for one in a long text takes a while
 
 VerdictT = TypeVar("VerdictT")
 UnscoredReason = Literal[
@@ -141,26 +143,13 @@ def _contradiction(written: str) -> str | None:
     return None
 
 
-_LONGEST_DETAIL = 200  # characters
-_MOST_LOOKED_FOR = 20  # pieces of evidence; looking for one in a long text takes a while
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
-    """The pieces of evidence that say something, of which `quotes` were found in the judged texts; and the argument."""
-
-    evidence: tuple[str, ...]
-    quotes: int
-    justification: str
-    confidence: float
-
-
 def read_grounds(
     written: Mapping[str, Any], decision: str, evidence: Sequence[str], criterion: Criterion, texts: Sequence[str]
-) -> Grounds | Unscored:
-    """Return what a decision (the key `score` or `winner`) rests on, or why it does not count.
+) -> dict[str, Any] | Unscored:
+    """Return what a decision (the key `score` or `winner`) rests on, as results have it, or why it does not count.
 
-    `evidence`: the keys that hold some, each needed. `texts`: what the judge was shown.
+    `evidence`: the keys that hold some, each needed. `texts`: what the judge was shown. The pieces of evidence are
+    those that say something; `quotes` counts those that were found in the texts.
     """
     confidence = written.get("confidence")
     if not is_number(confidence) or not 0 <= confidence <= 1:
@@ -175,13 +164,18 @@ def read_grounds(
     mitigations, keys = mitigations_of(criterion), list(written)
     if "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
         return Unscored(reason="score_before_justification")
-    every = tuple(piece for given in pieces.values() for piece in given)
+    every = [piece for given in pieces.values() for piece in given]
     quotes = sum(
         any(read_evidence(piece, text).kind == "quote" for text in texts) for piece in every[:_MOST_LOOKED_FOR]
     )
     if "evidence_required" in mitigations and not quotes:
         return Unscored(reason="evidence_not_in_text", detail=every[0][:_LONGEST_DETAIL])
-    return Grounds(evidence=every, quotes=quotes, justification=justification.strip(), confidence=float(confidence))
+    return {
+        "evidence": every,
+        "justification": justification.strip(),
+        "confidence": float(confidence),
+        "quotes": quotes,
+    }
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:

@@ -74,13 +74,7 @@ def _read(
     if isinstance(grounds, Unscored):
         return OrderJudgement(unscored=grounds.reason, detail=grounds.detail)
     winner: Preferred = "tie" if word == "tie" else 1 if (word == "first") == (order == ORDERS[0]) else 2
-    return OrderJudgement(
-        evidence=list(grounds.evidence),
-        justification=grounds.justification,
-        winner=winner,
-        confidence=grounds.confidence,
-        quotes=grounds.quotes,
-    )
+    return OrderJudgement(winner=winner, **grounds)
 
 
 def weigh(said: Mapping[str, OrderJudgement], weights: Mapping[str, float]) -> OrderJudgement:

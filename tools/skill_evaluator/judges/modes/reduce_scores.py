@@ -6,13 +6,12 @@ none.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from skill_evaluator.files import replace_blocks
-from skill_evaluator.judges.asking.reading import Grounds, Unscored, is_number, read_criteria, read_grounds, text_of
+from skill_evaluator.judges.asking.reading import Unscored, is_number, read_criteria, read_grounds, text_of
 from skill_evaluator.judges.asking.results import JudgeRecord, StoredScore, figure
 from skill_evaluator.judges.modes.scoring import CriterionScores, ItemScores, Judgement, JudgeScores, ScoreQuestion
 from skill_evaluator.judges.statistics.agreement import spearman
@@ -22,29 +21,27 @@ from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import mean_or_none, rounded
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriterionScore:
-    """What a judge wrote on one criterion."""
-
-    score: int
-    grounds: Grounds
-    suggestion: str = ""
+SCORES = "scores.jsonl"
 
 
-ReadScore = CriterionScore | Unscored
-
-
-def read_scores(answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str]) -> dict[str, ReadScore]:
+def read_scores(
+    answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], replicate: int = 0
+) -> list[Judgement]:
     """Return what an answer says of each criterion; `texts` are those that the judge was shown."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    return {
-        criterion.id: value if isinstance(value := written[criterion.id], Unscored) else _read(value, criterion, texts)
-        for criterion in criteria
-    }
+    judgements = []
+    for criterion in criteria:
+        read = _read(written[criterion.id], criterion, texts)
+        said = {"unscored": read.reason, "detail": read.detail} if isinstance(read, Unscored) else read
+        judgements.append(Judgement(criterion=criterion.id, replicate=replicate, **said))
+    return judgements
 
 
-def _read(written: Mapping[str, Any], criterion: Criterion, texts: Sequence[str]) -> ReadScore:
+def _read(
+    written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str]
+) -> dict[str, Any] | Unscored:
+    if isinstance(written, Unscored):
+        return written
     score, suggestion = written.get("score"), written.get("suggestion")
     if not is_number(score) or score not in range(1, criterion.highest + 1):
         detail = f"score {score!r} is not on the scale 1 to {criterion.highest}"
@@ -52,14 +49,7 @@ def _read(written: Mapping[str, Any], criterion: Criterion, texts: Sequence[str]
     grounds = read_grounds(written, "score", ["evidence"], criterion, texts)
     if isinstance(grounds, Unscored):
         return grounds
-    return CriterionScore(
-        score=int(score),
-        grounds=grounds,
-        suggestion=suggestion.strip() if isinstance(suggestion, str) else "",
-    )
-
-
-SCORES = "scores.jsonl"
+    return {**grounds, "score": int(score), "suggestion": suggestion.strip() if isinstance(suggestion, str) else ""}
 
 
 def reduce_scores(
@@ -74,8 +64,7 @@ def reduce_scores(
     for asked in questions:
         for replicate in range(replicates):
             answer = text_of(answers.get(Call(asked.question.case_id, replicate)))
-            read = read_scores(answer, asked.criteria, asked.texts)
-            judgements[asked.item.id] += [_judgement(name, replicate, score) for name, score in read.items()]
+            judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
     criteria = list({one.id: one for asked in questions for one in asked.criteria}.values())
     outputs = {asked.item.id: asked.item for asked in questions}
     items = [_item(item.id, item.stratum, judgements[item.id], criteria) for item in outputs.values()]
@@ -89,21 +78,6 @@ def reduce_scores(
         },
         criteria=[_criterion(criterion, methods[criterion.id], items, lengths) for criterion in criteria],
         items=items,
-    )
-
-
-def _judgement(criterion: str, replicate: int, read: ReadScore) -> Judgement:
-    if isinstance(read, Unscored):
-        return Judgement(criterion=criterion, replicate=replicate, unscored=read.reason, detail=read.detail)
-    return Judgement(
-        criterion=criterion,
-        replicate=replicate,
-        evidence=list(read.grounds.evidence),
-        justification=read.grounds.justification,
-        score=read.score,
-        suggestion=read.suggestion,
-        confidence=read.grounds.confidence,
-        quotes=read.grounds.quotes,
     )
 
 

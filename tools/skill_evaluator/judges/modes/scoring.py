@@ -144,8 +144,8 @@ class Judgement(FrozenModel):
     detail: JudgeText = ""
 
 
-class ItemScores(FrozenModel):
-    """One item: by criterion the mean score of its replicates, null without any.
+class ItemSummary(FrozenModel):
+    """One item with its scores by criterion.
 
     `summary` is the weighted mean of the scores from 0 (worst) to 1 (best); null where a criterion has none.
     """
@@ -154,6 +154,11 @@ class ItemScores(FrozenModel):
     stratum: Label
     summary: Share | None
     scores: dict[Label, float | None]
+
+
+class ItemScores(ItemSummary):
+    """One item by one judge: the mean scores of its replicates, null without any."""
+
     judgements: list[Judgement]
 
 
@@ -190,16 +195,12 @@ class JudgeScores(FrozenModel):
     items: list[ItemScores]
 
 
-class PanelItem(FrozenModel):
+class PanelItem(ItemSummary):
     """What all judges together say of an item; `spread`: by criterion, the highest score less the lowest.
 
     Null where no judge gave a score, and a spread also where only one did.
     """
 
-    id: Label
-    stratum: Label
-    summary: Share | None
-    scores: dict[Label, float | None]
     spread: dict[Label, float | None]
 
 

@@ -1,11 +1,17 @@
-"""`skill-evaluator cases import`: make cases of the rows of a table. What is there already stays as it is."""
+"""`skill-evaluator cases`: make cases of the rows of a table, fetch them, and say what each one tells."""
 
 from pathlib import Path
 
+from skill_evaluator.ci.fixtures import fetched_fixtures
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
+    FormatOption,
+    OnlyModels,
+    PlatformOption,
+    Skill,
     SkipInvalid,
     argument,
     flag,
@@ -13,17 +19,29 @@ from skill_evaluator.commands.options import (
     option,
     options,
 )
-from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, refuse
+from skill_evaluator.errors import EXIT_OK, ComponentError, FixtureError, LeaderboardError, refuse
 from skill_evaluator.library.case_table import Columns, cases_of, read_rows, write_cases
 from skill_evaluator.library.components import load_component, places_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.providers.weights import cache_dir
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import runs_of_models
+from skill_evaluator.reports.case_audit import print_case_audit
 from skill_evaluator.text import counted
 
-EXAMPLES = (
-    "skill-evaluator cases import letters.csv --skill letter-kind --input text --truth kind=label --truth due",
-    "skill-evaluator cases import logs.jsonl --skill summary --input article --truth summary --id number --yes",
-)
+EXAMPLES = {
+    "cases_audit": ("skill-evaluator cases audit <component>",),
+    "cases_fetch": ("skill-evaluator cases fetch",),
+    "cases_import": (
+        "skill-evaluator cases import letters.csv --skill letter-kind --input text --truth kind=label --truth due",
+        "skill-evaluator cases import logs.jsonl --skill summary --input article --truth summary --id number --yes",
+    ),
+}
+EXITS = {
+    "cases_fetch": {0: "done, or none is named"},
+}
+
 _SHOWN = 3
 
 
@@ -78,4 +96,59 @@ def cases_import(options: CasesImportOptions) -> int:
         return EXIT_OK
     write_cases(place, cases)
     print("written")
+    return EXIT_OK
+
+
+@options
+class CasesFetchOptions(ConfigOption, PlatformOption):
+    """The options of `cases fetch`."""
+
+
+def cases_fetch(options: CasesFetchOptions) -> int:
+    """Bring the fixtures that settings.yaml names in another repository, and say at which commit they are.
+
+    Every command that reads cases does the same first.
+    """
+    elsewhere = load_settings(options.config).fixtures
+    if elsewhere is None:
+        print("settings.yaml names no other repository for fixtures; nothing was fetched")
+        return EXIT_OK
+    folder, commit = fetched_fixtures(elsewhere)
+    print(f"{elsewhere.repository} at {commit} is in {folder}")
+    if options.platform:
+        PLATFORMS[options.platform].set_outputs({"commit": commit})
+    return EXIT_OK
+
+
+@options
+class CasesAuditOptions(ComponentsOption, ConfigOption, FormatOption):
+    """The options of `cases audit`."""
+
+    skill: Skill
+    models: OnlyModels = ()
+
+
+def cases_audit(options: CasesAuditOptions) -> int:
+    """Say which cases never told two versions or models apart, and which disagree with the rest. Makes no call."""
+    from skill_evaluator.evaluation.discrimination import audit_cases  # imports scipy: not for help
+
+    settings = load_settings(options.config)
+    component = load_component(options.components, options.skill, settings.limits)
+    archive = Archive(component)
+    entries = [
+        entry
+        for entry in runs_of_models(archive.entries, options.models, component.leaderboard_path)
+        if entry.complete and entry.scenario is None and not entry.edited
+    ]
+    runs: dict[str, list[Record]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.standing):
+        runs.setdefault(f"{entry.version} {entry.model_id}", []).append(archive.record(entry))
+    if len(runs) < 2:
+        raise LeaderboardError(
+            f"{component.leaderboard_path} holds complete runs of {len(runs)} version and model; two are needed"
+        )
+    newest = archive.record(max(entries, key=lambda entry: entry.order))
+    own = settings.policy.components.get(component.name)
+    tolerance = settings.policy.tolerance if own is None or own.tolerance is None else own.tolerance
+    print_case_audit(audit_cases(component.name, newest.primary_metric, runs, newest, tolerance), options.format)
     return EXIT_OK

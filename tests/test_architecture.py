@@ -75,7 +75,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.redaction",
     "skill_evaluator.providers.connection",
     "skill_evaluator.providers.direct",
-    "skill_evaluator.providers.local_states",
+    "skill_evaluator.providers.local",
     "skill_evaluator.parsing.choice",
     "skill_evaluator.exchange.imported",
     "skill_evaluator.scoring.workers",

@@ -15,8 +15,7 @@ from skill_evaluator.ci.arrivals import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.journal import Kept, Manifest
 from skill_evaluator.runner.schedule import Call
 
 from tests.ci.test_plan import PLAN

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Settings
-from skill_evaluator.providers import local, local_states, weights
+from skill_evaluator.providers import local, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
 from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
@@ -80,7 +80,7 @@ def test_an_answer_is_the_same_whatever_was_asked_before_and_whatever_befalls_th
     first = {call: ask(provider, user=call[0], seed=call[1]).text for call in CALLS}
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if saved == "without room":
-        monkeypatch.setattr(local_states, "_MOST_BYTES", 0)
+        monkeypatch.setattr(local, "_MOST_BYTES", 0)
     again = {}
     with opened() as other:
         for (user, seed), between in zip(reversed(CALLS), OTHERS, strict=True):

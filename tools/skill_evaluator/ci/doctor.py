@@ -10,8 +10,7 @@ from skill_evaluator.files import StrictModel
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
-from skill_evaluator.providers.base import Request
-from skill_evaluator.providers.boundary import opened
+from skill_evaluator.providers.base import Request, opened
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
 from skill_evaluator.runner.limits import Budget

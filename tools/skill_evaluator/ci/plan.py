@@ -30,10 +30,9 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.forecasts import Forecast
-from skill_evaluator.runner.journal import Manifest, Transport
+from skill_evaluator.runner.journal import Kept, Manifest, Transport
 from skill_evaluator.runner.pending import PendingRun
+from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
 from skill_evaluator.runner.spending import Month

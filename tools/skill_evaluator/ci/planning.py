@@ -40,8 +40,7 @@ from skill_evaluator.records.archive import Archive, why_refused
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.forecasts import forecasts_of
-from skill_evaluator.runner.prices import Estimate, input_sizes, not_applicable
+from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, not_applicable
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.spending import month_of

@@ -36,8 +36,7 @@ from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.judges.asking.judging import JUDGING, JudgeMode, read_judging
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
-from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import Manifest, read_manifest
+from skill_evaluator.runner.journal import Kept, Manifest, read_manifest
 
 _JUDGES: Mapping[JudgeMode, tuple[type[BatchAskingOptions], Callable[[Any], int]]] = {
     "score": (JudgeScoreOptions, judge_score),

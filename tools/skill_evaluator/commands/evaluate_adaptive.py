@@ -10,8 +10,7 @@ from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
 from skill_evaluator.records.record import AdaptiveLooks, Record
 from skill_evaluator.records.selection import why_no_lower
-from skill_evaluator.runner.begun import Looks
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.journal import Looks, Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer

@@ -19,9 +19,17 @@ from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.reports.planning import COST_OF_BATCHES, forecast_sheet
-from skill_evaluator.runner.forecasts import Forecast, forecasts_of
 from skill_evaluator.runner.journal import RECORD
-from skill_evaluator.runner.prices import Estimate, InputSize, context_of, estimate, input_sizes, sum_of
+from skill_evaluator.runner.prices import (
+    Estimate,
+    Forecast,
+    InputSize,
+    context_of,
+    estimate,
+    forecasts_of,
+    input_sizes,
+    sum_of,
+)
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.runner.spending import month_of

@@ -15,8 +15,7 @@ from skill_evaluator.providers import lack_of
 from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.runner.begun import Kept
-from skill_evaluator.runner.journal import Manifest, Role, find_runs, outcomes, read_manifest
+from skill_evaluator.runner.journal import Kept, Manifest, Role, find_runs, outcomes, read_manifest
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
 from skill_evaluator.runner.spending import month_of

@@ -1,7 +1,8 @@
 """What every provider takes, gives and raises, and nothing of any one vendor but what its models ignore.
 
 A provider maps one `Request` to one `Completion`, or raises `ProviderError`. It never retries: the runner does,
-by one policy for all. Values here are what the journal holds.
+by one policy for all. Values here are what the journal holds. `ask_once` is the way to a provider, whoever wrote it
+and whatever it does: what is wrong in one costs nobody else's call.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import Model, Settings
 
@@ -208,6 +210,26 @@ class ProviderError(SkillEvaluatorError):
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
+def unreachable(problem: object) -> ProviderError:
+    """Return the error of a server to which no connection could be made, so that nothing was asked or billed."""
+    return ProviderError("unreachable", f"no connection: {problem}", retryable=True)
+
+
+def dropped(message: str) -> ProviderError:
+    """Return the error of a connection that failed or broke off; the answer, if there was one, may be billed."""
+    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
+
+
+def timed_out(message: str) -> ProviderError:
+    """Return the error of an answer that did not come in time; it may be billed."""
+    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
+
+
+def malformed(message: str) -> ProviderError:
+    """Return the error of a body that is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
+    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """The sampling settings of a model: those its provider is sent, and those it is not. `extra`: its own params."""
@@ -325,3 +347,57 @@ def first_answers(
         if call not in kept or not is_answer(kept[call]):
             kept[call] = attempt
     return kept
+
+
+def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
+    """Open a provider; raise ConfigError, also for what goes wrong in one of another package."""
+    try:
+        return kind.open(model, key, settings)
+    except SkillEvaluatorError:
+        raise
+    except Exception as problem:
+        raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
+
+
+async def ask_once(provider: Provider, request: Request, settings: Settings) -> Completion:
+    """Return the answer to one request; raise ProviderError for everything else, StorageError as it is.
+
+    An answer over `limits.answer_bytes` keeps no text.
+    """
+    import asyncio
+
+    try:
+        async with asyncio.timeout(settings.timeout_s):
+            completion = await provider.complete(request)
+    except (ProviderError, StorageError):
+        raise
+    except TimeoutError:
+        raise timed_out(f"no answer within {settings.timeout_s:g} s") from None
+    except ValidationError as problem:
+        raise malformed(f"unexpected answer: {first_problem(problem)}") from None
+    except asyncio.CancelledError as problem:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _bug(repr(problem)) from None
+    except Exception as problem:
+        raise _bug(repr(problem)) from None
+    if not isinstance(completion, Completion):
+        raise _bug(f"a Completion is expected, not {type(completion).__name__}")
+    return within_limits(completion, settings)
+
+
+def within_limits(completion: Completion, settings: Settings) -> Completion:
+    """Return a completion; without its text where that is over `limits.answer_bytes`."""
+    if _is_longer(completion.text, settings.limits.answer_bytes):
+        return replace(completion, text="", stop_reason="too_large")
+    return completion
+
+
+def _is_longer(text: str, most_bytes: int) -> bool:
+    """Check the length in UTF-8, which most texts need not be written in for that."""
+    return len(text) * 4 > most_bytes and len(text.encode("utf-8", "surrogatepass")) > most_bytes
+
+
+def _bug(message: str) -> ProviderError:
+    return ProviderError("provider_bug", f"the provider failed by itself: {message}", perhaps_billed=True)

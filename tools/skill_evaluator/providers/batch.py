@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of
+from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
 from skill_evaluator.providers.http import HttpProvider
-from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, malformed, parsed_body
+from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
 _CLOCKS_APART_S = 600.0  # between this machine and a vendor

@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import h11
 
+from skill_evaluator.providers.base import unreachable
 from skill_evaluator.providers.wire import (
     MOST_MOVES,
     BodyLimit,
@@ -28,7 +29,6 @@ from skill_evaluator.providers.wire import (
     is_success,
     moved_within,
     redirected_without_end,
-    unreachable,
 )
 
 FAULTS = (OSError, h11.ProtocolError, zlib.error)  # a connection that fails, and what is no HTTP

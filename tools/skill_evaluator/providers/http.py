@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import Completion, FailureKind, ProviderError, Request
+from skill_evaluator.providers.base import (
+    Completion,
+    FailureKind,
+    ProviderError,
+    Request,
+    dropped,
+    malformed,
+    timed_out,
+    unreachable,
+)
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.wire import (
     HttpAnswer,
     StatusError,
     TooLargeError,
-    dropped,
     is_success,
-    malformed,
     parsed_body,
     retry_after_seconds,
-    timed_out,
-    unreachable,
 )
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from urllib.parse import quote
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, fields_of
+from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, fields_of, unreachable
 from skill_evaluator.providers.redaction import Redactor, remember
-from skill_evaluator.providers.wire import unreachable
 
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 _TIMEOUT_S = 10.0

@@ -4,11 +4,16 @@ It has one slot and a fixed number of threads, and a call begins from a state th
 otherwise equal requests would give different answers. So calls run one at a time.
 """
 
+import hashlib
+import json
 import re
+import secrets
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
@@ -27,11 +32,10 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.http import error_from_status
 from skill_evaluator.providers.weights import HUB, find_weights
 
-if TYPE_CHECKING:
-    from skill_evaluator.providers.local_states import SharedStates
-
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 512 << 20  # of saved states; further ones are evaluated again. A token of a 135M model takes 23 KB.
+_USER = "(what the user says)"
 
 
 def sampling(model: Model) -> Sampling:
@@ -81,6 +85,73 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
 
 
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
+
+
+class SharedStates:
+    """The engine of one provider, which one thread at a time may use, and a temporary folder of saved states.
+
+    What a model computes depends in the last digits on which tokens are evaluated together. So every prompt goes the
+    same way, cold or warm: what its component's prompts have in common, then the rest of it, then its last token with
+    the answer. A saved state is that of the first or second step to the bit; an answer depends on no other call.
+    """
+
+    def __init__(self, library: Any, params: Any) -> None:
+        """Start the engine, with an address on loopback that only this object knows the key of."""
+        self._folder = tempfile.TemporaryDirectory(prefix="skill-evaluator-")
+        self._key = secrets.token_hex()
+        params.slot_save_path = f"{self._folder.name}/"
+        params.api_keys = [self._key]
+        params.swa_full = True  # else a restored state is shorter than the one that was saved
+        params.n_ctx_checkpoints = 0  # further saved states, which would depend on the calls before
+        self.engine = library.Server(params)
+
+    def close(self) -> None:
+        """Delete the saved states."""
+        self._folder.cleanup()
+
+    def enter(self, system: str, user: str) -> bool:
+        """Bring the engine to the state after this prompt; return False when the call must begin from nothing."""
+        prompt = self._rendered(system, user)
+        if self._restore(prompt):
+            return True
+        shared = self._rendered(system, _USER).partition(_USER)[0]
+        begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
+        return self._evaluate(prompt, go_on=begun)
+
+    def _rendered(self, system: str, user: str) -> str:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        return str(self._post("/apply-template", {"messages": messages}).get("prompt", ""))
+
+    def _evaluate(self, text: str, *, go_on: bool) -> bool:
+        """Evaluate a prompt, after the part of it that the engine holds, and save the state if there is room."""
+        answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
+        if "error" in answer:  # too long: the call itself will say so
+            return False
+        if sum(file.stat().st_size for file in Path(self._folder.name).iterdir()) < _MOST_BYTES:
+            file = self._file(text)
+            written = self._post("/slots/0?action=save", {"filename": file.name}).get("n_written")
+            if file.exists() and file.stat().st_size != written:  # the disk is full; the engine would die of this file
+                file.unlink()
+        return True
+
+    def _restore(self, text: str) -> bool:
+        file = self._file(text)
+        return file.exists() and "error" not in self._post("/slots/0?action=restore", {"filename": file.name})
+
+    def _file(self, text: str) -> Path:
+        return Path(self._folder.name, hashlib.sha256(text.encode()).hexdigest())
+
+    def _post(self, path: str, body: Any) -> dict[str, Any]:
+        from http.client import HTTPConnection
+
+        connection = HTTPConnection(urlsplit(self.engine.listening_address).netloc)
+        try:
+            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+            connection.request("POST", path, json.dumps(body), headers)
+            answer = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        return answer if isinstance(answer, dict) else {}
 
 
 class LocalProvider:
@@ -159,9 +230,7 @@ def _import_engine() -> Any:
     return xllamacpp
 
 
-def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> "SharedStates":
-    from skill_evaluator.providers.local_states import SharedStates
-
+def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:
     params = library.CommonParams()
     params.model.path = str(weights)
     params.n_ctx = context_tokens

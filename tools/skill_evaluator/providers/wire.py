@@ -47,26 +47,6 @@ class StatusError(Exception):
         self.answer = answer
 
 
-def unreachable(problem: object) -> ProviderError:
-    """Return the error of a server to which no connection could be made, so that nothing was asked or billed."""
-    return ProviderError("unreachable", f"no connection: {problem}", retryable=True)
-
-
-def dropped(message: str) -> ProviderError:
-    """Return the error of a connection that failed or broke off; the answer, if there was one, may be billed."""
-    return ProviderError("connection_lost", message, retryable=True, perhaps_billed=True)
-
-
-def timed_out(message: str) -> ProviderError:
-    """Return the error of an answer that did not come in time; it may be billed."""
-    return ProviderError("read_timeout", message, kind="timeout", retryable=True, perhaps_billed=True)
-
-
-def malformed(message: str) -> ProviderError:
-    """Return the error of a body that is not what the API promises (cut JSON, HTML of a proxy, missing fields)."""
-    return ProviderError("malformed_body", message, retryable=True, perhaps_billed=True)
-
-
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Read `retry-after-ms` or `retry-after` (a number, or an HTTP date) as seconds; None if neither is usable."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.runner.forecasts import Forecast
+from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 

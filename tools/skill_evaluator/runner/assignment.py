@@ -8,8 +8,8 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import Keys, Kinds, find_key, lack_of
 from skill_evaluator.providers.base import ProviderKind, Request
-from skill_evaluator.runner.begun import Looks
 from skill_evaluator.runner.engine import OnOutcome
+from skill_evaluator.runner.journal import Looks
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request
+from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, within_limits
 from skill_evaluator.providers.batch import Batches, BatchStatus, Results, Sought, UndecidedError, lost
-from skill_evaluator.providers.boundary import within_limits
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Most, OnOutcome, Progress, Stop

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
-from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request
-from skill_evaluator.providers.boundary import ask_once
+from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost

@@ -18,9 +18,8 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Settings
 from skill_evaluator.providers import BATCHES
-from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.base import Failure, opened
 from skill_evaluator.providers.batch import open_batches
-from skill_evaluator.providers.boundary import opened
 from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.records.summaries import Server

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, ValidationError
 
@@ -39,11 +39,11 @@ from skill_evaluator.identifiers import (
     VersionText,
     invocation_of,
 )
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, Server
-from skill_evaluator.runner.begun import Kept, Looks
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
@@ -54,6 +54,28 @@ REPORT = "report.md"
 _RUNS_NAMED = 5
 Role = Literal["baseline", "again", "neutral"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
+
+
+class Looks(StrictModel):
+    """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
+
+    The last look may have settled the verdict: `enough` replicates are then asked in all, the last ones unseen by it.
+    """
+
+    after: tuple[PositiveInt, ...]
+    against: RunId
+    verdict: VerdictName | None = None
+    enough: PositiveInt | None = None
+
+
+class Kept(StrictModel):
+    """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
+
+    `leaderboard`: whether it is recorded; `max_cost_usd`: the cap of all.
+    """
+
+    leaderboard: bool = True
+    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 class Manifest(StrictModel):

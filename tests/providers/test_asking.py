@@ -18,9 +18,10 @@ from skill_evaluator.providers.base import (
     ProviderKind,
     Request,
     Usage,
+    ask_once,
+    opened,
     usual_sampling,
 )
-from skill_evaluator.providers.boundary import ask_once, opened
 from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN

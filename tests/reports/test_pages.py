@@ -10,8 +10,7 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.report.page import audit_page
 from skill_evaluator.ci.outcome import Outcome
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.mermaid import line_chart, quadrant_chart
-from skill_evaluator.display.pages import Fold, Page, Section
+from skill_evaluator.display.pages import Fold, Page, Section, line_chart, quadrant_chart
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page
 from skill_evaluator.scoring.recording import Finished

@@ -1,7 +1,7 @@
 """Identifiers as the file formats hold them: types that refuse what could be a path, a second line or a forgery.
 
-Their own module because every file model needs the same ones. Each is as strict as safety needs: what is only compared
-and shown may be any printable line; what becomes the name of a file may not hold a separator.
+Each is as strict as safety needs: what is only compared and shown may be any printable line; what becomes the name of a
+file may not hold a separator.
 """
 
 import datetime

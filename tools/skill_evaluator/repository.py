@@ -28,7 +28,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
-_NO = 1  # git's exit code when the answer to a question is no; when it cannot answer, the code is another
+_NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
 
 
 class Repository:
@@ -266,7 +266,7 @@ class Repository:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository of a folder that keeps commits of others; make it where there is none. Raise GitError."""
+    """Open the repository in a folder of the cache, or make it; raise GitError."""
     git = _git()
     if git.GIT_OK and not (folder / ".git").exists():
         with storing(folder):
@@ -286,8 +286,8 @@ def within(folder: str, name: str) -> str:
 def commit_of(path: Path) -> str | None:
     """Return the last commit that touched a path, with `-dirty` when the path was changed since.
 
-    None outside git and when never committed; also when git is not installed or refuses the repository (it belongs to
-    another user), since a paid run must not be lost over that.
+    None outside git, if it was never committed, and if git is not installed or refuses the repository (it belongs to
+    another user): a paid run must not be lost over that.
     """
     git = _git()
     path = path.resolve()
@@ -308,7 +308,7 @@ def commit_of(path: Path) -> str | None:
 def author_at(path: Path) -> str | None:
     """Return who git would name as the author of a commit made in a folder, as `Name <email>`; None if nobody is set.
 
-    A name that git would only guess, of the machine's account, is none.
+    A name that git would guess from the machine's account does not count.
     """
     git = _git()
     try:

@@ -243,7 +243,7 @@ def answer_problems(components: Path, name: str, folder: str) -> Iterator[Proble
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
     """Return hints on outputs that are stale, and problems with files that cannot be used.
 
-    An output is stale where its case is gone or another, or where the prompt of its version is no longer that prompt.
+    An output is stale if its case is gone or changed, or if the prompt of its version changed.
     """
     try:
         pinned = read_pinned(component.folder, component.name)

@@ -4,12 +4,13 @@ A report says each thing once, as a block. Words from outside are safe in every 
 mark-up. A page of Markdown can be made to fit: what has no room is left out whole, and said.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from skill_evaluator.display.addresses import linked
-from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, visible
+from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.text import counted
 
@@ -24,6 +25,9 @@ _MOST_LINES = 60  # of a list on the site
 _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # also where they are bold
 _MOST_NAMED = 5  # sections that are said to be left out
 _LONGEST_NAME = 100
+_LONGEST_WORD = 48  # characters of a name in a chart that is text
+_TWO_PERCENT = re.compile("%(?=%)")  # two begin a comment or a directive of Mermaid
+_EDGE = 0.04  # of the half of an axis, so that no point lies on the frame
 _ROOM_FOR_NOTE = 1_200
 _CUT = "*Cut here: the first part alone is longer than may be shown.*\n"
 
@@ -433,4 +437,50 @@ def _first_lines(text: str, most: int, size: Callable[[str], int]) -> str:
         if room < 0:
             break
         lines.append(line)
-    return _joined([*lines[:0], "\n".join(lines), _CUT])
+    return _joined(["\n".join(lines), _CUT])
+
+
+def quadrant_chart(
+    axes: tuple[str, str],
+    corners: Sequence[str],
+    middle: tuple[float, float],
+    points: Mapping[str, tuple[float, float]],
+) -> str:
+    """Write a chart of named points on four quadrants that meet in `middle`; GitHub draws it by Mermaid (10.9 and 11).
+
+    `corners` are named from the top right, against the clock. The middle of each axis is `middle`.
+    """
+    reach = [max((abs(point[at] - middle[at]) for point in points.values()), default=0) * (1 + _EDGE) for at in (0, 1)]
+    reach = [half or 1.0 for half in reach]
+    lines = ["quadrantChart"]
+    for name, title, centre, half in zip("xy", axes, middle, reach, strict=True):
+        lines.append(f"    {name}-axis {_quoted(f'{title} {centre - half:.1f}')} --> {_quoted(f'{centre + half:.1f}')}")
+    lines += [f"    quadrant-{place} {_quoted(corner)}" for place, corner in enumerate(corners, 1)]
+    for name, point in points.items():
+        x, y = (0.5 + (point[at] - middle[at]) / reach[at] / 2 for at in (0, 1))
+        lines.append(f"    {_quoted(name)}: [{x:.3f}, {y:.3f}]")
+    return _mermaid(lines)
+
+
+def line_chart(title: str, axis: str, values: Mapping[str, float]) -> str:
+    """Write a chart, for Mermaid, of shares from 0 to 1 as a line over their names."""
+    return _mermaid(
+        [
+            "xychart-beta",
+            f"    title {_quoted(title)}",
+            f"    x-axis [{', '.join(map(_quoted, values))}]",
+            f"    y-axis {_quoted(axis)} 0 --> 1",
+            f"    line [{', '.join(f'{value:.3f}' for value in values.values())}]",
+        ]
+    )
+
+
+def _quoted(text: str) -> str:
+    """Make a name from outside a word that ends neither its quotes nor its line, without directive or entity."""
+    plain = visible(shortened(text, limit=_LONGEST_WORD))
+    plain = plain.replace('"', "'").replace("`", "'").replace("#", "＃")
+    return f'"{_TWO_PERCENT.sub("% ", plain)}"'
+
+
+def _mermaid(lines: Sequence[str]) -> str:
+    return "\n".join(["```mermaid", *lines, "```"])

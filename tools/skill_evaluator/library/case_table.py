@@ -28,7 +28,7 @@ Rows = list[tuple[int, Mapping[str, Any]]]
 NewCases = Mapping[str, Mapping[str, str]]
 """Cases that are to be written, by id: the texts of their files by name."""
 Odd = Callable[[SkillEvaluatorError], None]
-"""What is done about a row that is wrong: it raises the problem, or tells it so that the row is left out."""
+"""Takes the problem of a wrong row: raises it, or reports it so that the row is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Columns:
 
     @property
     def fields(self) -> dict[str, str] | None:
-        """The columns of the truth by field; None where one column holds all of it, or there is none."""
+        """The columns of the truth by field; None if there is no such column, or one that holds the whole truth."""
         if len(self.truth) < 2 and not any("=" in part for part in self.truth):
             return None
         pairs = [part.partition("=") for part in self.truth]
@@ -53,7 +53,7 @@ class Columns:
 
 
 def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
-    """Read the rows of a table by its ending; raise FixtureError for what is none. A JSON line, or cell, is limited."""
+    """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
     if path.suffix == ".jsonl":
         rows: Rows = []
         for number, value in read_lines(path, FixtureError, limit=limit):
@@ -95,7 +95,7 @@ def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, M
 
 
 def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd: Odd = refuse) -> NewCases:
-    """Make a case of each row but those that cannot be one, or fail the contract: these are `odd`."""
+    """Make a case of each row; a row that cannot be one, or fails the contract, is `odd`."""
     known = list(dict.fromkeys(name for _, row in rows for name in row))
     for column in (columns.document, columns.id, *((columns.fields or {}).values() or columns.truth)):
         if column is not None and column not in known:
@@ -143,7 +143,7 @@ def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:
             where = component.contract.where
             raise FixtureError(f"--truth {field}: no such field in {where} {nearest_path(field, places)}")
         if "[]" in field or any(field.startswith(f"{other}.") for other in fields):
-            raise FixtureError(f"--truth {field}: it is inside of an array or of another field; give that a column")
+            raise FixtureError(f"--truth {field}: it is inside an array or another field; name a column for that one")
 
 
 def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> dict[str, str]:
@@ -169,7 +169,7 @@ def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Comp
 
 
 def _truth_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> Any:
-    """Return the ground truth of a row; None where its one column is empty, or there is none."""
+    """Return the ground truth of a row; None if it has none."""
     fields = columns.fields
     if fields is None:
         cell = row.get(columns.truth[0]) if columns.truth else None

@@ -81,7 +81,7 @@ class Question(BaseModel):
 
 
 def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[str]]:
-    """Read the questions of a file in its order, and say of every other line where it is and what is wrong."""
+    """Return the questions of a file in their order, and a problem for each line that is no question."""
     questions: list[Question] = []
     problems: list[str] = []
     lines: dict[str, int] = {}
@@ -167,7 +167,7 @@ def case_folders(place: Path) -> list[Path]:
 
 
 def cases_without_document(place: Path) -> list[str]:
-    """Return the ids of the cases in a folder that say where their document is to come from, and have none yet."""
+    """Return the ids of the cases in a folder that wait for their document."""
     return [
         folder.name
         for folder in case_folders(place)
@@ -195,14 +195,14 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> Path:
 
 
 def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluatedError:
-    """Return the error for a component that has nothing to ask about: what was evaluated once has lost its cases."""
+    """Return the error for a component without cases: if it was evaluated before, its cases were lost."""
     if any(component.records_dir.glob("[0-9]*.json")):  # those that were imported begin with the name of a tool
         return FixtureError(f"no fixtures for '{component.name}', which has records: {why}")
     return NotEvaluatedError(f"'{component.name}' is not evaluated yet: {why}")
 
 
 def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
-    """Read the questions of a file as cases, in the order of their ids, and say what is wrong with the other lines."""
+    """Return the questions of a file as cases, in the order of their ids, and the problems of its other lines."""
     questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
     cases = [
         Case(

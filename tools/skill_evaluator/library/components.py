@@ -34,7 +34,7 @@ DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.
 TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
 _LONGEST_NAME = 60  # characters: a text whose median is longer says something, and can say it in other words
 _NO_PROSE = ("enum", "const", "pattern", "format")
-_OF_TEXTS = {"threshold", "weight", "rubric"}  # what may be declared of a field without saying how it is compared
+_OF_TEXTS = {"threshold", "weight"}  # what may be declared of a field without saying how it is compared
 
 
 def places_of(component: Path, fixtures: str, fixtures_dir: Path | None, name: str) -> list[Path]:
@@ -62,7 +62,7 @@ def output_of_truths(places: Sequence[Path]) -> Output:
 def read_truths(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
-    """Yield the ground truths that can be read; what is wrong with the others is said where cases are read."""
+    """Yield the ground truths that can be read; `load_cases` reports the others."""
     place = next((place for place in places if place.is_dir()), None)
     if place is None or output == "choice":
         return
@@ -80,10 +80,10 @@ def read_truths(
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the median length, by path, of fields of which the schema asks nothing but to be a text, and of prose.
+    """Return the median length, by path, of the fields that may be any text, and of those among them that are prose.
 
-    Of these a field is prose if the median of its ground truths is over 60 characters, and nothing declares how it is
-    compared.
+    A field is prose if the median length of its ground truths is over 60 characters and no rule declares how to compare
+    it.
     """
     told = {path for path, rule in declared.items() if rule.compare is not None or rule.options.keys() - _OF_TEXTS}
     places = schema_places(schema or {})
@@ -104,7 +104,7 @@ def find_texts(
 
 
 def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[Any], where: Path) -> None:
-    """Raise ComponentError for a declared path that answers without a schema cannot have; a `*` may be any."""
+    """Raise ComponentError for a declared path that no answer can have, where there is no schema; `*` is any key."""
     if output == "json" and not truths:
         return
     known = {part.path for truth in truths for part, _ in FieldPlan().walk(truth)} if output == "json" else {""}
@@ -140,7 +140,7 @@ _FILES = (
     "evals/pinned",
 )
 _AS_TEXT = FieldRule(compare="text")
-_INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # of a text: what is as if nothing were declared
+_INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # these rules of a text are what is inferred without them
 _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(`+)[^`\n]+\2")
 _PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} and x^{n}
     r"\{\{\s*[A-Za-z_][\w.-]*\s*\}\}|\$\{[A-Za-z_]\w*\}|(?<![\w{}$^\\/-])\{[A-Za-z_]\w*\}(?![\w{}/-])"
@@ -198,8 +198,8 @@ class Datasets(StrictModel):
 class Component:
     """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario.
 
-    `limits` are those it was read under, which its cases are read under, too. `inferred` says what nothing declares,
-    and `prose` are the fields taken for it, by path, with the median of their lengths.
+    It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
+    of fields that are prose.
     """
 
     name: str
@@ -237,7 +237,7 @@ class Component:
 
     @property
     def results_dir(self) -> Path:
-        """The folder of its run folders, unless `--results` names another."""
+        """The default folder of its run folders."""
         return self.folder / "evals" / "results"
 
     def schema_errors(self, value: Any) -> list[str]:
@@ -254,7 +254,7 @@ def load_component(
 ) -> Component:
     """Read one component; raise ComponentError, or NotEvaluatedError where its evals/datasets.json says so.
 
-    Where the folder of its cases is, matters only to infer what is not declared.
+    The folder of its cases is read only to infer what is not declared.
     """
     folder = components_dir / name
     front, prompt = _read_prompt(components_dir, name, limits)
@@ -360,7 +360,7 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
 
 
 def _refuse_placeholders(text: str, prompt: str, path: Path) -> None:
-    """Raise ComponentError for what nothing fills, outside of code: a prompt that nobody uses would be measured."""
+    """Raise ComponentError for a placeholder outside of code: it would be sent as it stands."""
     first_line = text.count("\n", 0, text.index(prompt, text.index("\n---", 3))) + 1
     plain = _CODE.sub(lambda code: "\n" * code[0].count("\n"), prompt)
     lines = enumerate(plain.split("\n"), first_line)

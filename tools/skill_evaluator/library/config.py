@@ -424,7 +424,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
 
 
 def load_settings(config_dir: Path) -> Settings:
-    """Read `<config_dir>/settings.yaml`, or take the defaults when there is none; raise ConfigError."""
+    """Read `<config_dir>/settings.yaml`; the defaults if there is no such file. Raise ConfigError."""
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
@@ -482,7 +482,7 @@ def load_waivers(config: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> list[Wa
 
 
 def check_waivers(config: Path, limits: SafetyLimits) -> tuple[list[Waiver], dict[Path, str]]:
-    """Return the waivers that are in order, and by file what is wrong with the others."""
+    """Return the valid waivers, and the problems of the others by file."""
     waivers, problems = [], {}
     root = Root(config, ConfigError, follow_links=limits.follow_links)
     for path in sorted((config / "waivers").glob("*.y*ml")):

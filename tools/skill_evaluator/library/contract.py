@@ -1,6 +1,6 @@
 """An output contract: a JSON Schema, checked and compiled once, that validates any number of values.
 
-Its own module because a component's `schema.json` and a schema given by another program obey the same rules.
+A component's `schema.json` and a schema that a program passes to the API obey the same rules.
 """
 
 import json
@@ -110,7 +110,7 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
 
 
 def constrains(node: Any, root: Mapping[str, Any]) -> bool:
-    """Return whether a checked schema asks anything of a value; `$defs` that nothing refers to ask nothing.
+    """Return whether a valid schema refuses any value; `$defs` that nothing refers to refuse none.
 
     >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
     False

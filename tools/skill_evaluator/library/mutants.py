@@ -141,7 +141,7 @@ _FLIPS = (
     (r"not", ""),
 )
 _FLIP = re.compile("|".join(rf"(?P<f{at}>\b(?:{pattern})\b)" for at, (pattern, _) in enumerate(_FLIPS)), re.IGNORECASE)
-# What pins down how a value is written, and what is left of that.
+# Words that pin down how a value is written, and their looser form.
 _FORMATS = (
     (r"`?[YMDhms]{2,4}(?:[-/.:T][YMDhms]{2,4})+`?", "any form"),
     (r"ISO[ -]?\d+(?:-\d+)?", "any standard"),
@@ -173,7 +173,7 @@ class Mutant:
 
     @property
     def digest(self) -> str:
-        """The digest of what is asked with it."""
+        """The digest of its prompt and schema."""
         return digest(canonical_json([self.prompt, self.schema]))
 
 
@@ -216,7 +216,7 @@ def mutants_of(prompt: str, schema: Mapping[str, Any] | None, *, first_line: int
 
 
 def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], dict[Operator, int]]:
-    """Return at most so many mutants, of each operator in turn, and by operator how many are left out."""
+    """Return at most `most` mutants, taken from each operator in turn, and the number left out by operator."""
     by_operator = [[one for one in mutants if one.operator == operator] for operator in OPERATORS]
     ranked = sorted((rank, at, one.id) for at, own in enumerate(by_operator) for rank, one in enumerate(own))
     kept = {name for *_, name in ranked[:most]}

@@ -240,7 +240,7 @@ class RubricText:
         return isinstance(self.value, dict) and "levels" in self.value
 
     def line(self, place: Place) -> int:
-        """Return the line of a place, or of the nearest one around it; 1 where none is there."""
+        """Return the line of a place, or of the nearest place around it, else 1."""
         names = tuple(map(str, place))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
@@ -281,7 +281,7 @@ def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
 
 
 def criteria_of(text: RubricText) -> tuple[dict[int, Criterion], list[Problem]]:
-    """Return the criteria that are in order, by their index in the file, and everything that is wrong with the file."""
+    """Return the valid criteria by their index in the file, and all problems of the file."""
     try:
         return dict(enumerate(_checked(text).criteria)), []
     except ValidationError as problem:

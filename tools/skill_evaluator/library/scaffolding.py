@@ -44,7 +44,7 @@ def requirement() -> str:
 
 
 def requirement_of(checkout: Path) -> str:
-    """Return the lines that install what a checkout of this project has committed, from where it came from."""
+    """Return the lines that install the commit of a checkout of this project from its origin."""
     try:
         repository = Repository(checkout)
         commit, origin = repository.commit("HEAD"), repository.address("origin")
@@ -164,7 +164,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str | None:
-    """Return the text of an evals/datasets.json with the contract and what is inferred of texts; None for neither."""
+    """Return an evals/datasets.json that declares the contract and how texts compare; None if it would be empty."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": place} if place else {}
     with suppress(SkillEvaluatorError):  # lint says what is wrong with it

@@ -45,7 +45,7 @@ class Scenario:
 
     @property
     def digest(self) -> str:
-        """The digest of what is asked."""
+        """The digest of the template."""
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
@@ -64,7 +64,7 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
         if path.stem in paths:
-            raise ConfigError(f"{path} and {paths[path.stem]} have the same name; give one of them another")
+            raise ConfigError(f"{path} and {paths[path.stem]} have the same name; rename one of them")
         paths[path.stem] = path
     if name not in paths:
         raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
@@ -109,9 +109,9 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
-    """Return the names of so many scenarios, the bare prompt first, then drawn by the seed; raise ConfigError.
+    """Return the names of `count` scenarios: the bare prompt, then others drawn by the seed; raise ConfigError.
 
-    The draw of a larger number begins with that of a smaller.
+    A draw of more scenarios begins with the draw of fewer.
     """
     folder = config_dir / "scenarios"
     names = sorted(path.stem for path in folder.glob("*.md"))
@@ -122,7 +122,7 @@ def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or as it is when none is named; raise ConfigError."""
+    """Return the component under a scenario, or unchanged without one; raise ConfigError."""
     if scenario is None:
         return component
     if scenario != SCHEMA_ALONE:

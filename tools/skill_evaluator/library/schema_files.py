@@ -1,6 +1,6 @@
 """The contract of a component from its files: a schema, or a part of one, with all it refers to in one value.
 
-Its own module because only here does a reference lead to another file, which must lie in the same repository.
+Only here does a reference lead to another file, which must lie in the same repository.
 """
 
 import os

@@ -204,10 +204,10 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
-    """Return a component (without a scenario) with the prompt of then, and the commit that holds it.
+    """Return a component (without a scenario) with an earlier prompt, and the commit of that prompt.
 
-    The commit is None where the prompt of today is the same text and the record names no commit. Raise ComponentError
-    for another schema, or for a prompt that is in no commit here; GitError where there is no git repository.
+    The commit is None if the prompt has not changed since and the record names no commit. Raise ComponentError if the
+    schema changed or no commit here has the prompt; GitError outside a git repository.
     """
     if past.schema != component.digests["schema"]:
         raise _other_schema(component, past.version)
@@ -218,9 +218,9 @@ def component_with(component: Component, past: PastPrompt) -> tuple[Component, s
 
 
 def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
-    """Find the prompt of then in the history of its file, by its digest; of several commits one with its version.
+    """Find an earlier prompt by its digest in the history of its file, if possible at a commit with its version.
 
-    Raise ComponentError where it is in no commit here, and GitError where there is no git repository.
+    Raise ComponentError if no commit here has it, and GitError outside a git repository.
     """
     name = f"'{component.name}' {past.version}"
     try:
@@ -244,7 +244,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
     """Return a component (without a scenario) with the prompt and the lower version of a commit, and that commit.
 
-    Raise ComponentError for a commit that is not here, has no such prompt or no lower version, or for another schema.
+    Raise ComponentError if the commit is not here, lacks the prompt, has another schema or no lower version.
     """
     repository = Repository(component.folder)
     folder = repository.place(component.folder)

@@ -7,8 +7,7 @@ import semver
 
 from skill_evaluator.display import number
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.mermaid import line_chart
-from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 

@@ -26,7 +26,6 @@ from skill_evaluator.audit.report.wording import (
     with_interval,
 )
 from skill_evaluator.display import probability
-from skill_evaluator.display.mermaid import quadrant_chart
 from skill_evaluator.display.pages import (
     Block,
     Captioned,
@@ -41,6 +40,7 @@ from skill_evaluator.display.pages import (
     Section,
     draw_charts,
     print_page,
+    quadrant_chart,
     site_sections,
 )
 from skill_evaluator.display.safe_text import visible

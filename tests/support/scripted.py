@@ -8,7 +8,7 @@ from typing import Any
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Caching, Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
-from skill_evaluator.runner.engine import Engine, ModelJob, OnOutcome, Progress, Stop
+from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 
@@ -84,20 +84,25 @@ async def drive(
     """Run an engine over a small plan and tell what happened."""
     calls = schedule_calls(cases, replicates)
     driven = Driven(provider=provider or ScriptedProvider(script), calls=calls)
+    shared = Invocation(
+        settings=Settings(timeout_s=timeout_s, retry=QUICK | (retry or {})),
+        budget=budget or Budget(),
+        redact=redact or Redactor([]),
+        stop=stop or Stop(),
+    )
     job = ModelJob(
         model=Model(id="m", provider="scripted", limits=limits or {}),
         provider=driven.provider,
         calls=calls,
         request_for=_request,
         most_input_tokens=lambda request: 10,
-        settings=Settings(timeout_s=timeout_s, retry=QUICK | (retry or {})),
         concurrency=concurrency,
         price=price,
-        redact=redact or Redactor([]),
+        shared=shared,
         caching=caching,
     )
     progress = Progress(model_id="m", planned=len(calls))
-    engine = Engine(job, budget or Budget(), stop or Stop(), progress, on_outcome or driven.outcomes.append)
+    engine = Engine(job, progress, on_outcome or driven.outcomes.append)
     await engine.run()
     driven.halted = engine.halted
     return driven

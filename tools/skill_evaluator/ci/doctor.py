@@ -12,7 +12,7 @@ from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
 from skill_evaluator.providers.redaction import redactor_of
-from skill_evaluator.runner.engine import Engine, ModelJob, Progress, Stop
+from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.prompting import most_input_tokens
@@ -181,6 +181,7 @@ async def probe(model: Model, configuration: Configuration) -> dict[str, Any]:
     """Ask a model the same five questions with one seed: twice one by one, then 32 times in flight. Return the JSON."""
     kind, settings = configuration.kinds[model.provider], configuration.settings
     same: dict[str, Any] = {"max_output_tokens": model.params.max_output_tokens, "seed": settings.seed}
+    redact = redactor_of(configuration.keys, configuration.models)
     progress, replicates = Progress(model_id=model.id, planned=42), list[Replicate]()
     for rounds, in_flight in ((range(2), 1), (range(2, 9), 32)):
         job = ModelJob(
@@ -189,12 +190,11 @@ async def probe(model: Model, configuration: Configuration) -> dict[str, Any]:
             calls=[Call(question, number) for number in rounds for question in _QUESTIONS][:32],
             request_for=lambda call: Request(case_id="", replicate=0, system="In 60 words.", user=call.case_id, **same),
             most_input_tokens=most_input_tokens,
-            settings=settings,
             concurrency=calls_in_flight(model, kind, in_flight),
             price=price_of(model, kind),
-            redact=redactor_of(configuration.keys, configuration.models),
+            shared=Invocation(settings=settings, budget=Budget(), redact=redact, stop=Stop()),
         )
-        await (engine := Engine(job, Budget(), Stop(), progress, replicates.append)).run()
+        await (engine := Engine(job, progress, replicates.append)).run()
         if engine.halted:
             break
     told = {"model": model.id, "calls": len(replicates), "answered": progress.answered, "cost_usd": progress.cost_usd}

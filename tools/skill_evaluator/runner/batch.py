@@ -10,17 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, within_limits
 from skill_evaluator.providers.batch import Batches, BatchStatus, Results, Sought, UndecidedError, lost
-from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
-from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Most, OnOutcome, Progress, Stop
-from skill_evaluator.runner.limits import Budget, wait_before_retry
+from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
+from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
+from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted
 
@@ -41,31 +40,30 @@ class BatchJob:
     journal, with the attempts it was made after.
     """
 
-    run_id: str
-    folder: Path
-    model: Model
+    run: Run
     batches: Batches
     schedule: Sequence[Call]
     calls: Sequence[Call]
     failed: Mapping[Call, int]
     request_for: Callable[[Call], Request]
     most_input_tokens: Callable[[Request], int]
-    settings: Settings
     price: Price | None
-    redact: Redactor
     mode: BatchMode
+    shared: Invocation
 
 
 class BatchEngine:
     """One run's batches. `halted` says afterwards why calls have no outcome yet, or None if all have."""
 
-    def __init__(self, job: BatchJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: OnOutcome) -> None:
+    def __init__(self, job: BatchJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
-        self._budget = budget
-        self._stop = stop
+        self._budget = job.shared.budget
+        self._stop = job.shared.stop
+        self._settings = job.shared.settings
+        self._redact = job.shared.redact
         self._progress = progress
         self._on_outcome = on_outcome
-        self._journal = BatchJournal.read(job.folder)
+        self._journal = BatchJournal.read(job.run.folder)
         self._places = {call: place for place, call in enumerate(job.schedule)}
         self._todo = set(job.calls)
         had = {call for batch in self._journal.batches for call in batch.attempts}
@@ -85,11 +83,11 @@ class BatchEngine:
                 await self._find_uncertain()
                 await self._collect_ended()
                 await self._submit_rest()
-                self._progress.waiting[self._job.run_id] = self._state()
+                self._progress.waiting[self._job.run.manifest.run_id] = self._state()
                 if self.halted is not None or self._job.mode != "wait" or not self._unfinished():
                     break
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stop.event.wait(), self._job.settings.batch.poll_s)
+                    await asyncio.wait_for(self._stop.event.wait(), self._settings.batch.poll_s)
                 if self._stop.requested:
                     self.halted = STOPPED
                     break
@@ -112,7 +110,7 @@ class BatchEngine:
                 name=batch.name,
                 custom_ids=frozenset(batch.calls),
                 since=batch.intended_at,
-                others=known_ids(self._job.folder.parent),
+                others=known_ids(self._job.run.folder.parent),
             )
             try:
                 batch_id = await self._job.batches.find(sought)
@@ -126,7 +124,7 @@ class BatchEngine:
                 continue
             if batch_id is not None:
                 self._journal.submitted(batch, batch_id)
-            elif batch.age_s > self._job.settings.timeout_s:  # else the vendor may be at it still
+            elif batch.age_s > self._settings.timeout_s:  # else the vendor may be at it still
                 self._release(batch)
                 self._journal.absent(batch, "the vendor has no such batch")
             else:
@@ -169,7 +167,7 @@ class BatchEngine:
 
     async def _results(self, status: BatchStatus) -> Results:
         """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError."""
-        retry = self._job.settings.retry
+        retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
             return {}
         for attempt in range(1, retry.attempts + 1):
@@ -202,19 +200,19 @@ class BatchEngine:
                     self._progress.retried += 1
                     continue
                 failed += 1
-                replicate = Replicate(call=call, error=outcome.failure(self._job.redact), attempts=attempt)
-                await self._hand_on(replicate, call_cost(self._job.model, self._job.price, replicate))
+                replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
+                await self._hand_on(replicate, call_cost(self._job.run.model, self._job.price, replicate))
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                cost = dearest_cost(self._job.model, self._job.price, outcome)
+                cost = dearest_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(most, most if cost is None else cost)
-                answered_at = answer_cost(self._job.model, self._job.price, outcome)
+                answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
                 await self._hand_on(self._answer(call, outcome, attempt), answered_at)
         self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
 
     def _answer(self, call: Call, completion: Completion, attempt: int) -> Replicate:
-        completion = within_limits(completion, self._job.settings).redacted(self._job.redact)
+        completion = within_limits(completion, self._settings).redacted(self._redact)
         return Replicate(call=call, completion=completion, latency_s=None, attempts=attempt)
 
     async def _hand_on(self, replicate: Replicate, cost_usd: float | None) -> None:
@@ -225,11 +223,11 @@ class BatchEngine:
             await asyncio.wait([asyncio.wrap_future(busy)])
 
     async def _delete(self, batch: Batch, status: BatchStatus) -> None:
-        if self._job.settings.batch.delete_results:
+        if self._settings.batch.delete_results:
             try:
                 await self._job.batches.delete(status)
             except ProviderError as problem:
-                self._remarks.append(f"{batch.batch_id} could not be deleted: {self._job.redact(str(problem))}")
+                self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
             else:
                 self._journal.deleted(batch)
 
@@ -241,7 +239,7 @@ class BatchEngine:
             requests, calls = await self._next_requests(rest)
             if not calls:
                 return
-            batch = self._journal.intend(self._job.run_id, calls)
+            batch = self._journal.intend(self._job.run.manifest.run_id, calls)
             try:
                 batch_id = await self._job.batches.create(batch.name, requests)
             except ProviderError as problem:
@@ -258,15 +256,17 @@ class BatchEngine:
         """Take the calls of the next batch off the rest; none where one has to wait for what was submitted."""
         batches, requests, calls = self._job.batches, dict[str, Request](), dict[str, Call]()
         size, lying = 0, self._lying()
-        queued = sum(self._most(call).tokens for call in lying) if self._job.model.limits.queued_tokens else 0
+        queued = sum(self._most(call).tokens for call in lying) if self._job.run.model.limits.queued_tokens else 0
         while rest and len(calls) < min(batches.limits.requests, _MOST_REQUESTS):
             request = self._job.request_for(rest[0])
             most = self._most(rest[0], request)
-            custom_id = self._journal.custom_id(self._job.run_id, self._places[rest[0]])
+            custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[rest[0]])
             size += batches.size(custom_id, request)
             queued += most.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
-            if (calls and is_full) or ((calls or lying) and queued > (self._job.model.limits.queued_tokens or queued)):
+            if (calls and is_full) or (
+                (calls or lying) and queued > (self._job.run.model.limits.queued_tokens or queued)
+            ):
                 break
             if not await self._afforded(request, most, can_wait=not (calls or lying)):
                 break
@@ -303,7 +303,7 @@ class BatchEngine:
         return bool(self._journal.open or (self._todo - self._left_out and not self._refused))
 
     def _remark_on(self, problem: ProviderError) -> Failure:
-        failure = problem.failure(self._job.redact)
+        failure = problem.failure(self._redact)
         self._remarks.append(f"{failure.reason}: {failure.message}")
         return failure
 

@@ -69,6 +69,28 @@ _TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a se
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
+class Stop:
+    """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    @property
+    def requested(self) -> bool:
+        """Whether to stop."""
+        return self.event.is_set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What all calls of an invocation share, whichever model they ask."""
+
+    settings: Settings
+    budget: Budget
+    redact: Redactor
+    stop: Stop
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
     """All that is needed to make one model's calls.
@@ -82,10 +104,9 @@ class ModelJob:
     calls: Sequence[Call]
     request_for: Callable[[Call], Request]
     most_input_tokens: Callable[[Request], int]
-    settings: Settings
     concurrency: int
     price: Price | None
-    redact: Redactor
+    shared: Invocation
     caching: Caching | None = None
     answered_before: bool = False
     looks: Sequence[int] = ()
@@ -115,25 +136,15 @@ class Most:
         return Failure(kind="over_budget", reason="max_cost", message=message)
 
 
-class Stop:
-    """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    @property
-    def requested(self) -> bool:
-        """Whether to stop."""
-        return self.event.is_set()
-
-
 class Engine:
     """One model's workers. `halted` says afterwards why calls were left unmade, or None if all were made."""
 
-    def __init__(self, job: ModelJob, budget: Budget, stop: Stop, progress: Progress, on_outcome: OnOutcome) -> None:
+    def __init__(self, job: ModelJob, progress: Progress, on_outcome: OnOutcome) -> None:
         self._job = job
-        self._budget = budget
-        self._stop = stop
+        self._budget = job.shared.budget
+        self._stop = job.shared.stop
+        self._settings = job.shared.settings
+        self._redact = job.shared.redact
         self._progress = progress
         self._on_outcome = on_outcome
         self._gate = Gate(job.concurrency, self._pause)
@@ -201,7 +212,7 @@ class Engine:
         if prompt_of(call) in self._cached:
             request = replace(request, cache=True)
         most = Most.of(request, self._job.most_input_tokens(request), self._job.price)
-        retry = self._job.settings.retry
+        retry = self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
                 answer = await self._attempt(request, most)
@@ -224,7 +235,10 @@ class Engine:
             self._succeeded = True
             completion, latency_s = answer
             return Replicate(
-                call=call, completion=completion.redacted(self._job.redact), latency_s=latency_s, attempts=attempt
+                call=call,
+                completion=completion.redacted(self._redact),
+                latency_s=latency_s,
+                attempts=attempt,
             )
         raise AssertionError("unreachable: the last attempt returns")
 
@@ -244,7 +258,7 @@ class Engine:
                     return None
                 spent = most.usd  # until it is known to be less
                 begun = time.perf_counter()
-                completion = await ask_once(self._job.provider, request, self._job.settings)
+                completion = await ask_once(self._job.provider, request, self._settings)
                 billed = dearest_cost(self._job.model, self._job.price, completion)
                 spent = most.usd if billed is None else billed
                 taken_s = completion.latency_s
@@ -276,4 +290,4 @@ class Engine:
             self._hopeless.set()
 
     def _redacted_failure(self, problem: ProviderError) -> Failure:
-        return problem.failure(self._job.redact)
+        return problem.failure(self._redact)

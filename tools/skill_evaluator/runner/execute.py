@@ -25,7 +25,7 @@ from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.assignment import Assignment
 from skill_evaluator.runner.batch import BatchEngine, BatchJob, BatchMode
-from skill_evaluator.runner.engine import STOPPED, Engine, ModelJob, Most, Progress, Stop
+from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Most, Progress, Stop
 from skill_evaluator.runner.journal import (
     MANIFEST,
     Journal,
@@ -80,28 +80,26 @@ async def _execute(
     batch_mode: BatchMode,
 ) -> Mapping[str, Failure | None]:
     budget.begin()
-    stop = Stop()
+    shared = Invocation(settings=settings, budget=budget, redact=redact, stop=Stop())
     parts = [_RunningAssignment(assignment, budget) for assignment in assignments]
     by_model: dict[str, list[_RunningAssignment]] = {}
     for part in parts:
         by_model.setdefault(part.assignment.run.model.id, []).append(part)
     limits = limits_of([own[0].assignment.run.model for own in by_model.values()], settings)
-    models = [
-        _RunningModel(own, limits[name], settings, budget, stop, redact, batch_mode) for name, own in by_model.items()
-    ]
+    models = [_RunningModel(own, limits[name], shared, batch_mode) for name, own in by_model.items()]
     check()
     for part in parts:
         part.begin()
     gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
     gc.enable()
     work = asyncio.create_task(_run_all(models))
-    watching = asyncio.create_task(watch([model.progress for model in models], stop))
+    watching = asyncio.create_task(watch([model.progress for model in models], shared.stop))
     beside = asyncio.create_task(asyncio.to_thread(meanwhile))
 
     def on_signal() -> None:
-        if stop.requested:
+        if shared.stop.requested:
             work.cancel()
-        stop.event.set()
+        shared.stop.event.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
@@ -109,7 +107,7 @@ async def _execute(
     try:
         await work
     except asyncio.CancelledError:
-        if not stop.requested:
+        if not shared.stop.requested:
             raise
     finally:
         watching.cancel()
@@ -209,10 +207,7 @@ class _RunningModel:
         self,
         parts: Sequence[_RunningAssignment],
         limits: Limits,
-        settings: Settings,
-        budget: Budget,
-        stop: Stop,
-        redact: Redactor,
+        shared: Invocation,
         batch_mode: BatchMode,
     ) -> None:
         self._parts = parts
@@ -226,28 +221,27 @@ class _RunningModel:
         first = parts[0].assignment
         self._is_batched = first.run.manifest.transport == "batch"
         if self._is_batched:
-            jobs = [(part, _batch_job(part, settings, redact, batch_mode)) for part in parts]
-            self._engines = [BatchEngine(job, budget, stop, self.progress, part.keep) for part, job in jobs]
+            jobs = [(part, _batch_job(part, shared, batch_mode)) for part in parts]
+            self._engines = [BatchEngine(job, self.progress, part.keep) for part, job in jobs]
             return
         if not calls:
             return
         looks = first.looks if len(parts) == 1 and not first.run.manifest.settled_after else ()
         self._job = job = ModelJob(
             model=first.run.model.model_copy(update={"limits": limits}),
-            provider=opened(first.kind, first.run.model, first.key, settings),
+            provider=opened(first.kind, first.run.model, first.key, shared.settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].assignment.request_for(_without_arm(call)),
             most_input_tokens=first.most_input_tokens,
-            settings=settings,
             concurrency=min(first.concurrency, limits.max_concurrency or first.concurrency),
             price=first.price,
-            redact=redact,
+            shared=shared,
             caching=first.kind.caching_of(first.run.model),
             answered_before=first.answered_before,
             looks=[look for look in looks if look > parts[0].begun],  # an earlier look already said to go on
             enough=self._enough,
         )
-        self._engines = [Engine(job, budget, stop, self.progress, self._keep)]
+        self._engines = [Engine(job, self.progress, self._keep)]
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
@@ -266,7 +260,7 @@ class _RunningModel:
         await asyncio.gather(*(engine.run() for engine in self._engines))
         if self._job is None or not self.progress.answered:
             return
-        version = self._job.redact(await told_version(self._job.model) or "") or None
+        version = self._job.shared.redact(await told_version(self._job.model) or "") or None
         for part in self._parts:
             commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
             server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest)
@@ -291,25 +285,22 @@ class _RunningModel:
         return self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
 
 
-def _batch_job(part: _RunningAssignment, settings: Settings, redact: Redactor, mode: BatchMode) -> BatchJob:
+def _batch_job(part: _RunningAssignment, shared: Invocation, mode: BatchMode) -> BatchJob:
     """Return what a run needs to have its calls made in batches."""
     assignment = part.assignment
     run, request_for = assignment.run, assignment.request_for
     cached = cached_prompts(part.schedule, request_for, assignment.kind.caching_of(run.model))
     return BatchJob(
-        run_id=run.manifest.run_id,
-        folder=run.folder,
-        model=run.model,
-        batches=open_batches(BATCHES[run.model.provider], assignment.kind, run.model, assignment.key, settings),
+        run=run,
+        batches=open_batches(BATCHES[run.model.provider], assignment.kind, run.model, assignment.key, shared.settings),
         schedule=part.schedule,
         calls=[call for call in part.schedule if call in part.todo],
         failed=part.failed,
         request_for=lambda call: replace(request_for(call), cache=prompt_of(call) in cached),
         most_input_tokens=assignment.most_input_tokens,
-        settings=settings,
         price=assignment.price,
-        redact=redact,
         mode=mode,
+        shared=shared,
     )
 
 

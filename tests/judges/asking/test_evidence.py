@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from skill_evaluator.judges.asking.evidence import quote_similarity, read_evidence
 from skill_evaluator.judges.modes.findings import left_out
 from skill_evaluator.judges.modes.regression import OutputPair
-from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import dimensions_of
 
 from tests.support.judged import LIBRARY, answer, judged, reading
 
@@ -107,14 +107,6 @@ def test_style_is_to_the_point_where_it_was_asked_about_and_a_better_without_evi
     assert read.finding("tone").flags == ("unsupported",)
     read = reading(answer({**SAME, "completeness": ("better", "low", "", "")}))
     assert read.finding("completeness").flags == ("no_evidence",)
-
-
-def test_an_unsupported_worse_goes_to_a_person_as_what_it_says_and_neither_ships_nor_blocks() -> None:
-    for impact, rules in (("low", None), ("low", ShipRules(one_low="ship")), ("high", None)):
-        verdict = judged(answer({**SAME, "completeness": ("worse", impact, "", "Something is gone.")}), rules=rules)
-        assert (verdict.ship_decision, verdict.regression_severity) == ("review_required", impact)
-        assert verdict.regression_detected is True
-        assert verdict.reasons == ["unsupported: completeness"]
 
 
 def test_evidence_of_any_length_is_read_quickly() -> None:

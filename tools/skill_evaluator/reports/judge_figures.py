@@ -1,6 +1,6 @@
-"""What the reports of all judge modes write alike: intervals, trust, the page on what may be wrong with a judge."""
+"""What the reports of all judge modes write alike: intervals, trust, panels, sizes, and the page of doubts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.text import Text
@@ -11,6 +11,9 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, 
 from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult
+from skill_evaluator.judges.modes.pairwise import PanelPreferences
+from skill_evaluator.judges.modes.regression_results import PanelRegressions
+from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
@@ -51,6 +54,48 @@ def reasons(counts: Mapping[UnscoredReason, int]) -> str:
 def share(figure: FigureResult) -> str:
     """Return a figure with its interval; a dash where it rests on nothing."""
     return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
+
+
+def _within(figure: FigureResult) -> str:
+    return number(figure.value) if figure.ci95 is None else f"{number(figure.value)} {interval(figure)}"
+
+
+def panel_of_scores(panel: PanelScores | None) -> Iterator[str]:
+    """Yield the panel's score of each criterion and of all."""
+    if panel is None:
+        return
+    for criterion in panel.criteria:
+        agree = _agreement(criterion.disputed, "item", criterion.agreement)
+        yield f"panel ({panel.policy.scores}), {criterion.criterion}: {_within(criterion.score)}; {agree}"
+    yield f"panel, all criteria from 0 to 1: {_within(panel.summary)}"
+
+
+def panel_of_pairs(panel: PanelPreferences | None, shown: Collection[str]) -> Iterator[str]:
+    """Yield what the majority prefers, by the criteria that are shown."""
+    for criterion in () if panel is None else panel.criteria:
+        if criterion.criterion in shown:
+            counts = criterion.counts
+            won = f"1 better {counts.get('1', 0)}, 2 better {counts.get('2', 0)}, ties {counts.get('tie', 0)}"
+            agree = _agreement(criterion.disputed, "comparison", criterion.agreement)
+            yield f"panel (majority), {criterion.criterion}: {won}; {agree}"
+
+
+def panel_of_regressions(panel: PanelRegressions | None) -> Iterator[str]:
+    """Yield in how many pairs the majority finds each dimension worse."""
+    for dimension in () if panel is None else panel.dimensions:
+        agree = _agreement(dimension.disputed, "pair", dimension.agreement)
+        yield f"panel (majority), {dimension.dimension}: worse in {_within(dimension.worse)}; {agree}"
+
+
+def pairs_of_panel(panel: PanelRegressions | None) -> Iterator[str]:
+    """Yield the pairs that do not ship by all judges together, and why."""
+    for pair in () if panel is None else panel.pairs:
+        if pair.ship_decision != "ship":
+            yield f"panel, {pair.id}: {pair.ship_decision or 'no decision'}: {'; '.join(pair.reasons)}"
+
+
+def _agreement(disputed: int, noun: str, alpha: FigureResult) -> str:
+    return f"judges differ on {counted(disputed, noun)}, α {_within(alpha)}"
 
 
 def trust_sentence(trusted: bool | None, kappa: FigureResult, more_labels: int | None, bar: float, name: str) -> str:

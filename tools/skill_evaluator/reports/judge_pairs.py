@@ -8,8 +8,7 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseCriterion, PairwiseResults, Ranking
-from skill_evaluator.reports.judge_figures import bias_page, interval, reasons
-from skill_evaluator.reports.judge_panel import panel_of_pairs
+from skill_evaluator.reports.judge_figures import bias_page, interval, panel_of_pairs, reasons
 from skill_evaluator.text import counted
 
 _COUNTS = ("1 better", "2 better", "ties", "of them by order")

@@ -20,8 +20,13 @@ from skill_evaluator.judges.modes.regression_results import (
     RateAlert,
     RegressionResults,
 )
-from skill_evaluator.reports.judge_figures import bias_page, interval, severity_counts
-from skill_evaluator.reports.judge_panel import pairs_of_panel, panel_of_regressions
+from skill_evaluator.reports.judge_figures import (
+    bias_page,
+    interval,
+    pairs_of_panel,
+    panel_of_regressions,
+    severity_counts,
+)
 from skill_evaluator.text import counted
 
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}

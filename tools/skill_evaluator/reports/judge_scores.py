@@ -8,8 +8,7 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.judges.modes.scoring import CriterionScores, JudgeScores, ScoreResults
-from skill_evaluator.reports.judge_figures import bias_page, interval, reasons
-from skill_evaluator.reports.judge_panel import panel_of_scores
+from skill_evaluator.reports.judge_figures import bias_page, interval, panel_of_scores, reasons
 from skill_evaluator.text import counted
 
 _NUMBERS = ("items", "score", "95 %", "0 to 1", "confidence", "unscored")

@@ -191,10 +191,12 @@ class Conclusion(FrozenModel):
     decision_basis: str = Field(description=f"at most {MOST_BASIS_WORDS} words")
 
 
-class RegressionAnswer(Conclusion):
-    """The whole answer of a regression judge: what it finds, then what it concludes."""
-
+class _Findings(FrozenModel):
     per_dimension: tuple[DimensionFinding, ...]
+
+
+class RegressionAnswer(Conclusion, _Findings):
+    """The whole answer of a regression judge: what it finds, then what it concludes, in this order."""
 
 
 def read_answer(text: str, dimensions: Sequence[Dimension], judged: Sequence[str] = ()) -> RegressionAnswer | Unscored:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checking.hints import key_balance
+from skill_evaluator.checking.lint import key_balance
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component

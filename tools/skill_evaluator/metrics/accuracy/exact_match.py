@@ -1,7 +1,7 @@
 """Is the output the truth, as JSON values?"""
 
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.text import canonical_json
+from skill_evaluator.text import same_json
 
 
 def exact_match(comparison: Comparison) -> float:
@@ -14,4 +14,4 @@ def exact_match(comparison: Comparison) -> float:
     >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}, FieldPlan(), bool))
     1.0
     """
-    return float(canonical_json(comparison.truth) == comparison.output_key)
+    return float(same_json(comparison.truth, comparison.output))

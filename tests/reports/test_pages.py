@@ -68,7 +68,7 @@ def a_hostile_outcome(text: str = HOSTILE) -> Outcome:
 PAGES = {
     "comment": lambda: outcome_page(an_outcome(), site=SITE),
     "report": a_report,
-    "audit": lambda: audit_page(an_audit(), charts=False),
+    "audit": lambda: audit_page(an_audit()),
     "hostile-report": a_hostile_report,
     "hostile-comment": lambda: outcome_page(a_hostile_outcome(), site=SITE),
 }

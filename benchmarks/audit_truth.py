@@ -113,7 +113,6 @@ class Tally:
     corrected: list[float] = field(default_factory=list)
     noise: list[float] = field(default_factory=list)
     truth: list[float] = field(default_factory=list)
-    carried: list[bool] = field(default_factory=list)
 
     def note(self, cohort: Cohort, result: AuditResult) -> None:
         """Hold one audit against the truth."""
@@ -128,7 +127,6 @@ class Tally:
         self.corrected += [(model.corrected or 0.0) / true for model, true in zip(models, here, strict=True)]
         self.noise += [model.noise or 0.0 for model in models]
         self.truth += here.tolist()
-        self.carried += [model.carried is not None for model in models]
 
     def _hold(self, name: str, intervals: list, truth: Floats) -> None:
         held = [bool(ends[0] <= true <= ends[1]) for ends, true in zip(intervals, truth, strict=True) if ends]
@@ -178,11 +176,11 @@ class Tally:
 def main(cohorts: int) -> None:
     """Print the figures."""
     print(
-        "| world | σ, noise | σ here, % held | μ here | corrected ÷ σ | odds, worst bin | settled grades | carried | ",
+        "| world | σ, noise | σ here, % held | μ here | corrected ÷ σ | odds, worst bin | settled grades | ",
         end="",
     )
     print("σ beyond | odds beyond, worst bin |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     everything = Tally()
     for seed, world in enumerate(WORLDS):
         random, tally = np.random.default_rng(seed), Tally()
@@ -192,7 +190,7 @@ def main(cohorts: int) -> None:
         sizes = f"{np.median(tally.truth):.1f}, {np.median(tally.noise):.1f}"
         corrected = f"{np.mean(tally.corrected):.2f}"
         shown = [world.title, sizes, tally.rate("σ here"), tally.rate("μ here"), corrected]
-        shown += [tally.worst("here"), tally.settled("here"), f"{np.mean(tally.carried):.0%}"]
+        shown += [tally.worst("here"), tally.settled("here")]
         shown += [tally.rate("σ beyond"), tally.worst("beyond")]
         print(f"| {' | '.join(shown)} |", flush=True)
         for name, rows in tally.odds.items():

@@ -128,7 +128,7 @@ def judges_of(options: JudgeAskingOptions) -> tuple[Configuration, tuple[Model, 
     counts = {"--replicates": options.replicates, "--concurrency": options.concurrency}
     refuse_amounts(counts, options.max_calls, options.max_cost)
     if options.dry_run and options.resume is not None:
-        raise JudgeError("--dry-run is of a new judging: it does not go with --resume")
+        raise JudgeError("--dry-run cannot be combined with --resume")
     collecting = None
     if isinstance(options, BatchAskingOptions):
         refuse_submit_only(submit_only=options.submit_only, batch=options.batch, resume=options.resume)

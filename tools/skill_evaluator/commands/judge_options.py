@@ -61,7 +61,7 @@ class JudgeAskingOptions(ConfigOption, FormatOption):
     )
     dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
     review: bool = flag("Queue what the judges leave to people; see `skill-evaluator review`.")
-    review_sample: int = option("With --review: so many of all, by chance, too.", 5, metavar="N", min=0)
+    review_sample: int = option("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = option("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
 
     @property

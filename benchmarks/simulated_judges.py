@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from skill_evaluator.judges.calibration.calibrating import reliability_of
+from skill_evaluator.judges.calibration.against_people import reliability_of
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, krippendorff, spearman
 from skill_evaluator.judges.statistics.bounded import Bounded, rate
 from skill_evaluator.judges.statistics.habits import (

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.calibration.breaking import DAMAGES
-from skill_evaluator.judges.calibration.planting import CONTROLS
+from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
 from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.judged import LIBRARY, answer
@@ -34,7 +33,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> JudgingLibrary:
     lost = json.dumps(answer({**SAME, "completeness": ("worse", "low")}))
     texts |= {f"p{place}": lost if place < LOST else json.dumps(answer(SAME)) for place in range(N)}
     library.record_answers({(f"{pair}/{order}", 0): text for pair, text in texts.items() for order in (1, 2)})
-    done = library.call("judge", "calibrate", "--items", ITEMS, "--judge", "recorded", "--broken", "50")
+    done = library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "recorded", "--broken", "50")
     assert done.code == 0, done.err
     shutil.copy(library.judging() / "evaluation_results.json", library.root / CALIBRATION)
     shutil.rmtree(library.judgements)

@@ -42,7 +42,7 @@ def library(tmp_path: Path) -> Library:
 
 
 def calibrate(library: Library, *arguments: str, items: Path | str = "items.jsonl") -> Ended:
-    return library.call("judge", "calibrate", "--items", str(items), *arguments)
+    return library.call("judge", "calibrate", "--labels", str(items), *arguments)
 
 
 def of_files(library: Library, *arguments: str) -> Ended:

@@ -8,8 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from skill_evaluator.commands.schemas import schema_text
-from skill_evaluator.judges.calibration.breaking import DAMAGES
-from skill_evaluator.judges.calibration.planting import CONTROLS
+from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method
 from tests.support.asked_judges import answer as comparison
@@ -39,7 +38,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 
 def calibrate(library: JudgingLibrary, *arguments: str, **options: Any) -> Ended:
-    return library.call("judge", "calibrate", "--items", ITEMS, "--judge", "recorded", *arguments, **options)
+    return library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "recorded", *arguments, **options)
 
 
 def both(library: JudgingLibrary, *arguments: str) -> Ended:
@@ -104,7 +103,7 @@ def test_what_a_judging_leaves_is_measured_again_without_a_call(library: Judging
     first = both(library, "--format", "json").json["judges"][0]
     folder = library.judging().relative_to(library.root)
     again = library.call(
-        "judge", "calibrate", "--format", "json", "--items", ITEMS, "--verdicts", f"{folder}/verdicts.jsonl"
+        "judge", "calibrate", "--format", "json", "--labels", ITEMS, "--verdicts", f"{folder}/verdicts.jsonl"
     )
     assert again.json["judges"][0]["strata"] == first["strata"]
     planted = ("--planted", f"{folder}/planted.jsonl", "--regressions", f"{folder}/regressions.json")

@@ -56,7 +56,7 @@ def calibrate(library: JudgingLibrary, judge: Callable[[Texts], str], *arguments
 
 
 def call(library: JudgingLibrary, *arguments: str) -> Ended:
-    return library.call("judge", "calibrate", "--items", ITEMS, "--judge", "served", *arguments)
+    return library.call("judge", "calibrate", "--labels", ITEMS, "--judge", "served", *arguments)
 
 
 def biases(judged: Any) -> dict[tuple[str, str], Any]:
@@ -123,7 +123,7 @@ def test_probes_find_what_raises_scores(library: JudgingLibrary) -> None:
     assert found["verbosity", ""]["present"] is found["injection", ""]["present"] is True
     (part,) = judged["scores"]["totals"]["all"]["confidence"]["table"]
     assert (part["confidence"], part["right"]["value"], part["right"]["n"]) == (0.9, 1.0, 20)
-    files = ("--items", ITEMS, "--verdicts", str(library.judging() / "scores.jsonl"))
+    files = ("--labels", ITEMS, "--verdicts", str(library.judging() / "scores.jsonl"))
     again = library.call("judge", "calibrate", "--format", "json", *files)
     assert again.json["judges"][0]["scores"]["totals"]["all"]["right"] == judged["scores"]["totals"]["all"]["right"]
 

@@ -25,7 +25,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 
 def scored(library: JudgingLibrary, *arguments: str) -> Ended:
-    return library.call("judge", "calibrate", "--items", ITEMS, "--verdicts", "scores.jsonl", *arguments)
+    return library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", "scores.jsonl", *arguments)
 
 
 def calibrated(library: JudgingLibrary, *arguments: str) -> Any:

@@ -67,7 +67,7 @@ def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_
     asked = [line["case_id"] for line in library.asked()]
     assert len(asked) == len(set(asked)) == 80
     verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
-    worth = library.call("judge", "calibrate", "--items", ITEMS, "--verdicts", verdicts)
+    worth = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts)
     assert worth.code == 0, worth.err
     sentence = worth.out.splitlines()[-1]
     assert sentence.startswith(("local on all: not trusted.", "local on all: undecided: about"))

@@ -136,7 +136,7 @@ def test_its_verdicts_are_what_calibrate_reads(library: JudgingLibrary) -> None:
     record(library, {f"i{n}/{order}": ("first", "second")[order - 1] for n in range(6) for order in (1, 2)})
     assert library.judge("pairwise", "--judge", JUDGE).code == 0
     verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
-    done = library.call("judge", "calibrate", "--items", ITEMS, "--verdicts", verdicts, "--format", "json")
+    done = library.call("judge", "calibrate", "--labels", ITEMS, "--verdicts", verdicts, "--format", "json")
     (judge,) = done.json["judges"]
     assert (judge["judge"], judge["strata"]["all"]["accuracy"]) == (JUDGE, [1.0, 1.0])
 

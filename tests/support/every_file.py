@@ -25,7 +25,7 @@ EVALUATE = ("evaluate", SKILL, "--no-leaderboard")
 EXPLAIN = ("explain", "RUN", "--case", "beta")
 COLLECT = ("collect", "artifacts")
 PLAN = ("plan", "--base", "HEAD~1")
-CALIBRATE = ("judge", "calibrate", "--items", "items.jsonl", "--verdicts", "verdicts.jsonl")
+CALIBRATE = ("judge", "calibrate", "--labels", "items.jsonl", "--verdicts", "verdicts.jsonl")
 AUDIT = ("audit", "report", "--format", "json")
 
 

@@ -21,9 +21,9 @@ REGRESSION = ("judge", "regression", "--items", "planted.jsonl", *JUDGE)
 PINNED = ("judge", "regression", "--candidate", "NEWEST", *JUDGE)
 MEASURE = ("judge", "calibrate", "--planted", "planted.jsonl", "--regressions", "regressions.json")
 BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
-SCORED = ("judge", "calibrate", "--items", "scored.jsonl", "--verdicts", "scores.jsonl")
+SCORED = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "scores.jsonl")
 CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
-REVIEWED = (("review", "status"), ("review", "export"), ("review", "export", "--edge-cases"))
+REVIEWED = (("review", "status"), ("review", "export"))
 Commands = tuple[tuple[str, ...], ...]
 JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("rubric that is asked by", RUBRIC, ((*SCORE, *JUDGE), (*SCORE, *JUDGE, "--dry-run"))),
@@ -38,7 +38,7 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("judging", "judgements/*/judging.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's manifest", "judgements/*/runs/*/manifest.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's journal", "judgements/*/runs/*/replicates.jsonl", ((*SCORE, *JUDGE, "--resume"),)),
-    ("regressions found", "regressions.json", (MEASURE, BATCH, (*REGRESSION, "--previous", "regressions.json"))),
+    ("regressions found", "regressions.json", (MEASURE, BATCH)),
     (
         "people's findings",
         "found.jsonl",
@@ -49,7 +49,7 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("labelled pairs", "labelled.jsonl", ((*COMPARE, *CASCADE, "labelled.jsonl"),)),
     ("pinned outputs", "components/*/evals/pinned/*.json", (("lint",), PINNED)),
     ("review queue", ".evaluator/reviews/queue.jsonl", (*REVIEWED, (*COMPARE, *CASCADE, "labelled.jsonl"))),
-    ("review labels", ".evaluator/reviews/labels.jsonl", (*REVIEWED, ("review", "export", "--items", "new.jsonl"))),
+    ("review labels", ".evaluator/reviews/labels.jsonl", (*REVIEWED, ("review", "export", "--labels", "new.jsonl"))),
     ("review labels as CSV", "labels.csv", (("review", "import", "labels.csv"),)),
 )
 _OUTPUTS = [

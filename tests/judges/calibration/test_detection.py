@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.batch import RegressionLabel, batch_rates
-from skill_evaluator.judges.calibration.detection import detection, see
-from skill_evaluator.judges.calibration.detection_results import BatchDimension, DetectionResult, DimensionDetection
+from skill_evaluator.judges.calibration.detection import batch_rates, detection, see
+from skill_evaluator.judges.calibration.labels import RegressionLabel
 from skill_evaluator.judges.calibration.planting import PlantedPair
+from skill_evaluator.judges.calibration.results import BatchDimension, DetectionResult, DimensionDetection
 from skill_evaluator.judges.modes.regression_results import PairResult
 
 DIMENSIONS = ("factuality", "completeness", "format_adherence")

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as some
-from skill_evaluator.judges.calibration.breaking import DAMAGES, NoPlaceError, break_output
-from skill_evaluator.judges.calibration.planting import CONTROLS, GoodOutput, plant
-from skill_evaluator.judges.calibration.rewording import REWORDINGS, reword_output
+from skill_evaluator.judges.calibration.planting import (
+    CONTROLS,
+    DAMAGES,
+    REWORDINGS,
+    GoodOutput,
+    NoPlaceError,
+    break_output,
+    plant,
+    reword_output,
+)
 from skill_evaluator.text import canonical_json, words
 
 PROSE = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.calibration.calibrating import reliability_of
+from skill_evaluator.judges.calibration.against_people import reliability_of
 from skill_evaluator.judges.statistics.habits import (
     central_tendency,
     excess,

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from skill_evaluator.judges.panel.cascade import threshold_for
 from skill_evaluator.judges.statistics.agreement import trust_of
-from skill_evaluator.judges.statistics.threshold import threshold_for
 
 from benchmarks.simulated_judges import Design, Judge, confident, corrected, coverage, judged, worlds
 
@@ -47,7 +47,7 @@ def test_a_threshold_keeps_its_guarantee(alpha: float) -> None:
         sure, agrees = confident(300, 0.05, np.random.default_rng(seed))
         threshold = threshold_for(sure.tolist(), agrees.tolist(), alpha=alpha, delta=0.1)
         if threshold is not None:
-            above = [level - 0.05 for level in (0.6, 0.7, 0.85, 0.95) if level >= threshold.at_least]
+            above = [level - 0.05 for level in (0.6, 0.7, 0.85, 0.95) if level >= threshold]
             chosen += 1
             broken += np.mean(above) < 1 - alpha
     assert broken <= 0.1 * SEEDS

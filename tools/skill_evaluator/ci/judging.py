@@ -168,7 +168,7 @@ def read_judging(
 
     `config` is the folder of the settings, in which the judge's calibration is. Raise JudgeError for a broken one.
     """
-    from skill_evaluator.judges.calibration.alerts import read_calibration, with_alerts
+    from skill_evaluator.judges.calibration.detection import read_calibration, with_alerts
     from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions  # imports scipy: not for a plan
 
     model = judge_of(judging, configuration)

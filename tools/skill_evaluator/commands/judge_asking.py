@@ -29,7 +29,7 @@ from skill_evaluator.judges.asking.judging import (
 )
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, question_sizes
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
-from skill_evaluator.judges.review.doubts import Doubts, for_people
+from skill_evaluator.judges.people.items import Doubts, for_people
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure

@@ -14,15 +14,23 @@ from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, planned_questions
-from skill_evaluator.judges.review.doubts import for_people
+from skill_evaluator.judges.calibration.labels import read_labels
+from skill_evaluator.judges.panel.cascade import (
+    audited,
+    decisions_of,
+    fewest_labels,
+    labelled_stage,
+    own_stage,
+    shares_of,
+)
+from skill_evaluator.judges.people.items import for_people
 from skill_evaluator.library.config import Model, load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
-    from skill_evaluator.judges.cascade.kind import CascadeKind
-    from skill_evaluator.judges.cascade.routing import Key
+    from skill_evaluator.judges.panel.cascade import CascadeKind, Key
 
 STRONG = "strong"  # the folder of the second stage
 _BOTH = 2
@@ -53,7 +61,7 @@ def cascade_judges(
         return names
     chosen = None if judges else load_settings(config).policy.judge.cascade.judges
     if labels is not None and chosen is None:
-        raise JudgeError("--labels chooses the thresholds of a cascade: name it with --cascade CHEAP,STRONG")
+        raise JudgeError("--labels chooses the threshold of a cascade: name it with --cascade CHEAP,STRONG")
     return chosen
 
 
@@ -61,11 +69,12 @@ def run_cascade(
     cascade: Cascade, options: BatchAskingOptions, configuration: Configuration, models: Sequence[Model]
 ) -> int:
     """Ask the cheap judge about everything and the strong one about the rest; queue what is left open for people."""
-    from skill_evaluator.judges.cascade.kind import cascade_labels
+    from skill_evaluator.judges.panel.cascade import cascade_labels
 
     cheap_model, strong_model = models
     kind = cascade.kind
-    labels = cascade_labels(kind, cascade.labels, queue_in(options.config))
+    given = None if cascade.labels is None else read_labels(cascade.labels)
+    labels = cascade_labels(kind, given, queue_in(options.config))
     if options.dry_run:
         note = f"at most: {strong_model.id} is asked only what {cheap_model.id} leaves open, and the audited share"
         asking = replace(cascade.asking, notes=[*cascade.asking.notes, note])
@@ -75,15 +84,16 @@ def run_cascade(
         print(f"{strong_model.id} is asked once {cheap_model.id} has answered", file=sys.stderr)
         return first.close(cascade.again)
 
-    from skill_evaluator.judges.cascade.reducing import Stage, decisions_of, shares_of
-    from skill_evaluator.judges.cascade.routing import audited, fewest_labels
-
     policy, seed = configuration.settings.policy.judge.cascade, first.judging.seed
-    ways = labels.halves(fewest_labels(policy), seed)
+    counting = labels.counting(fewest_labels(policy))
     said = [_said(first, kind, kind.questions.keys())]
-    cheap = Stage.of(cheap_model.id, kind.standings(said[0]), ways[0], kind.agree, policy)
-    drawn = audited(cheap.routing.settled, policy.audit, seed)
-    passed_on = cheap.routing.standings.keys() - set(cheap.routing.settled)
+    standings = kind.standings(said[0])
+    if counting is None:
+        cheap = own_stage(cheap_model.id, standings)
+    else:
+        cheap = labelled_stage(cheap_model.id, standings, counting, kind.agree, policy)
+    drawn = audited(cheap.settled, policy.audit, seed)
+    passed_on = standings.keys() - set(cheap.settled)
     folder = first.folder / STRONG
     further = _further(kind, passed_on | drawn, folder)
     second, seen = None, {}
@@ -93,8 +103,7 @@ def run_cascade(
         second = ask_judges(asking, configuration, [strong_model], alike, folder, first.budget)
         said.append(_said(second, kind, further))
         seen = kind.standings(said[1])
-    left = {key: one for key, one in seen.items() if key in passed_on}
-    strong = Stage.of(strong_model.id, left, ways[1], kind.agree, policy)
+    strong = own_stage(strong_model.id, {key: one for key, one in seen.items() if key in passed_on})
     decisions = decisions_of(cheap, strong)
     shares = shares_of(
         (cheap, strong),
@@ -103,7 +112,7 @@ def run_cascade(
         kind.agree,
         policy,
         reviewed=len(labels.reviewed),
-        guaranteed=ways[0][0] is not None,
+        guaranteed=counting is not None,
     )
     results = kind.results(first.judging, said, shares, decisions)
     code = cascade.show(first, results, list(cascade_notes(shares)))

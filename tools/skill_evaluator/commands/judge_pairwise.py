@@ -28,8 +28,8 @@ from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.pairwise import OVERALL, PairItem, PairMatch, PairwiseResults, make_matches
 from skill_evaluator.judges.modes.reduce_pairs import write_verdicts
-from skill_evaluator.judges.panel.reduction import Voices
-from skill_evaluator.judges.review.doubts import doubts_of_pairs
+from skill_evaluator.judges.panel.panel import Voices
+from skill_evaluator.judges.people.items import doubts_of_pairs
 from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.reports.judge_pairs import pairs_bias_page, print_judge_pairs
 
@@ -78,7 +78,7 @@ def judge_pairwise(options: JudgePairwiseOptions) -> int:
         warnings=warnings,
     )
     if pair is not None:
-        from skill_evaluator.judges.cascade.pairs import PairCascade  # imports scipy: not without a cascade
+        from skill_evaluator.judges.panel.cascade_modes import PairCascade  # imports scipy: not without a cascade
 
         cascade = Cascade(
             asking=asking,
@@ -121,7 +121,7 @@ def _show(
 
 def _results(asked: AskedJudging, rubric: NamedRubric, matches: list[PairMatch], voices: Voices) -> PairwiseResults:
     from skill_evaluator.judges.modes.reduce_pairs import reduce_matches  # imports scipy: not for a dry run
-    from skill_evaluator.judges.panel.pairs import reduce_panel_pairs
+    from skill_evaluator.judges.panel.panel import reduce_panel_pairs
 
     judges = [
         reduce_matches(matches, rubric.criteria, part.answers, asked.judging.replicates, asked.record_of(part))

@@ -37,8 +37,8 @@ from skill_evaluator.judges.modes.regression_batch import (
 )
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence
-from skill_evaluator.judges.panel.reduction import Voices
-from skill_evaluator.judges.review.doubts import doubts_of_regressions
+from skill_evaluator.judges.panel.panel import Voices
+from skill_evaluator.judges.people.items import doubts_of_regressions
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, SafetyLimits
@@ -90,7 +90,7 @@ def judge_regression(options: JudgeRegressionOptions) -> int:
     asking = _asking(batch)
     if pair is None:
         return _judge(batch, asking, configuration, models, options)
-    from skill_evaluator.judges.cascade.regressions import RegressionsCascade  # imports scipy: not without a cascade
+    from skill_evaluator.judges.panel.cascade_modes import RegressionsCascade  # imports scipy: not without a cascade
 
     _warn_of_weak_judges(models)
     bounded = configuration.settings.policy.judge.alert_above is not None
@@ -148,7 +148,7 @@ def _judge(
     _warn_of_weak_judges(models)
     if options.dry_run:
         return print_dry_run(asking, configuration, models, options)
-    from skill_evaluator.judges.calibration.alerts import read_calibration, with_alerts
+    from skill_evaluator.judges.calibration.detection import read_calibration, with_alerts
 
     calibration = read_calibration(options.config, configuration.settings)
     asked = ask_judges(asking, configuration, models, options)
@@ -229,7 +229,7 @@ def _warn_of_weak_judges(models: Sequence[Model]) -> None:
 
 def _results(asked: AskedJudging, batch: RegressionBatch, configuration: Configuration) -> RegressionResults:
     from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions  # imports scipy: not for a dry run
-    from skill_evaluator.judges.panel.regressions import reduce_panel_regressions
+    from skill_evaluator.judges.panel.panel import reduce_panel_regressions
 
     judges = [
         reduce_regressions(

@@ -27,8 +27,8 @@ from skill_evaluator.judges.asking.items import OutputItem, items_of_run, read_i
 from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.scoring import ScoreQuestion, ScoreResults, score_questions
-from skill_evaluator.judges.panel.reduction import Voices
-from skill_evaluator.judges.review.doubts import doubts_of_scores
+from skill_evaluator.judges.panel.panel import Voices
+from skill_evaluator.judges.people.items import doubts_of_scores
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
@@ -87,7 +87,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
         skill=skill,
     )
     if pair is not None:
-        from skill_evaluator.judges.cascade.scores import ScoresCascade  # imports scipy: not without a cascade
+        from skill_evaluator.judges.panel.cascade_modes import ScoresCascade  # imports scipy: not without a cascade
 
         methods = _methods(rubric, reference=options.reference)
         cascade = Cascade(
@@ -149,7 +149,7 @@ def score_results(
 ) -> ScoreResults:
     """Return what the judges said; `voices` is for several of them, whose panel it makes."""
     from skill_evaluator.judges.modes.reduce_scores import reduce_scores  # imports scipy: not for a dry run
-    from skill_evaluator.judges.panel.scores import reduce_panel_scores
+    from skill_evaluator.judges.panel.panel import reduce_panel_scores
 
     methods = _methods(rubric, reference=reference)
     judges = [

@@ -5,7 +5,7 @@ from pathlib import Path
 from skill_evaluator.commands.options import ConfigOption, argument, option, options
 from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.review.making import items_from, sampled
+from skill_evaluator.judges.people.items import items_from, sampled
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator review add pairs.jsonl --sample 20",)

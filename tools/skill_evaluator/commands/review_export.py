@@ -1,20 +1,17 @@
-"""`skill-evaluator review export`: labels as CSV, or as labelled pairs that judges are measured by. Makes no call."""
+"""`skill-evaluator review export`: labels as CSV, or as the labels that judges are measured by. Makes no call."""
 
 from pathlib import Path
 
-from skill_evaluator.commands.options import ConfigOption, flag, option, options
+from skill_evaluator.commands.options import ConfigOption, option, options
 from skill_evaluator.commands.review_options import queue_with_items
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import replace_text
-from skill_evaluator.judges.calibration.files import read_pairs, read_scored
-from skill_evaluator.judges.review.edge_cases import proposed_edge_cases
-from skill_evaluator.judges.review.labelled import labelled_pairs, labelled_regressions, merge_items, scored_items
-from skill_evaluator.judges.review.labels import latest
-from skill_evaluator.judges.review.table import labels_table
+from skill_evaluator.judges.people.labelled import labelled_items, merge_labels
+from skill_evaluator.judges.people.queue import labels_table, latest
 from skill_evaluator.text import counted
 
-EXAMPLES = ("skill-evaluator review export --out labels.csv", "skill-evaluator review export --items items.jsonl")
+EXAMPLES = ("skill-evaluator review export --out labels.csv", "skill-evaluator review export --labels labels.jsonl")
 
 
 @options
@@ -22,41 +19,25 @@ class ReviewExportOptions(ConfigOption):
     """The options of `review export`."""
 
     out: Path | None = option("Where the CSV is written; default: stdout.", metavar="FILE")
-    items: Path | None = option("Instead: add what people agree on to the items of `judge calibrate`.", metavar="FILE")
-    scores: Path | None = option("Instead: the same of outputs that people scored.", metavar="FILE")
-    labels: Path | None = option("Instead: write what people say of regressions drawn by chance.", metavar="FILE")
-    edge_cases: bool = flag("Instead: print reviewers' notes as edge cases for a rubric, in YAML.")
+    labels: Path | None = option("Instead: add what people agree on, for `judge calibrate`.", metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:
-    """Write the labels that count as CSV; or, with --items, what people agree on as pairs for `judge calibrate`.
+    """Write the labels that count as CSV; or, with --labels, what people agree on for `judge calibrate`.
 
-    Those pairs are of the split `development`; an item that is held out there stays as it is. So it is with --scores,
-    which adds outputs with each person's scores. With --labels it writes what `judge calibrate --batch` takes: what
-    people say of regressions that were drawn by chance.
+    Pairs and scored outputs are of the split `development`; an item that is held out there stays as it is. Of
+    regressions it takes only what was drawn by chance.
     """
     queue = queue_with_items(options.config)
     items = queue.items()
     counting = latest(queue.labels(items))
-    if options.items is not None:
-        labelled = labelled_pairs(items, counting)
-        taken, kept_out = merge_items(options.items, labelled.pairs, read_pairs)
-        print(
-            f"{counted(taken, 'pair')} in {options.items}, split development; left out: {labelled.disputed} disputed, "
-            f"{kept_out} held out there"
-        )
-        return EXIT_OK
-    if options.scores is not None:
-        taken, kept_out = merge_items(options.scores, scored_items(items, counting), read_scored)
-        print(f"{counted(taken, 'output')} in {options.scores}, split development; left out: {kept_out} held out there")
-        return EXIT_OK
     if options.labels is not None:
-        labelled = labelled_regressions(items, counting)
-        replace_text(options.labels, "".join(f"{label.model_dump_json()}\n" for label in labelled.labels))
-        print(f"{counted(len(labelled.labels), 'label')} in {options.labels}; left out: {labelled.disputed} disputed")
-        return EXIT_OK
-    if options.edge_cases:
-        write(proposed_edge_cases(items, counting))
+        labelled = labelled_items(items, counting)
+        taken, kept_out = merge_labels(options.labels, labelled.lines)
+        print(
+            f"{counted(taken, 'label')} in {options.labels}; left out: {labelled.disputed} disputed, {kept_out} held "
+            "out there"
+        )
         return EXIT_OK
     table = labels_table(items, (label for given in counting.values() for label in given.values()))
     if options.out is None:

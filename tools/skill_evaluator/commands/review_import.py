@@ -5,7 +5,7 @@ from pathlib import Path
 from skill_evaluator.commands.options import ConfigOption, argument, options
 from skill_evaluator.commands.review_options import now, queue_with_items
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.review.table import read_labels_table
+from skill_evaluator.judges.people.queue import read_labels_table
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator review import labels.csv",)

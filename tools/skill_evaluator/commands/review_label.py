@@ -9,9 +9,9 @@ from skill_evaluator.commands.options import ConfigOption, options
 from skill_evaluator.commands.review_options import OrderSeed, Reviewer, now, queue_with_items
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.labels import latest
-from skill_evaluator.judges.review.steps import first_shown, label_from, shown_outputs, steps_of
+from skill_evaluator.judges.people.items import ReviewItem
+from skill_evaluator.judges.people.queue import latest
+from skill_evaluator.judges.people.steps import first_shown, label_from, shown_outputs, steps_of
 from skill_evaluator.reports.reviewing import item_pieces, step_text
 from skill_evaluator.text import counted
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.review.queue import QUEUE, REVIEWS, ReviewQueue
+from skill_evaluator.judges.people.queue import QUEUE, REVIEWS, ReviewQueue
 
 Reviewer = Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Who labels: a name in the repository.")]
 OrderSeed = Annotated[

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from skill_evaluator.commands.options import ConfigOption, option, options
 from skill_evaluator.commands.review_options import OrderSeed, queue_with_items
 from skill_evaluator.errors import EXIT_OK, JudgeError
-from skill_evaluator.judges.review.server import HOST, ReviewServer
+from skill_evaluator.judges.people.server import HOST, ReviewServer
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator review serve --reviewer ada",)

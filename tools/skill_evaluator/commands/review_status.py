@@ -3,7 +3,7 @@
 from skill_evaluator.commands.options import ConfigOption, FormatOption, options
 from skill_evaluator.commands.review_options import queue_with_items
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.review.agreement import review_status as status_of
+from skill_evaluator.judges.people.agreement import review_status as status_of
 from skill_evaluator.reports.reviewing import print_review_status
 
 EXAMPLES = ("skill-evaluator review status",)

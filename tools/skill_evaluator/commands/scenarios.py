@@ -34,7 +34,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR, Au
 from skill_evaluator.files import storing
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.asking.reading import text_of
-from skill_evaluator.judges.drafting.scenarios import QUESTION, name_of, read_scenarios, scenarios_question
+from skill_evaluator.judges.drafting import QUESTION, name_of, read_scenarios, scenarios_question
 from skill_evaluator.library.config import Settings, load_settings
 from skill_evaluator.library.scenarios import Scenario, family_paths
 from skill_evaluator.runner.schedule import Call

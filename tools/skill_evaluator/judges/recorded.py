@@ -12,12 +12,11 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
 from skill_evaluator.judges.asking.results import JudgingHead
-from skill_evaluator.judges.calibration.detection_results import BatchDimension
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.cascade.results import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
+from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
+from skill_evaluator.judges.panel.cascade_results import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
 from skill_evaluator.text import digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
@@ -98,8 +97,10 @@ def beside_controls(
     results: RegressionResults, judge: JudgeRegressions, calibrations: Iterable[JudgeCalibration]
 ) -> Controlled:
     """Return what a judge of a batch reports beside its control; `calibrations` are those there are, newest first."""
-    from skill_evaluator.judges.calibration.alerts import measured_by
-    from skill_evaluator.judges.calibration.batch import rates_beside  # imports scipy
+    from skill_evaluator.judges.calibration.detection import (
+        measured_by,
+        rates_beside,  # imports scipy
+    )
 
     problem = measured_by(judge.judge, results.judging.prompts, None)
     for calibration in calibrations:

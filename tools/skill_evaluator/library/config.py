@@ -79,8 +79,8 @@ class JudgePanel(StrictModel):
 class JudgeCascade(StrictModel):
     """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judging.md.
 
-    `alpha` and `delta` are for thresholds that labels choose: with confidence 1 − δ at least 1 − α of what the judges
-    settle agrees with people.
+    `alpha` and `delta` are for a threshold that labels choose: with confidence 1 − δ at least 1 − α of what the cheap
+    judge settles agrees with people.
     """
 
     judges: tuple[ModelId, ModelId] | None = Field(default=None, description="the cheap one, then the strong one")

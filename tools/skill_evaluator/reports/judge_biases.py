@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from skill_evaluator.display import number
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.calibration.results import BiasResult, ScoreResult
+from skill_evaluator.judges.calibration.results import BiasResult, JudgeCalibration, ScoreResult
 from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, share, trust_sentence
 from skill_evaluator.text import counted
 

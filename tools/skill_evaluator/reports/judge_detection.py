@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from skill_evaluator.display import number
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.detection_results import (
+from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchDimension,
     BatchResult,
     DetectionResult,
     DimensionDetection,
+    JudgeCalibration,
 )
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
 from skill_evaluator.reports.judge_figures import (
     TRUST_STYLES,
     TRUSTED,

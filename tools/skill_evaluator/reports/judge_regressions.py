@@ -9,7 +9,7 @@ from skill_evaluator.display.safe_text import prose, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.detection_results import FEWEST_PAIRS
+from skill_evaluator.judges.calibration.results import FEWEST_PAIRS
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
     CheckedFinding,

@@ -8,8 +8,7 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.calibration.results import ConfidenceResult, StratumResult
+from skill_evaluator.judges.calibration.results import ConfidenceResult, JudgeCalibration, StratumResult
 from skill_evaluator.reports.judge_biases import bias_pieces, score_pieces
 from skill_evaluator.reports.judge_detection import detection_pieces
 from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, trust_sentence

@@ -8,10 +8,9 @@ from rich.text import Text
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.judges.review.differences import Piece, differences
-from skill_evaluator.judges.review.items import ReviewItem
-from skill_evaluator.judges.review.results import ReviewStatus
-from skill_evaluator.judges.review.steps import ReviewStep
+from skill_evaluator.judges.people.items import ReviewItem
+from skill_evaluator.judges.people.queue import ReviewStatus
+from skill_evaluator.judges.people.steps import Piece, ReviewStep, differences
 from skill_evaluator.text import counted
 
 _SHOWN_AS = "\n\t"

@@ -9,8 +9,13 @@ from skill_evaluator.display import number
 from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration, JudgeResult
-from skill_evaluator.judges.calibration.results import ReliabilityResult, ScoreResult, StratumResult
+from skill_evaluator.judges.calibration.results import (
+    JudgeCalibration,
+    JudgeResult,
+    ReliabilityResult,
+    ScoreResult,
+    StratumResult,
+)
 from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, share
 from skill_evaluator.reports.judging import calibration_pieces
 from skill_evaluator.site.blocks import (

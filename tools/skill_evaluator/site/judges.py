@@ -15,12 +15,12 @@ from skill_evaluator.display.pages import SiteBlock, sentence_block, sheet_block
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import RESULTS, read_judging
-from skill_evaluator.judges.calibration.detection_results import BatchDimension
-from skill_evaluator.judges.calibration.judge_results import JudgeCalibration
-from skill_evaluator.judges.cascade.results import CascadeShares
+from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
 from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.panel.cascade_results import CascadeShares
+from skill_evaluator.judges.people.queue import REVIEWS, ReviewQueue, ReviewStatus
 from skill_evaluator.judges.recorded import (
     RESULTS_OF,
     Controlled,
@@ -31,8 +31,6 @@ from skill_evaluator.judges.recorded import (
     newest_judgings,
     read_recorded,
 )
-from skill_evaluator.judges.review.queue import REVIEWS, ReviewQueue
-from skill_evaluator.judges.review.results import ReviewStatus
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.reports.judge_detection import rate_sheet
@@ -327,7 +325,7 @@ def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCal
     """Return the calibration that the settings name, if they name one that can be read."""
     if settings.policy.judge.calibration is None:
         return None
-    from skill_evaluator.judges.calibration.alerts import read_calibration  # imports numpy
+    from skill_evaluator.judges.calibration.detection import read_calibration  # imports numpy
 
     try:
         return read_calibration(config, settings)
@@ -423,7 +421,7 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         return {}
     if not items:
         return {}
-    from skill_evaluator.judges.review.agreement import review_status  # imports numpy
+    from skill_evaluator.judges.people.agreement import review_status  # imports numpy
 
     queues = {"": queue_row(review_status(items, labels))}
     components: dict[str, set[str]] = {}

@@ -1,0 +1,178 @@
+"""The review page in Chromium: labelled by keyboard alone, nothing lost, and what is judged stays text."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.judges.people.queue import latest
+
+from tests.support.review_page import chromium, review_page
+from tests.support.reviews import change, pair, queue_of, scored
+
+pytestmark = pytest.mark.browser
+PAIRS = [pair(f"p{number}") for number in range(18)]
+ITEMS = [*PAIRS, change(), scored()]
+READY = "body[aria-busy='false']"
+IMPACT = "impact of the difference in"
+HOSTILE = (
+    "<script>window.ran = 1</script><img src=x onerror='window.ran = 2'><svg onload='window.ran = 3'></svg>"
+    "<a href='javascript:window.ran=4'>x</a></textarea></script>"
+    "<iframe srcdoc='<script>parent.ran=5</script>'></iframe>"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    context = browser.new_context()
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
+def press(page: Any, keys: Iterable[str]) -> None:
+    """Press keys one after the other, each once the page is ready for it."""
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_selector(READY)
+
+
+def labelled(page: Any) -> str:
+    return str(page.inner_text("#place")).rpartition("· ")[2]
+
+
+def test_twenty_items_are_labelled_by_keyboard_alone(page: Any, tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, *ITEMS)
+    with review_page(tmp_path) as address:
+        page.goto(address)
+        page.keyboard.type("ada")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#item:not([hidden])")
+        press(page, "120" * 6)
+        assert labelled(page) == "18 of 20 labelled"
+        press(page, "13" + "0")  # factuality: A is better, high; tone: the same
+        press(page, "2")
+        page.wait_for_selector("#done:not([hidden])")
+        assert labelled(page) == "20 of 20 labelled"
+    given = latest(queue.labels(queue.items()))
+    assert set(given) == {item.id for item in ITEMS}
+    for place, item in enumerate(PAIRS):
+        label = given[item.id]["ada"]
+        second = 3 - (label.first or 0)
+        assert label.answers[0].answer == [str(label.first), str(second), "tie"][place % 3]
+    factuality, tone = given[change().id]["ada"].answers
+    assert (factuality.impact, tone.answer) == ("high", "same")
+    assert given[scored().id]["ada"].answers[0].answer == "2"
+
+
+def test_a_reload_loses_nothing_not_even_half_an_answer(page: Any, tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, pair(), change())
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+        press(page, "1")
+        press(page, "2")  # the first of two questions
+        press(page, "t")
+        page.keyboard.type("is an estimate a fact?")
+        page.reload()
+        page.wait_for_selector("#item:not([hidden])")
+        assert labelled(page) == "1 of 2 labelled"
+        assert page.input_value("#note") == "is an estimate a fact?"
+        assert page.inner_text(".step.active p").startswith(f"{IMPACT} factuality")
+        press(page, "1")
+        press(page, "0")
+        page.wait_for_selector("#done:not([hidden])")
+        page.reload()
+        page.wait_for_selector("#done:not([hidden])")
+    label = latest(queue.labels(queue.items()))[change().id]["ada"]
+    assert (label.answers[0].impact, label.note) == ("low", "is an estimate a fact?")
+
+
+def test_an_answer_is_changed_by_going_back(page: Any, tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, pair("p0"), pair("p1"))
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+        press(page, "1p")
+        assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
+        press(page, "0")
+    label = latest(queue.labels(queue.items()))[pair("p0").id]["ada"]
+    assert label.answers[0].answer == "tie"
+
+
+def test_judged_text_runs_nothing(page: Any, tmp_path: Path) -> None:
+    item = pair(document=HOSTILE, reference=HOSTILE, outputs=[HOSTILE, f"{HOSTILE} more"])
+    queue = queue_of(tmp_path, item)
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+        page.wait_for_timeout(300)
+        assert page.evaluate("window.ran") is None
+        assert page.locator("#item script, #item img, #item svg, #item a, #item iframe").count() == 0
+        assert page.locator(".text").first.inner_text() == HOSTILE
+        press(page, "1")
+        page.goto(f"{address}?reviewer={HOSTILE[:60].replace('#', '')}")
+        page.wait_for_selector("#item:not([hidden])")
+        assert page.evaluate("window.ran") is None
+        with pytest.raises(Exception, match="TrustedHTML"):
+            page.evaluate("document.body.innerHTML = '<p>x</p>'")
+    assert len(queue.labels(queue.items())) == 1
+
+
+def test_another_site_can_neither_read_nor_label(page: Any, tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, pair())
+    body = json.dumps({"item": pair().id, "reviewer": "eve", "keys": {"overall": "1"}})
+    with review_page(tmp_path) as address, review_page(tmp_path) as other:
+        page.goto(other)  # another origin: the same host at another port; and it even has the token
+        for options in ({}, {"mode": "no-cors"}, {"method": "POST", "body": body, "mode": "no-cors"}):
+            got = page.evaluate(
+                "([url, options]) => fetch(url, options).then((r) => r.text(), () => 'refused')",
+                [f"{address}{'labels' if 'body' in options else 'queue'}", options],
+            )
+            assert got in ("refused", "")
+        page.goto("about:blank")
+        page.set_content(f"<form method=post enctype=text/plain action='{address}labels'><input name='{body}'></form>")
+        page.evaluate("document.forms[0].submit()")
+        page.wait_for_url(f"{address}labels")
+        assert "another site may not ask for this" in page.inner_text("body")
+    assert queue.labels(queue.items()) == []
+
+
+def test_where_the_server_is_gone_it_says_so_and_keeps_the_answer(page: Any, tmp_path: Path) -> None:
+    queue_of(tmp_path, pair(), pair("p2"))
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+    press(page, "1")
+    assert "The server does not answer" in page.inner_text("#problem")
+    assert page.get_attribute(".choices button:first-child", "aria-pressed") == "true"
+
+
+def test_whoever_goes_by_tab_and_enter_is_led_from_question_to_question(page: Any, tmp_path: Path) -> None:
+    queue = queue_of(tmp_path, change())
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+        page.locator(".choices button").first.focus()
+        for _ in range(4):  # each time the first answer of what is asked
+            press(page, ["Enter"])
+        page.wait_for_selector("#done:not([hidden])")
+    given = latest(queue.labels(queue.items()))[change().id]["ada"]
+    assert {answer.impact for answer in given.answers} == {"low"}
+
+
+def test_differences_are_marked_and_can_be_hidden(page: Any, tmp_path: Path) -> None:
+    queue_of(tmp_path, pair())
+    with review_page(tmp_path, "--reviewer", "ada") as address:
+        page.goto(address)
+        page.wait_for_selector("#item:not([hidden])")
+        assert sorted(page.locator("mark").all_inner_texts()) == ["8", "nine"]
+        press(page, "d")
+        assert page.get_attribute("#marks", "aria-pressed") == "false"

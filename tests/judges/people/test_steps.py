@@ -1,0 +1,59 @@
+"""What a reviewer sees and presses: an order of the outputs by chance, and keys that mean the same in either."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.people.items import ReviewQuestion, review_item
+from skill_evaluator.judges.people.steps import first_shown, keys_of, label_from, shown_outputs, steps_of
+
+from tests.support.reviews import NOON, change, pair, scored
+
+IMPACT = "impact of the difference in factuality"
+
+
+def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
+    items = [pair(f"p{number}") for number in range(200)]
+    ada, ben = ([first_shown(item, name, 0) for item in items] for name in ("ada", "ben"))
+    assert ada == [first_shown(item, "ada", 0) for item in items]
+    assert 70 < ada.count(1) < 130
+    assert 70 < sum(one == other for one, other in zip(ada, ben, strict=True)) < 130
+    assert ada != [first_shown(item, "ada", 1) for item in items]
+
+
+def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
+    for item, keys, first, answers in (
+        (pair(), {"overall": "1"}, 1, [("1", None)]),
+        (pair(), {"overall": "1"}, 2, [("2", None)]),
+        (pair(), {"overall": "0"}, 2, [("tie", None)]),
+        (scored(), {"tone": "3"}, 1, [("3", None)]),
+        (
+            change(),
+            {"factuality": "1", IMPACT: "3", "tone": "0"},
+            1,  # A is the baseline
+            [("candidate_worse", "high"), ("same", None)],
+        ),
+        (change(), {"factuality": "1", IMPACT: "3", "tone": "0"}, 2, [("candidate_better", "high"), ("same", None)]),
+    ):
+        label = label_from(item, "ada", first, keys, NOON)  # type: ignore[arg-type]
+        assert [(answer.answer, answer.impact) for answer in label.answers] == answers, item
+        assert keys_of(item, label, first) == keys, item
+    scale = ReviewQuestion(name="tone", levels=dict.fromkeys(range(1, 11), ""))
+    item = review_item("score", "s", ["text"], [scale], ["random"])
+    assert list(steps_of(item)[0].choices)[-1] == "0"
+    assert label_from(item, "ada", 1, {"tone": "0"}, NOON).answers[0].answer == "10"
+
+
+def test_the_impact_is_asked_whichever_is_better_and_keys_that_are_no_answer_are_refused() -> None:
+    _, impact, *_ = steps_of(change())
+    assert [impact.is_asked({"factuality": key}) for key in "120"] == [True, True, False]
+    assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps_of(change()))
+    for keys in ({}, {"overall": "3"}, {"overall": "1", "other": "1"}):
+        with pytest.raises(JudgeError, match="no answer"):
+            label_from(pair(), "ada", 1, keys, NOON)
+
+
+@given(st.text(min_size=1), st.text(), st.integers())
+def test_either_order_shows_both_outputs(reviewer: str, text: str, seed: int) -> None:
+    item = pair(outputs=[text, "other"])
+    assert sorted(shown_outputs(item, first_shown(item, reviewer, seed))) == sorted(item.outputs)

@@ -1,0 +1,222 @@
+"""What people say and what judges said, a JSON object on each line of two files: paths in, checked values out.
+
+People prefer one of two outputs, score an output by criteria, or say of a new output whether it is worse; one file of
+labels holds all of these. The texts may be left out: labels and verdicts can be passed on where the texts cannot.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import StrictModel, first_problem, read_lines
+from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
+from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
+
+Split = Literal["development", "held_out"]
+
+
+def _as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value if isinstance(value, tuple) else (value,)
+
+
+Scores = Annotated[tuple[Level, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+ItemSplit = Annotated[
+    Split | None,
+    Field(description="development: rubric and threshold were made with it; held_out: nobody looked at it"),
+]
+
+
+class LabelledItem(StrictModel):
+    """What the label of a pair and that of an output have."""
+
+    id: Label = Field(min_length=1)
+    stratum: Label = Field(default="all", description="the kind of item; a judge is measured by kind")
+    split: ItemSplit = None
+    input: str | None = None
+
+
+class ScoredItem(LabelledItem):
+    """A line of the labels: one output, and how people score it by each criterion; `model` is who wrote it."""
+
+    scores: dict[Label, Scores] = Field(min_length=1, description="by criterion a score, or one of each person")
+    output: str | None = None
+    source: str | None = None
+    reference: str | None = None
+    model: Label | None = None
+
+
+class LabelledPair(LabelledItem):
+    """A line of the labels: two outputs for one input, and which of them people prefer, overall or by criteria."""
+
+    human: Winner | None = Field(default=None, description="the output that people prefer, or tie")
+    criteria: dict[Label, Winner] = Field(default={}, description="the same by each criterion of a rubric")
+    output_1: str | None = None
+    output_2: str | None = None
+    model_1: Label | None = Field(default=None, description="who wrote output 1")
+    model_2: Label | None = None
+
+    @model_validator(mode="after")
+    def _need_a_label(self) -> Self:
+        if self.human is None and not self.criteria:
+            raise ValueError("human is needed: the output that people prefer, 1, 2 or tie; or criteria")
+        return self
+
+    @property
+    def longer(self) -> Winner | None:
+        """The longer output by characters; None where a text is left out."""
+        if self.output_1 is None or self.output_2 is None:
+            return None
+        difference = len(self.output_1) - len(self.output_2)
+        return "tie" if difference == 0 else 1 if difference > 0 else 2
+
+    @property
+    def preferred(self) -> str | None:
+        """The output that people prefer, of a tie the first; None without an overall label."""
+        return None if self.human is None else self.output_2 if self.human == 2 else self.output_1
+
+
+class RegressionLabel(StrictModel):
+    """A line of the labels: what people find of a pair in a dimension, and of a worse one how much it matters."""
+
+    id: Label = Field(min_length=1, description="that of the pair")
+    dimension: Label = Field(min_length=1)
+    human: Finding
+    impact: Impact | None = None
+
+    @property
+    def severity(self) -> str | None:
+        """The impact of a worse one, `none` of any other; None where it was not rated."""
+        return self.impact if self.human == "candidate_worse" else NONE
+
+
+ItemT = TypeVar("ItemT", bound=LabelledItem)
+LabelLine = LabelledPair | ScoredItem | RegressionLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """All labels of a file: pairs and scored outputs by id, findings of regressions by pair and dimension."""
+
+    path: Path
+    pairs: Mapping[str, LabelledPair] = field(default_factory=dict)
+    scored: Mapping[str, ScoredItem] = field(default_factory=dict)
+    regressions: Mapping[str, Mapping[str, RegressionLabel]] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> Iterator[LabelLine]:
+        """All lines, by kind."""
+        yield from self.pairs.values()
+        yield from self.scored.values()
+        for dimensions in self.regressions.values():
+            yield from dimensions.values()
+
+    def of_split(self, split: Split | None) -> "Labels":
+        """Return the items of one split, or all without one; raise JudgeError where there is none."""
+        if split is None:
+            return self
+        pairs, scored = _part(self.pairs, split), _part(self.scored, split)
+        if not pairs and not scored:
+            raise JudgeError(f'no item is in the split {split}; give items the key "split": "{split}"')
+        return replace(self, pairs=pairs, scored=scored)
+
+    @property
+    def held_out(self) -> "Labels":
+        """The held-out items of each kind that has others, too."""
+        pairs, scored = _part(self.pairs, "held_out"), _part(self.scored, "held_out")
+        return replace(
+            self,
+            pairs=pairs if len(pairs) < len(self.pairs) else {},
+            scored=scored if len(scored) < len(self.scored) else {},
+        )
+
+
+def _part(items: Mapping[str, ItemT], split: Split) -> dict[str, ItemT]:
+    return {name: item for name, item in items.items() if item.split == split}
+
+
+def by_stratum(items: Iterable[ItemT], said: Container[str]) -> dict[str, list[ItemT]]:
+    """Return items by the strata in which something was said of one."""
+    strata: dict[str, list[ItemT]] = {}
+    for item in items:
+        strata.setdefault(item.stratum, []).append(item)
+    return {stratum: mine for stratum, mine in strata.items() if any(item.id in said for item in mine)}
+
+
+def read_labels(path: Path) -> Labels:
+    """Read people's labels; raise JudgeError with file and line of what is wrong or repeated."""
+    pairs: dict[str, LabelledPair] = {}
+    scored: dict[str, ScoredItem] = {}
+    regressions: dict[str, dict[str, RegressionLabel]] = {}
+    seen = _Repeats(path)
+    for number, value in _lines(path):
+        try:
+            if "scores" in value:
+                item = ScoredItem.model_validate(value)
+                seen.refuse(("scores", item.id), f"the id '{item.id}'", number)
+                scored[item.id] = item
+            elif "dimension" in value:
+                label = RegressionLabel.model_validate(value)
+                seen.refuse((label.id, label.dimension), f"a label of '{label.id}' for '{label.dimension}'", number)
+                regressions.setdefault(label.id, {})[label.dimension] = label
+            else:
+                pair = LabelledPair.model_validate(value)
+                seen.refuse(("pair", pair.id), f"the id '{pair.id}'", number)
+                pairs[pair.id] = pair
+        except ValidationError as problem:
+            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    return Labels(path=path, pairs=pairs, scored=scored, regressions=regressions)
+
+
+def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
+    """Read what judges said of labelled pairs and outputs; raise JudgeError with file and line of what is wrong.
+
+    What is repeated is wrong, and what is of no item.
+    """
+    verdicts, scores = list[StoredVerdict](), list[StoredScore]()
+    seen = _Repeats(path)
+    for number, value in _lines(path):
+        try:
+            said = (StoredScore if "score" in value else StoredVerdict).model_validate(value)
+        except ValidationError as problem:
+            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+        if isinstance(said, StoredScore):
+            scores.append(said)
+            known, where = said.id in labels.scored, f"by '{said.criterion}'"
+        else:
+            verdicts.append(said)
+            known, where = said.id in labels.pairs, f"in order {said.order}"
+        if not known:
+            raise JudgeError(f"{path}:{number}: id '{said.id}' is no item of {labels.path}")
+        what = f"replicate {said.replicate} of {said.judge} on '{said.id}' {where}"
+        seen.refuse((said.judge, said.id, where, said.replicate), what, number)
+    return verdicts, scores
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the lines of a file with their numbers; raise JudgeError where there is none, or one is no object."""
+    number = 0
+    for number, value in read_lines(path, JudgeError):
+        if not isinstance(value, dict):
+            raise JudgeError(f"{path}:{number}: a mapping of keys to values is expected")
+        yield number, value
+    if not number:
+        raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    """The lines of a file by what they are about."""
+
+    path: Path
+    lines: dict[object, int] = field(default_factory=dict)
+
+    def refuse(self, key: object, what: str, number: int) -> None:
+        """Note a line; raise JudgeError where another one is about the same."""
+        first = self.lines.setdefault(key, number)
+        if first != number:
+            raise JudgeError(f"{self.path}:{number}: {what} is on line {first} already")

@@ -1,0 +1,199 @@
+"""A sentence → a rubric that a model drafts; a domain → a family of scenarios. Both are marked as read by nobody yet.
+
+A person reads the file, changes what is not theirs, and takes the mark out.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, first_problem
+from skill_evaluator.judges.asking.questions import (
+    JudgePrompt,
+    JudgeQuestion,
+    load_prompt,
+    make_question,
+    mark_of,
+    object_schema,
+)
+from skill_evaluator.judges.asking.reading import Unscored, last_whole
+from skill_evaluator.library.reading import yaml_text
+from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
+from skill_evaluator.library.scenarios import SLOT
+from skill_evaluator.text import digest
+
+QUESTION = "draft"
+HEADER = (
+    "# yaml-language-server: $schema=../schemas/rubric.json\n"
+    "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
+)
+_MITIGATIONS = {
+    "direct_scoring": ["require_justification_first", "evidence_required"],
+    "pairwise_comparison": ["require_justification_first", "position_swap", "ties_allowed"],
+}
+
+
+class DraftedCriterion(FrozenModel):
+    """What a model answers: one criterion with five levels; code adds its id and method."""
+
+    name: Text
+    type: Literal["objective", "subjective"]
+    description: Text
+    levels: tuple[ScoredLevel, ...]
+    edge_cases: tuple[EdgeCase, ...] = Field(min_length=1)
+    scoring_guidelines: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _refuse_other_scales(self) -> Self:
+        if sorted(level.score for level in self.levels) != [1, 2, 3, 4, 5]:
+            raise ValueError("levels must have the scores 1 to 5, each once")
+        return self
+
+
+def draft_question(wish: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
+    """Return the question that has a model draft a criterion for a wish."""
+    prompt = load_prompt("rubric")
+    form = {
+        "name": "…",
+        "type": "objective or subjective",
+        "description": "Whether …",
+        "levels": [{"score": 1, "label": "…", "description": "…", "characteristics": ["…"]}],
+        "edge_cases": [{"situation": "…", "guidance": "…"}],
+        "scoring_guidelines": ["…"],
+    }
+    slots = {"form": json.dumps(form, indent=2, ensure_ascii=False)}
+    mark = mark_of(seed, digest(wish))
+    return make_question(QUESTION, prompt, slots, {"wish": wish}, _schema(), mark), prompt
+
+
+def read_draft(answer: str | Unscored, name: str) -> Rubric:
+    """Return the rubric of an answer, its criterion called `name`; raise JudgeError where the answer holds none."""
+
+    def check(value: Any) -> DraftedCriterion | Unscored:
+        try:
+            return DraftedCriterion.model_validate(value)
+        except ValidationError as problem:
+            return Unscored(reason="wrong_format", detail=first_problem(problem))
+
+    drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
+    if isinstance(drafted, Unscored):
+        raise JudgeError(f"the answer holds no rubric: {drafted.reason}: {drafted.detail}")
+    method = USUAL_METHOD[drafted.type]
+    criterion: Mapping[str, Any] = {
+        "name": drafted.name,
+        "id": name,
+        "type": drafted.type,
+        "description": drafted.description,
+        "scale": "1-5",
+        "rubric": {level.score: level.model_dump(exclude={"score"}) for level in drafted.levels},
+        "edge_cases": [case.model_dump() for case in drafted.edge_cases],
+        "scoring_guidelines": drafted.scoring_guidelines,
+        "method": {"primary": method, "bias_mitigations": _MITIGATIONS[method]},
+    }
+    try:
+        return Rubric.model_validate({"unreviewed": True, "criteria": [criterion]})
+    except ValidationError as problem:
+        raise JudgeError(f"the answer holds no rubric: {first_problem(problem)}") from None
+
+
+def draft_text(rubric: Rubric) -> str:
+    """Return a drafted rubric as its file has it, with a first line that says what it is."""
+    return HEADER + yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
+
+
+def _schema() -> dict[str, object]:
+    text = {"type": "string"}
+    texts = {"type": "array", "items": text}
+    level = {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "label": text, "description": text}
+    return object_schema(
+        {
+            "name": text,
+            "type": {"type": "string", "enum": ["objective", "subjective"]},
+            "description": text,
+            "levels": {"type": "array", "items": object_schema({**level, "characteristics": texts})},
+            "edge_cases": {"type": "array", "items": object_schema({"situation": text, "guidance": text})},
+            "scoring_guidelines": texts,
+        }
+    )
+
+
+_HEADER = (
+    "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
+)
+_FEWEST, _MOST = 8, 10
+_LONGEST = 4000  # letters of a template
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+def _refuse_other_slots(template: str) -> str:
+    if template.count(SLOT) != 1:
+        raise ValueError(f"a template must hold {SLOT} once")
+    return template.strip()
+
+
+class DraftedScenario(FrozenModel):
+    """One template as a model writes it; code adds its number and where it goes."""
+
+    name: str = Field(pattern="[A-Za-z0-9]", max_length=60)
+    intent: str = Field(min_length=1, max_length=500)
+    template: Annotated[str, Field(max_length=_LONGEST), AfterValidator(_refuse_other_slots)]
+
+
+class DraftedFamily(FrozenModel):
+    """What a model answers."""
+
+    scenarios: tuple[DraftedScenario, ...] = Field(min_length=_FEWEST)
+
+    @model_validator(mode="after")
+    def _refuse_equal_templates(self) -> Self:
+        if len({scenario.template for scenario in self.scenarios}) < len(self.scenarios):
+            raise ValueError("two templates are the same")
+        return self
+
+
+def name_of(text: str) -> str:
+    """Return a text as a part of a file's name.
+
+    >>> name_of("Legal document analysis (US)")
+    'legal-document-analysis-us'
+    """
+    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-")
+
+
+def scenarios_question(domain: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
+    """Return the question that has a model draft scenarios for a domain."""
+    prompt = load_prompt("scenarios")
+    form = {"scenarios": [{"name": "…", "intent": "…", "template": f"…\n\n{SLOT}"}]}
+    slots = {"form": json.dumps(form, indent=2, ensure_ascii=False), "slot": SLOT}
+    mark = mark_of(seed, digest(domain))
+    return make_question(QUESTION, prompt, slots, {"domain": domain}, _scenarios_schema(), mark), prompt
+
+
+def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
+    """Return the texts of the files by name, eight to ten; raise JudgeError where the answer holds no such family."""
+
+    def check(value: Any) -> DraftedFamily | Unscored:
+        try:
+            return DraftedFamily.model_validate(value)
+        except ValidationError as problem:
+            return Unscored(reason="wrong_format", detail=first_problem(problem))
+
+    drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
+    if isinstance(drafted, Unscored):
+        raise JudgeError(f"the answer holds no family of scenarios: {drafted.reason}: {drafted.detail}")
+    texts = {}
+    for number, scenario in enumerate(drafted.scenarios[:_MOST], 1):
+        name = f"{family}-{number:02}-{name_of(scenario.name)}"
+        front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
+        texts[name] = f"---\n{_HEADER}{yaml_text(front)}---\n{scenario.template}\n"
+    return texts
+
+
+def _scenarios_schema() -> dict[str, object]:
+    text = {"type": "string"}
+    scenario = object_schema({"name": text, "intent": text, "template": text})
+    return object_schema({"scenarios": {"type": "array", "items": scenario}})

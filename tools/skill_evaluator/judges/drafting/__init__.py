@@ -1,1 +1,0 @@
-"""A model drafts a rubric, which a person has yet to read."""

@@ -1,0 +1,319 @@
+"""What people are to look at and why: whatever judges leave in doubt becomes a line of queue.jsonl, a `ReviewItem`.
+
+An item names no model and no judge: whoever reads the file is as blind as whoever reads the page.
+"""
+
+import hashlib
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import StrictModel, first_problem, read_lines
+from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.items import OutputItem
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem, PairMatch, PairwiseResults
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
+from skill_evaluator.judges.modes.regression_results import PairResult, RegressionResults
+from skill_evaluator.judges.modes.scoring import ItemScores, ScoreResults
+from skill_evaluator.library.rubrics import Criterion
+from skill_evaluator.text import canonical_json
+
+ReviewKind = Literal["pairwise", "regression", "score"]
+ReviewReason = Literal[
+    "block", "regression", "disagreement", "unsupported", "low_confidence", "unscored", "stakes", "random"
+]
+ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
+_ID_DIGITS = 20
+_OUTPUTS: Mapping[ReviewKind, int] = MappingProxyType({"pairwise": 2, "regression": 2, "score": 1})
+_SHOWN = ("kind", "document", "reference", "outputs", "questions")
+
+
+class ReviewQuestion(StrictModel):
+    """One thing that is asked of an item: which of two is better, or, with `levels`, what score it has."""
+
+    name: Label = Field(min_length=1, description="a criterion, a dimension, or overall")
+    text: str = ""
+    levels: dict[Annotated[int, Field(ge=1, le=10)], str] = Field(
+        default_factory=dict, description="of a score: each score of the scale with what it means"
+    )
+
+
+class ReviewItem(StrictModel):
+    """A line of the queue: the texts, what is asked of them, and why. `outputs` of a regression: baseline, candidate.
+
+    `id` is made from all that a reviewer sees, so that the same texts and questions are one item whoever queues them.
+    """
+
+    id: ReviewId
+    kind: ReviewKind
+    item: Label = Field(min_length=1, description="its id in the judging that it is from")
+    judging: Label | None = Field(default=None, description="the id of that judging")
+    stratum: Label = Field(default="all", description="the kind of item, for the calibration")
+    reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="why a person is to look at it")
+    document: str = Field(default="", description="the prompt, or what the outputs answer")
+    reference: str = Field(default="", description="a right answer or a source, where there is one")
+    outputs: tuple[str, ...] = Field(min_length=1, max_length=2)
+    questions: tuple[ReviewQuestion, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _refuse_what_cannot_be_asked(self) -> Self:
+        if len(self.outputs) != _OUTPUTS[self.kind]:
+            raise ValueError(f"kind {self.kind} has {_OUTPUTS[self.kind]} outputs, and here are {len(self.outputs)}")
+        names = [question.name for question in self.questions]
+        if len(set(names)) < len(names):
+            raise ValueError("two questions have the same name")
+        for question in self.questions:
+            if (self.kind == "score") != bool(question.levels):
+                raise ValueError(f"question '{question.name}': levels are for kind score, which needs them")
+        if self.id != self.content_id():
+            raise ValueError(f"the id {self.id} is not that of these texts and questions: it was edited")
+        return self
+
+    def content_id(self) -> str:
+        """Return the id that the texts and the questions give."""
+        shown = canonical_json(self.model_dump(mode="json", include=set(_SHOWN)))
+        return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
+
+    def question(self, name: str) -> ReviewQuestion | None:
+        """Return the question of a name; None without one."""
+        return next((question for question in self.questions if question.name == name), None)
+
+
+def review_item(
+    kind: ReviewKind,
+    item: str,
+    outputs: Sequence[str],
+    questions: Sequence[ReviewQuestion],
+    reasons: Sequence[ReviewReason],
+    *,
+    document: str = "",
+    reference: str = "",
+    judging: str | None = None,
+    stratum: str = "all",
+) -> ReviewItem:
+    """Return an item with its id; raise pydantic's ValidationError for texts and questions that do not go together.
+
+    >>> question = ReviewQuestion(name="overall", text="Which is better?")
+    >>> len(review_item("pairwise", "p1", ["one", "two"], [question], ["random"]).id)
+    20
+    """
+    drawn = ReviewItem.model_construct(
+        id="",
+        kind=kind,
+        item=item,
+        judging=judging,
+        stratum=stratum,
+        reasons=tuple(dict.fromkeys(reasons)),
+        document=document,
+        reference=reference,
+        outputs=tuple(outputs),
+        questions=tuple(questions),
+    )
+    return ReviewItem.model_validate({**drawn.model_dump(), "id": drawn.content_id()})
+
+
+_NO_DOUBT: tuple[ReviewReason, ...] = ("random",)
+
+
+def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
+    """Return the question what an output scores by each criterion, beside its source where that is not the input."""
+    questions = [
+        ReviewQuestion(
+            name=criterion.id,
+            text=f"{criterion.name}: {criterion.description}",
+            levels={
+                score: f"{level.label}: {level.description}" if (level := criterion.rubric.get(score)) else ""
+                for score in range(1, criterion.highest + 1)
+            },
+        )
+        for criterion in criteria
+    ]
+    beside = [text for text in (item.reference, item.source) if text and text != item.input]
+    return review_item(
+        "score",
+        item.id,
+        [item.output],
+        questions,
+        _NO_DOUBT,
+        document=item.input,
+        reference="\n\n".join(beside),
+        judging=judging,
+        stratum=item.stratum,
+    )
+
+
+def paired_item(
+    item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judging: str | None = None
+) -> ReviewItem:
+    """Return the question which of two outputs is better: by each of several criteria, and overall.
+
+    An item with more than two outputs has their places after its id, as their names may be those of models.
+    """
+    texts = [f"{criterion.name}: {criterion.description}" for criterion in criteria]
+    questions = [ReviewQuestion(name=criterion.id, text=text) for criterion, text in zip(criteria, texts, strict=True)]
+    overall = ReviewQuestion(name=OVERALL, text=texts[0] if len(texts) == 1 else "Which output is better?")
+    places = [list(item.texts).index(name) + 1 for name in names]
+    return review_item(
+        "pairwise",
+        item.id if tuple(item.texts) == PAIR else f"{item.id}/{places[0]}-{places[1]}",
+        [item.texts[name] for name in names],
+        [*(questions if len(questions) > 1 else []), overall],
+        _NO_DOUBT,
+        document=item.input,
+        judging=judging,
+        stratum=item.stratum,
+    )
+
+
+def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
+    """Return the question whether the candidate is worse than the baseline, for each dimension."""
+    return review_item(
+        "regression",
+        pair.id,
+        [pair.outputs.baseline, pair.outputs.candidate],
+        [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
+        _NO_DOUBT,
+        document=pair.outputs.prompt,
+        judging=judging,
+        stratum=pair.stratum,
+    )
+
+
+def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[ReviewItem]:
+    """Read a file as `judge pairwise` and `judge regression` read it, each line as its keys say.
+
+    Raise JudgeError with file and line of what is wrong, and ConfigError for wrong dimensions.
+    """
+    items: list[ReviewItem] = []
+    for number, value in read_lines(path, JudgeError):
+        try:
+            if isinstance(value, Mapping) and "baseline_output" in value:
+                change = RegressionItem.model_validate(value)
+                items += [regression_item(pair) for pair in pairs_of({change.id: change}, dimensions, preset, ())]
+            else:
+                outputs = PairItem.model_validate(value)
+                items += [paired_item(outputs, names) for names in combinations(outputs.texts, 2)]
+        except ValidationError as problem:
+            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    if not items:
+        raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
+    return items
+
+
+def sampled(items: Sequence[ReviewItem], count: int | None, seed: int) -> list[ReviewItem]:
+    """Return so many items by chance, in their order; all without a count."""
+    if count is None or count >= len(items):
+        return list(items)
+    chosen = sorted(random.Random(seed).sample(range(len(items)), count))  # noqa: S311 (no secret)
+    return [items[place] for place in chosen]
+
+
+Doubts = Sequence[tuple[ReviewItem, Sequence[ReviewReason]]]
+"""Every item that judges were asked about, with the reasons why a person is to look at it, if there are any."""
+
+_APART = 2  # scores of one output so far from each other are a disagreement
+
+
+def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
+    """Return the items in doubt with their reasons, and so many by chance of all, which have the reason `random`.
+
+    The sample is of all items, in doubt or not, so that what people say of it holds for the judging as a whole.
+    """
+    by_chance = {item.id for item in sampled([item for item, _ in doubts], sample, seed)}
+    people: list[ReviewItem] = []
+    for item, reasons in doubts:
+        every: tuple[ReviewReason, ...] = (*reasons, "random") if item.id in by_chance else tuple(reasons)
+        if every:
+            people.append(item.model_copy(update={"reasons": every}))
+    return people
+
+
+def doubts_of_scores(results: ScoreResults, items: Iterable[OutputItem], criteria: Sequence[Criterion]) -> Doubts:
+    """Return the outputs of `judge score`. Judges or replicates whose scores are two levels apart disagree."""
+    given: dict[str, list[ItemScores]] = {}
+    for judge in results.judges:
+        for scores in judge.items:
+            given.setdefault(scores.id, []).append(scores)
+    return [
+        (scored_item(item, criteria, results.judging.id), reasons_of_scores(given.get(item.id, []), criteria))
+        for item in items
+    ]
+
+
+def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
+    """Return why what judges say of one output is left to somebody else; nothing where it is settled."""
+    reasons: dict[ReviewReason, None] = {}
+    for criterion in criteria:
+        made = [one for scores in given for one in scores.judgements if one.criterion == criterion.id]
+        if any(one.confidence is not None and one.confidence < criterion.confidence_threshold for one in made):
+            reasons["low_confidence"] = None
+        levels = [one.score for one in made if one.score is not None]
+        if levels and max(levels) - min(levels) >= _APART:
+            reasons["disagreement"] = None
+        if any(one.unscored is not None for one in made):
+            reasons["unscored"] = None
+    return list(reasons)
+
+
+def doubts_of_pairs(results: PairwiseResults, matches: Iterable[PairMatch], criteria: Sequence[Criterion]) -> Doubts:
+    """Return the matches of `judge pairwise`. Orders, replicates or judges with other winners disagree."""
+    given: dict[tuple[str, tuple[str, str]], list[MatchResult]] = {}
+    for judge in results.judges:
+        for result in judge.matches:
+            given.setdefault((result.item, result.names), []).append(result)
+    return [
+        (
+            paired_item(match.item, match.names, criteria, results.judging.id),
+            reasons_of_match(given.get((match.item.id, match.names), []), criteria),
+        )
+        for match in matches
+    ]
+
+
+def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
+    """Return why what judges say of one match is left to somebody else; nothing where it is settled."""
+    reasons: dict[ReviewReason, None] = {}
+    for criterion in criteria:
+        made = [one for result in given for one in result.judgements if one.criterion == criterion.id]
+        sure = [one.confidence for one in made if one.agreed and one.confidence is not None]
+        if any(share < criterion.confidence_threshold for share in sure):  # where the orders differ it is 0.5
+            reasons["low_confidence"] = None
+        if any(one.agreed is False for one in made) or len({one.winner for one in made} - {None}) > 1:
+            reasons["disagreement"] = None
+        if any(one.winner is None for one in made):
+            reasons["unscored"] = None
+    return list(reasons)
+
+
+def doubts_of_regressions(results: RegressionResults, pairs: Sequence[JudgedPair]) -> Doubts:
+    """Return the pairs of `judge regression`: each that does not ship is in doubt."""
+    given: dict[str, list[PairResult]] = {}
+    for judge in results.judges:
+        for result in judge.pairs:
+            given.setdefault(result.id, []).append(result)
+    stakes = results.rules.high_stakes
+    return [
+        (regression_item(pair, results.judging.id), reasons_of_regression(given.get(pair.id, []), high_stakes=stakes))
+        for pair in pairs
+    ]
+
+
+def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:
+    """Return why a person is to look at what judges find of one pair; nothing where it ships."""
+    decisions = {one.ship_decision for one in given}
+    found = [dimension for one in given for dimension in one.dimensions]
+    holds: Mapping[ReviewReason, bool] = {
+        "block": "block" in decisions,
+        "regression": any(one.ship_decision == "review_required" and one.regression_detected for one in given),
+        "disagreement": len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
+        "unsupported": any("unsupported" in one.flags for one in found),
+        "unscored": any(answer.unscored is not None for one in given for answer in one.answers),
+        "stakes": high_stakes,
+    }
+    return [reason for reason, here in holds.items() if here]

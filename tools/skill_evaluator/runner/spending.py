@@ -16,10 +16,11 @@ from skill_evaluator.files import FrozenModel, read_bytes
 from skill_evaluator.identifiers import Label, RunId
 from skill_evaluator.library.config import Model, Settings, load_models
 from skill_evaluator.providers import Kinds, kinds_of
-from skill_evaluator.providers.base import Usage
+from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.records.summaries import RowTokens
 from skill_evaluator.repository import Repository
+from skill_evaluator.runner.batch_journal import BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, RECORD, read_answers, read_manifest
 from skill_evaluator.runner.prices import Priced, call_cost, dearest_cost, price_of, usage_cost
 from skill_evaluator.runner.schedule import Replicate
@@ -92,6 +93,8 @@ class _Paid(BaseModel):
     model_id: Label = ""
     tokens: RowTokens = RowTokens(input=None, output=None)
     transport: Label = "direct"
+    tops_up: RunId | None = None
+    reasons: dict[str, int] = {}
 
     def cost_by(self, prices: Mapping[str, Priced]) -> float | None:
         """Return the cost; where it is not told, what the tokens cost by the price of the model that was asked."""
@@ -143,6 +146,8 @@ def month_of(
     prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
     places = (month, components, repository, refs)
     costs: dict[str, list[float | None]] = {}
+    contained: set[str | None] = set()  # runs that another one topped up: its record has their calls
+    unknown: set[str] = set()
     for name, text in (*_texts(_RECORDS, *places), *_kept_records(month, components, results)):
         try:
             paid = _Paid.model_validate_json(text)
@@ -150,22 +155,26 @@ def month_of(
             costs.setdefault(name, []).append(None)
         else:
             if paid.settings is not None and paid.timestamp.startswith(month):
-                costs.setdefault(paid.run_id.partition(PARTIAL)[0], []).append(paid.cost_by(prices))
+                run_id = paid.run_id.partition(PARTIAL)[0]
+                costs.setdefault(run_id, []).append(paid.cost_by(prices))
+                contained.add(paid.tops_up)
+                unknown |= {run_id} if LOST in paid.reasons else set()
     # a record may be there several times, and tell how far a run had come; a run in shards may be joined
     spent = {
         run_id: max(told, key=lambda cost: -1 if cost is None else cost)
         for run_id, told in costs.items()
-        if _SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs
+        if run_id not in contained and (_SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs)
     }
     lying = {name: most for name, most in _lying(_texts(_PENDING, *places), month) if name not in costs}
-    unknown = {run_id for run_id, cost in {**spent, **lying}.items() if cost is None}
+    unknown = (unknown & spent.keys()) | {run_id for run_id, cost in {**spent, **lying}.items() if cost is None}
     for name, folder in _unrecorded(components, results, own):
         try:
             manifest = read_manifest(folder)
-            if manifest.run_id in costs or not manifest.created.startswith(month):
+            if manifest.run_id in costs or manifest.tops_up or not manifest.created.startswith(month):
                 continue
             priced = prices.get(manifest.model_id)
             made = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]
+            made += [None] if BatchJournal.read(folder).open else []
         except RunError:
             made = [None]
         spent[name] = (spent.get(name) or 0.0) + sum(cost or 0.0 for cost in made)

@@ -14,7 +14,6 @@ from pathlib import Path
 from skill_evaluator.commands.batching import pending_in, refuse_pending
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
 from skill_evaluator.commands.options import COMPONENTS, refuse_submit_only
-from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
     JUDGING,
@@ -30,6 +29,7 @@ from skill_evaluator.judges.asking.judging import (
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, question_sizes
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.judges.people.items import Doubts, for_people
+from skill_evaluator.judges.people.queue import queue_in
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure

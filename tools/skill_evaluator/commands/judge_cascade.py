@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, print_dry_run
 from skill_evaluator.commands.judge_options import BatchAskingOptions
-from skill_evaluator.commands.review_options import queue_in
 from skill_evaluator.errors import EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.judging import JUDGING, planned_questions
 from skill_evaluator.judges.calibration.labels import read_labels
@@ -24,6 +23,7 @@ from skill_evaluator.judges.panel.cascade import (
     shares_of,
 )
 from skill_evaluator.judges.people.items import for_people
+from skill_evaluator.judges.people.queue import queue_in
 from skill_evaluator.library.config import Model, load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.judge_cascade import cascade_notes

@@ -20,7 +20,7 @@ from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, PairResult, RegressionResults
 from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.panel.cascade_results import CascadeShares
-from skill_evaluator.judges.people.queue import REVIEWS, ReviewQueue, ReviewStatus
+from skill_evaluator.judges.people.queue import ReviewStatus, queue_in
 from skill_evaluator.judges.recorded import (
     RESULTS_OF,
     Controlled,
@@ -412,7 +412,7 @@ class _JudgingPages:
 
 def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the state of the review queue: of all items, and of those that are from judgings of each component."""
-    queue = ReviewQueue(folder=config / REVIEWS)
+    queue = queue_in(config)
     try:
         items = queue.items()
         labels = queue.labels(items)

@@ -170,6 +170,11 @@ class ReviewQueue:
         return fresh
 
 
+def queue_in(config: Path) -> ReviewQueue:
+    """Return the queue of a configuration folder."""
+    return ReviewQueue(folder=config / REVIEWS)
+
+
 def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:
     """Return an item of the queue; raise JudgeError where there is none of that id."""
     if item_id not in items:

@@ -14,7 +14,7 @@ OF_CALLS_AND_VERDICTS = (
     "asyncio",
     "urllib.request",
     "skill_evaluator.verdicts",
-    "skill_evaluator.commands.evaluate_measure",
+    "skill_evaluator.evaluation.story",
 )
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.evaluation.exchanging import chances_of_last
+from skill_evaluator.evaluation.mutation import chances_of_last
 
 
 def scores(*lost: int, cases: int = 14, figures: int = 4) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.stats import unseen_share
 from skill_evaluator.verdicts.decide.effects import (
     Effect,
     Within,
@@ -15,7 +16,6 @@ from skill_evaluator.verdicts.decide.effects import (
     both,
     paired_effect,
     replicate_effect,
-    unseen_share,
 )
 
 from tests.support.json_values import thorough

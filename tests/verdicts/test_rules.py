@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import Waiver
+from skill_evaluator.stats import unseen_share
 from skill_evaluator.verdicts.decide.comparability import Kind, Measure
-from skill_evaluator.verdicts.decide.effects import Effect, unseen_share
+from skill_evaluator.verdicts.decide.effects import Effect
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost, measure_verdict
 
 from tests.support.rules import a_measured, some_rules

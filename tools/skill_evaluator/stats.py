@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 
 CONFIDENCE = 0.95
+ALPHA = 0.05
 POWER = 0.8  # with which a difference that is called detectable shows
 ROUNDING = 1e-9  # two scores that differ by less are equal
 Interval = tuple[float, float]
@@ -37,6 +38,11 @@ def stdev_or_none(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
+def unseen_share(n: int) -> float:
+    """Return the probability that what n trials never showed may still have, with 95 % confidence: 1 − 0.05^(1/n)."""
+    return 1.0 - math.pow(ALPHA, 1.0 / n)
+
+
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """Return the 95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
 
@@ -53,7 +59,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
     if n < 2:
         return None
     if math.isclose(min(values), max(values), abs_tol=1e-12):
-        unseen = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n)
+        unseen = unseen_share(n)
         return values[0] * (1.0 - unseen), values[0] * (1.0 - unseen) + unseen
     if all(value in (0.0, 1.0) for value in values):
         return rate_interval(int(sum(values)), n)

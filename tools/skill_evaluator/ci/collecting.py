@@ -17,7 +17,7 @@ from skill_evaluator.ci.plan import Plan, PlannedJudging
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.drifting import drift_of, drifts_in
+from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component

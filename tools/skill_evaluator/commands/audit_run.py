@@ -20,7 +20,6 @@ from skill_evaluator.audit.run.plan import (
     write_manifest,
 )
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
-from skill_evaluator.commands.batching import mode_of, pending_in, print_pending
 from skill_evaluator.commands.options import (
     AUDITS,
     Audits,
@@ -31,7 +30,6 @@ from skill_evaluator.commands.options import (
     flag,
     option,
     options,
-    refuse_submit_only,
     words_of,
 )
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
@@ -39,11 +37,12 @@ from skill_evaluator.providers import Configuration, key_note
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.planning import COST_OF_BATCHES
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.pending import mode_of, pending_in, print_pending, refuse_submit_only
+from skill_evaluator.runner.prices import COST_OF_BATCHES
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard, refuse_amounts
 from skill_evaluator.runner.spending import max_cost_in_month

@@ -14,8 +14,7 @@ from skill_evaluator.audit.run.plan import AUDIT
 from skill_evaluator.ci.pending import restore_job
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit_run import AuditRunOptions, audit_run
-from skill_evaluator.commands.evaluate_measure import measure
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.judge_pairwise import JudgePairwiseOptions, judge_pairwise
 from skill_evaluator.commands.judge_regression import JudgeRegressionOptions, judge_regression
@@ -32,6 +31,7 @@ from skill_evaluator.errors import (
     RunError,
     SkillEvaluatorError,
 )
+from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.judges.asking.judging import JUDGING, JudgeMode, read_judging
 from skill_evaluator.providers import Configuration, read_configuration
@@ -126,10 +126,10 @@ def _open_runs(roots: Iterable[Path], problems: list[SkillEvaluatorError]) -> It
 
 def _evaluations(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:
     """Return how to go on with evaluations, an invocation at a time, to keep what was to be kept when it was begun."""
-    begun: dict[EvaluateOptions, None] = {}
+    begun: dict[EvaluationRequest, None] = {}
     for folder, manifest in found:
         kept = manifest.kept or Kept()
-        options = EvaluateOptions(
+        options = EvaluationRequest(
             skill=manifest.skill,
             resume=invocation_of(manifest.run_id),
             scenario=None if manifest.role == "neutral" else manifest.scenario,
@@ -140,14 +140,13 @@ def _evaluations(found: Iterable[_Open], places: CollectingPlaces) -> list[_Stor
             fixtures=places.fixtures,
             config=places.config,
             submit_only=True,
-            format=places.format,
         )
         begun[options] = None
-    return [partial(_collect_evaluation, options) for options in begun]
+    return [partial(_collect_evaluation, request, places.format) for request in begun]
 
 
-def _collect_evaluation(options: EvaluateOptions, configuration: Configuration) -> int:
-    return measure(options, collecting=configuration)
+def _collect_evaluation(request: EvaluationRequest, form: Format, configuration: Configuration) -> int:
+    return measure(request, form, collecting=configuration)
 
 
 def _audits(found: Iterable[_Open], places: CollectingPlaces) -> list[_Story]:

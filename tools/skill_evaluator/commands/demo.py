@@ -8,8 +8,7 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate import evaluate
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
+from skill_evaluator.commands.evaluate import EvaluateOptions, evaluate
 from skill_evaluator.commands.options import argument, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text

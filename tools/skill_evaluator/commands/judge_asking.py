@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.batching import pending_in, refuse_pending
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
-from skill_evaluator.commands.options import COMPONENTS, refuse_submit_only
+from skill_evaluator.commands.options import COMPONENTS
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
     JUDGING,
@@ -36,11 +35,11 @@ from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.judge_figures import JudgeSize, print_judging_size
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.planning import COST_OF_BATCHES
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import estimate, price_of, refuse_unpriced
+from skill_evaluator.runner.pending import pending_in, refuse_pending, refuse_submit_only
+from skill_evaluator.runner.prices import COST_OF_BATCHES, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
 from skill_evaluator.runner.spending import max_cost_in_month

@@ -9,7 +9,6 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from skill_evaluator.commands.batching import mode_of
 from skill_evaluator.commands.options import (
     JUDGEMENTS,
     Batch,
@@ -29,6 +28,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.batch import BatchMode
 from skill_evaluator.runner.journal import Transport
+from skill_evaluator.runner.pending import mode_of
 
 ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
 CascadeJudges = Annotated[

@@ -15,7 +15,7 @@ import typer
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, RunError, SkillEvaluatorError
+from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
 from skill_evaluator.text import nearest
 
 COMPONENTS = Path("components")
@@ -253,9 +253,3 @@ def words_of(options: Any, *names: str) -> list[str]:
         if value != defaults[name]
         for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
     ]
-
-
-def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
-    """Raise RunError where nothing would be submitted."""
-    if submit_only and not (batch or resume):
-        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from threading import Thread
 
-from skill_evaluator.commands.evaluate_adaptive import with_looks
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -16,6 +15,7 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
+from skill_evaluator.evaluation.adaptive import with_looks
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.scenarios import apply_scenario

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from skill_evaluator.commands.evaluate_inputs import Inputs, read_inputs
-from skill_evaluator.commands.evaluate_measure import ask_and_keep, print_how_to_resume
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import PlannedRuns, plan_runs
+from skill_evaluator.commands.evaluating import print_how_to_resume
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -24,11 +21,17 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, NotEvaluatedError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.inputs import Inputs, read_inputs
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import PlannedRuns, plan_runs
+from skill_evaluator.evaluation.story import ask_and_score, keep
 from skill_evaluator.library.config import select_models
 from skill_evaluator.providers import Configuration, lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.reports.ending import ending
+from skill_evaluator.reports.evaluation import write_report
+from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.prices import estimate, input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.spending import month_of
@@ -42,7 +45,7 @@ EXAMPLES = ("skill-evaluator switch <model> <model> --dry-run", "skill-evaluator
 EXITS = {3: "a component is worse with the new model", 4: "a component could not be compared"}
 _JUDGED = ("verdict", "usd_per_1000_old", "usd_per_1000_new", "lost")
 _Row = dict[str, Any]  # what is told of a component, by column
-_Planned = tuple[_Row, EvaluateOptions, Inputs, PlannedRuns]
+_Planned = tuple[_Row, EvaluationRequest, Inputs, PlannedRuns]
 
 
 @options
@@ -72,7 +75,7 @@ def switch(options: SwitchOptions) -> int:
         judged = {} if options.dry_run else dict.fromkeys(_JUDGED)
         rows.append({"component": name, "calls": 0, "cost_at_most_usd": 0.0, **judged, "remark": ""})
         try:
-            plans.append(_plan(rows[-1], EvaluateOptions(skill=name, **given), options.old, alone, configuration))
+            plans.append(_plan(rows[-1], EvaluationRequest(skill=name, **given), options.old, alone, configuration))
         except NotEvaluatedError as problem:
             print(f"warning: {rows.pop()['component']} is left out: {problem}", file=sys.stderr)
         except SkillEvaluatorError as problem:
@@ -110,7 +113,7 @@ def _why_alone(options: SwitchOptions, configuration: Configuration) -> str:
     return f"was switched off on {old.retires}" if is_off else ""
 
 
-def _plan(row: _Row, own: EvaluateOptions, old: str, alone: str, configuration: Configuration) -> _Planned:
+def _plan(row: _Row, own: EvaluationRequest, old: str, alone: str, configuration: Configuration) -> _Planned:
     """Plan the runs of a component; raise SkillEvaluatorError where it cannot be asked, or held against anything."""
     inputs = read_inputs(own, configuration)
     planned, version = plan_runs(inputs, own), inputs.component.version
@@ -128,12 +131,13 @@ def _plan(row: _Row, own: EvaluateOptions, old: str, alone: str, configuration: 
     return row, own, inputs, planned
 
 
-def _ask(row: _Row, own: EvaluateOptions, inputs: Inputs, planned: PlannedRuns, names: tuple[str, str]) -> bool:
+def _ask(row: _Row, own: EvaluationRequest, inputs: Inputs, planned: PlannedRuns, names: tuple[str, str]) -> bool:
     """Ask the runs of a component and judge them; return whether the user stopped that."""
     from skill_evaluator.verdicts.decide.comparison import compare_records
 
-    problems = ask_and_keep(planned, inputs, own, "wait", {})
-    print_how_to_resume(planned.runs, planned.finished, own)
+    scored, _ = ask_and_score(planned, inputs, own, watch)
+    problems = keep(planned, scored, inputs, own, write_report)
+    print_how_to_resume(planned.left(), own)
     records = {run.record.model_id: run.record for run in planned.finished}
     for name in own.models:
         if name not in records or not records[name].complete:

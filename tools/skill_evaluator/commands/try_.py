@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate_measure import measure
-from skill_evaluator.commands.evaluate_options import Cases, EvaluateOptions
+from skill_evaluator.commands.evaluate import Cases
 from skill_evaluator.commands.options import (
     ComponentsOption,
     Concurrency,
@@ -17,6 +16,7 @@ from skill_evaluator.commands.options import (
     option,
     options,
 )
+from skill_evaluator.evaluation.request import EvaluationRequest
 
 EXAMPLES = (
     "skill-evaluator try <component>",
@@ -44,8 +44,10 @@ def try_(options: TryOptions) -> int:
 
     Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
     """
+    from skill_evaluator.commands.evaluating import measure
+
     return measure(
-        EvaluateOptions(
+        EvaluationRequest(
             skill=options.skill,
             cases=options.cases,
             replicates=options.replicates,
@@ -57,9 +59,9 @@ def try_(options: TryOptions) -> int:
             max_cost=options.max_cost,
             max_calls=options.max_calls,
             results=options.results,
-            format=options.format,
             draft=True,
             leaderboard=False,
         ),
+        options.format,
         show_changes=True,
     )

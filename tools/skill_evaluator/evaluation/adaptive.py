@@ -1,26 +1,35 @@
-"""Is the verdict on a model settled before all of its replicates are asked? A group-sequential rule.
+"""`evaluate --adaptive`: is the verdict on a model settled before all of its replicates are asked?
 
-Looks come at fixed numbers of replicates. Each spends a share of the error in proportion to the replicates asked since
-the look before (alpha spending, Lan and DeMets 1983, doi:10.1093/biomet/70.3.659). The shares add up by Bonferroni's
-inequality, which assumes nothing of how the looks depend on each other.
+A group-sequential rule. Looks come at fixed numbers of replicates. Each spends a share of the error in proportion to
+the replicates asked since the look before (alpha spending, Lan and DeMets 1983, doi:10.1093/biomet/70.3.659). The
+shares add up by Bonferroni's inequality, which assumes nothing of how the looks depend on each other.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, variance
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from scipy.special import stdtrit
-
+from skill_evaluator.evaluation.inputs import Inputs
+from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import CorrectedMean, Record, strict_by_replicate
-from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.effects import ALPHA, Effect, unseen_share
-from skill_evaluator.verdicts.decide.measuring import measure_all
-from skill_evaluator.verdicts.decide.rules import VerdictRules, model_verdict
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
+from skill_evaluator.records.record import AdaptiveLooks, CorrectedMean, Record, strict_by_replicate
+from skill_evaluator.records.selection import why_no_lower
+from skill_evaluator.runner.journal import Looks, Manifest
+from skill_evaluator.runner.runs import Run
+from skill_evaluator.scoring.recording import Recorder
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.stats import ALPHA, unseen_share
+from skill_evaluator.verdicts.decide.comparability import Pair, common_part
+from skill_evaluator.verdicts.decide.rules import VerdictRules, model_verdict, rules_for
+from skill_evaluator.verdicts.history.baselines import pair_of, usual_baseline
+
+if TYPE_CHECKING:  # numpy is imported where a run is looked at
+    from skill_evaluator.verdicts.decide.effects import Effect
 
 Settled = Literal["regressed", "improved", "unchanged"]
 HELD_OUT = 2  # replicates of every case that are asked after the decision to stop: the fewest that show their own noise
@@ -41,7 +50,7 @@ class Look:
 class Gauge:
     """The effect on a critical measure so far, by the question that gates, and the drop of it that is tolerated."""
 
-    effect: Effect | None
+    effect: "Effect | None"
     tolerance: float
 
 
@@ -58,6 +67,9 @@ def looks_of(replicates: int) -> tuple[Look, ...]:
 
 def settled_between(pair: Pair, rules: VerdictRules, look: Look, models: int) -> Settled | None:
     """Return the verdict that a look settles between two records, the candidate's with what was asked so far."""
+    from skill_evaluator.verdicts.decide.comparison import compare_records
+    from skill_evaluator.verdicts.decide.measuring import measure_all
+
     if pair.baseline is None:
         return None
     (result,) = compare_records(rules.skill, [pair], rules).models
@@ -91,6 +103,8 @@ def _strict_verdict(gauge: Gauge, share: float, level: float) -> VerdictName:
     It rests on the difference, its standard error and the degrees of freedom. What else the ordinary verdict asks for,
     a settled one has too: it is the same.
     """
+    from scipy.special import stdtrit
+
     effect = gauge.effect
     if effect is None or (effect.error == 0.0 and unseen_share(effect.n) > gauge.tolerance):
         return "inconclusive"  # answers that are all alike are asked for until a rare other one would have shown
@@ -122,7 +136,9 @@ def _mean_on_these(cases: Sequence[Sequence[float]]) -> CorrectedMean:
     It is Student's t on the noise within cases, and never narrower than a score allows that no answer has shown: that
     has a probability of at most 1 − 0.05^(1/n) (`unit_interval` says the same of cases).
     """
-    mean, unseen = fmean(map(fmean, cases)), 1 - math.pow(ALPHA, 1 / sum(map(len, cases)))
+    from scipy.special import stdtrit
+
+    mean, unseen = fmean(map(fmean, cases)), unseen_share(sum(map(len, cases)))
     half, repeated = 1.0, [case for case in cases if len(case) > 1]
     if repeated:
         degrees = sum(len(case) - 1 for case in repeated)
@@ -131,3 +147,94 @@ def _mean_on_these(cases: Sequence[Sequence[float]]) -> CorrectedMean:
     low = max(0.0, min(mean - half, mean * (1 - unseen)))
     high = min(1.0, max(mean + half, mean * (1 - unseen) + unseen))
     return CorrectedMean(strict_mean=round(mean, 6), ci95=(round(low, 6), round(high, 6)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookout:
+    """Looks at one run between its replicates. `models`: those that are run beside it."""
+
+    run: Run
+    scorer: Scorer
+    inputs: Inputs
+    archive: Archive
+    baseline: RecordedRun
+    rules: VerdictRules
+    models: int
+    looks: "tuple[Look, ...]"
+
+    def look(self, after: int) -> Looks:
+        """Return the looks up to this one, and what it settles; no call of the run may be in flight."""
+
+        candidate = _so_far(self.run, self.scorer, self.inputs, after)
+        pair = pair_of(candidate, self.baseline, self.archive, self.rules.policy)
+        pair = replace(pair, candidate_again=())  # a look is at the run that is asked, and no earlier one
+        (look,) = (look for look in self.looks if look.after == after)
+        verdict = settled_between(pair, self.rules, look, self.models)
+        return Looks(
+            after=tuple(look.after for look in self.looks if look.after <= after),
+            against=self.baseline.run_id,
+            verdict=verdict,
+            enough=after + HELD_OUT if verdict else None,
+        )
+
+
+def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, request: EvaluationRequest, models: int) -> Lookout | None:
+    """Return who looks at an adaptive run; None, with a line on stderr, for one that cannot be compared."""
+    if not run.manifest.adaptive:
+        return None
+
+    archive = Archive(inputs.component)
+    candidate = _so_far(run, scorer, inputs, run.manifest.replicates)
+    entry = entry_of(candidate)
+    baseline = usual_baseline(entry, archive, inputs.settings.policy)
+    against = None if baseline is None else archive.record(baseline)
+    absent = why_no_lower(archive.entries, entry)
+    reason = next(_find_obstacles(against, candidate, inputs, absent), None)
+    if reason is not None or baseline is None:
+        print(f"{run.model.id}: --adaptive saves nothing, all replicates are asked: {reason}", file=sys.stderr)
+        return None
+    return Lookout(
+        run=run,
+        scorer=scorer,
+        inputs=inputs,
+        archive=archive,
+        baseline=baseline,
+        rules=rules_for(inputs.settings, request.config, candidate),
+        models=models,
+        looks=looks_of(run.manifest.replicates),
+    )
+
+
+def with_looks(record: Record, manifest: Manifest) -> Record:
+    """Return the record of a run; of an adaptive one with the looks at it, and its means corrected for them."""
+    looks = manifest.looks
+    if looks is None:
+        return record
+
+    adaptive = AdaptiveLooks(
+        planned_replicates=manifest.replicates,
+        looks=list(looks.after),
+        verdict=looks.verdict,
+        against=looks.against,
+        corrected=corrected_means(record, looks.after[-1]) if record.complete else {},
+    )
+    return record.model_copy(update={"adaptive": adaptive})
+
+
+def _find_obstacles(baseline: Record | None, candidate: Record, inputs: Inputs, absent: str) -> Iterator[str]:
+    """Yield the reasons why no number of replicates would settle a verdict."""
+    if baseline is None:
+        yield absent
+        return
+    if inputs.settings.policy.gate == "beyond":
+        yield "the policy asks what holds beyond these cases, which cases tell and replicates do not"
+    common = common_part(baseline, candidate, any_served=inputs.settings.policy.served == "any")
+    yield from common.barriers
+    if not common.cases:
+        yield "no case is the same in both"
+
+
+def _so_far(run: Run, scorer: Scorer, inputs: Inputs, replicates: int) -> Record:
+    """Return what the record would be if no more than these replicates were asked."""
+    recorder = Recorder(component=inputs.component, settings=inputs.settings, kinds=inputs.kinds)
+    return recorder.record(run.model, run.manifest, scorer.scorecard(replicates))

@@ -1,29 +1,33 @@
 """What a plan would take and show, for people: how small a drop, and what its calls cost in each way of asking."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
 
-_DESIGNS: dict[PlannedDesign, str] = {
+if TYPE_CHECKING:  # a dry run shows costs, and waits for nothing that verdicts need
+    from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
+
+_DESIGNS: "dict[PlannedDesign, str]" = {
     "beside": "the baseline is asked beside the candidate, half as often; calls and cost are of both",
     "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
 }
 _PREMISE = "on these cases, if the answers to a case are independent; several critical metrics or models need more"
-COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
 _COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
 
 
-def print_sizing(plan: SizingPlan, form: Format) -> None:
+def print_sizing(plan: "SizingPlan", form: Format) -> None:
     """Print a sizing plan to stdout."""
     print_page(form, json=lambda: plan.model_dump(mode="json"), page=lambda: page_of(plan.skill, _blocks(plan)))
 
 
-def _blocks(plan: SizingPlan) -> Iterator[Block]:
+def _blocks(plan: "SizingPlan") -> Iterator[Block]:
     yield Heading(Cell(plan.skill, code=True), f": {_title(plan)}", level=2)
     for model in plan.models:
         yield Heading(Cell(model.model_id, code=True), f": {_present(model, plan)}")
@@ -33,18 +37,18 @@ def _blocks(plan: SizingPlan) -> Iterator[Block]:
     yield Line(_PREMISE, style="dim")
 
 
-def _title(plan: SizingPlan) -> str:
+def _title(plan: "SizingPlan") -> str:
     return f"what shows a drop of {plan.detect:g} with {plan.power * 100:g} % power at α {plan.alpha:g}"
 
 
-def _present(model: Sizing, plan: SizingPlan) -> str:
+def _present(model: "Sizing", plan: "SizingPlan") -> str:
     """Word the drop that the present cases and replicates show, or why nobody knows."""
     if model.shows is None:
         return "; ".join(model.remarks)
     return f"its {counted(model.cases, 'case')} × {model.replicates} show a drop of about {model.shows:.2g}"
 
 
-def _facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
+def _facts(model: "Sizing", plan: "SizingPlan") -> Iterator[str]:
     cost = "unknown" if model.cost_per_call_usd is None else f"${model.cost_per_call_usd:.6f}"
     size = f"{counted(model.cases, 'case')} × {model.replicates}"
     yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
@@ -59,7 +63,7 @@ def _facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
         yield f"{counted(model.replicates_needed, 'replicate')} of these cases would show {plan.detect:g}"
 
 
-def _sheet(model: Sizing, detect: float) -> Sheet:
+def _sheet(model: "Sizing", detect: float) -> Sheet:
     columns = ("replicates", f"{model.cases} cases show", f"cases for {detect:g}", "calls", "cost")
     rows = [
         (
@@ -96,3 +100,51 @@ def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
 
 def _usd(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:,.2f}"
+
+
+_ASKED = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+
+
+def print_dry_run(dry: DryRun, form: Format) -> None:
+    """Print what an evaluation would take to stdout."""
+    component, cases, further = dry.component, dry.cases, dry.further
+    rows = [
+        (
+            estimate.model_id,
+            estimate.provider,
+            estimate.key,
+            f"{estimate.calls:,}",
+            f"{estimate.input_tokens_estimate:,}",
+            f"{estimate.output_tokens_upper:,}",
+            "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
+        )
+        for estimate in dry.estimates
+    ]
+    sheet = Sheet(
+        columns=_ASKED,
+        rows=[[Cell(text) for text in row] for row in rows],
+        numbers=frozenset(_ASKED[3:]),
+    )
+    labelled = sum(case.labelled for case in cases)
+    checked = f"{component.name} {component.version}: {counted(len(cases), 'case')}, {labelled} with ground truth"
+    checked += ", all in order\n"
+    checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
+    print_result(
+        form,
+        json=lambda: {
+            "skill": component.name,
+            "dry_run": True,
+            "inferred": list(component.inferred),
+            "further": list(further),
+            "models": [asdict(estimate) for estimate in dry.estimates],
+            "forecast": [forecast.model_dump(mode="json") for forecast in dry.forecasts],
+        },
+        markdown=lambda: f"{markdown_table(sheet)}\n{markdown_table(forecast_sheet(dry.forecasts))}",
+        text=lambda: [
+            checked,
+            sheet,
+            "",
+            forecast_sheet(dry.forecasts),
+            "\ndry run: no call was made, nothing was written",
+        ],
+    )

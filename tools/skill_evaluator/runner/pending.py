@@ -3,16 +3,19 @@
 Its own module because a run folder stays on its machine, and this goes into a committed file.
 """
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import PendingError, RunError
 from skill_evaluator.files import FrozenModel, storing
 from skill_evaluator.identifiers import Label, RunId, Timestamp
+from skill_evaluator.providers.base import Failure
+from skill_evaluator.runner.batch import PENDING, BatchMode
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run
 from skill_evaluator.runner.schedule import schedule_calls
@@ -88,3 +91,36 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
     firsts = [ordered[0], *(after for before, after in pairwise(ordered) if after != before + 1)]
     lasts = [*(before for before, after in pairwise(ordered) if after != before + 1), ordered[-1]]
     return list(zip(firsts, lasts, strict=True))
+
+
+def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
+    """Return how long batches are waited for."""
+    return "collect" if collecting else "submit" if submit_only else "wait"
+
+
+def pending_in(halted: Mapping[str, Failure | None], mode: BatchMode) -> dict[str, str]:
+    """Return where the runs stand that are not waited for, by run id; none where all are."""
+    if mode == "wait":
+        return {}
+    return {run_id: why.message for run_id, why in halted.items() if why is not None and why.reason == PENDING}
+
+
+def refuse_pending(pending: Mapping[str, str]) -> None:
+    """Raise PendingError where a run is not waited for, for a command that shows nothing before all are there."""
+    if pending:
+        states = "; ".join(f"{run_id}: {state}" for run_id, state in pending.items())
+        raise PendingError(f"{states}; collect --batches takes the answers once they are there")
+
+
+def print_pending(pending: Mapping[str, str]) -> None:
+    """Print on stderr where the runs stand that are not waited for."""
+    for run_id, state in pending.items():
+        print(f"{run_id}: {state}", file=sys.stderr)
+    if pending:
+        print("collect --batches takes the answers once they are there", file=sys.stderr)
+
+
+def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
+    """Raise RunError where nothing would be submitted."""
+    if submit_only and not (batch or resume):
+        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")

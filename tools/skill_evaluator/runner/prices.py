@@ -303,6 +303,9 @@ def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
             )
 
 
+COST_OF_BATCHES = "the costs are those of batches, half of what they are without --batch; answers come within a day"
+
+
 class Forecast(FrozenModel):
     """What a model's calls cost at most in USD, or those of all models (`model_id` null), in each way of asking.
 

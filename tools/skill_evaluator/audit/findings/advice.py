@@ -28,8 +28,9 @@ from skill_evaluator.audit.statistics.figures import spread_p
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
 from skill_evaluator.audit.statistics.posterior import Posterior
 from skill_evaluator.records.record import ANSWERED, SCORED
+from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.effects import ALPHA, adjusted
+from skill_evaluator.verdicts.decide.effects import adjusted
 
 SETTLED = 0.7  # what is less probable than this is said to be uncertain
 _DEEP = 5.0  # points below its ability in its worst scenario

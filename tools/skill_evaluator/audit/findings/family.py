@@ -24,8 +24,8 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.scenarios import SLOT, Scenario, read_scenario
+from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed, words
-from skill_evaluator.verdicts.decide.effects import ALPHA
 
 FamilyVerdict = Literal["can carry an audit", "cannot carry an audit", "not settled"]
 _PAIRS_SHOWN = 5

@@ -12,7 +12,8 @@ from scipy.special import stdtr
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
 from skill_evaluator.audit.findings.results import Neutrality, Shift, Worst
-from skill_evaluator.verdicts.decide.effects import ALPHA, adjusted
+from skill_evaluator.stats import ALPHA
+from skill_evaluator.verdicts.decide.effects import adjusted
 
 
 def abilities(cube: Cube) -> Floats:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from skill_evaluator.stats import Interval, rate_interval, unit_interval
-from skill_evaluator.verdicts.decide.effects import unseen_share
+from skill_evaluator.stats import Interval, rate_interval, unit_interval, unseen_share
 
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _SLACK = 1e-12

@@ -9,8 +9,7 @@ import numpy as np
 
 from skill_evaluator.judges.statistics.agreement import Floats
 from skill_evaluator.judges.statistics.bounded import Bounded, Z, difference, rate
-from skill_evaluator.stats import t_quantile
-from skill_evaluator.verdicts.decide.effects import unseen_share
+from skill_evaluator.stats import t_quantile, unseen_share
 
 Test = Literal["exact", "chi-squared"]
 _FEWEST_EXPECTED = 5.0

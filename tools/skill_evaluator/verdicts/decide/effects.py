@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from skill_evaluator.stats import POWER
+from skill_evaluator.stats import ALPHA, POWER, unseen_share
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]
 """One sample: the scores of each case's replicates."""
 Interval = tuple[float, float]
 
-ALPHA = 0.05
 MISSED = 0.03  # of drops of the tolerated size may be called excluded
 _SLACK = 1e-9  # a spread below this is rounding
 _MOST_CAPS = 16  # cut-offs that are tried
@@ -227,11 +226,6 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
         least = min(least, p_values[place] * count / rank)
         q_values[place] = least
     return q_values
-
-
-def unseen_share(n: int) -> float:
-    """Return the probability that what n trials never showed may still have, with 95 % confidence: 1 − 0.05^(1/n)."""
-    return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate_inputs import Inputs, as_asked, read_inputs
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
-from skill_evaluator.commands.evaluate_runs import beside_words, costs_left, plan_runs
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.errors import EXIT_OK, FixtureError, LeaderboardError
+from skill_evaluator.errors import FixtureError, LeaderboardError
+from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import beside_words, costs_left, plan_runs
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
@@ -18,9 +17,9 @@ from skill_evaluator.providers import key_note
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.records.archive import Archive, read_entries
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.reports.planning import COST_OF_BATCHES, forecast_sheet
 from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.runner.prices import (
+    COST_OF_BATCHES,
     Estimate,
     Forecast,
     InputSize,
@@ -36,24 +35,35 @@ from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate(Estimate):
-    """What one model's run would take, and whether its key is there; or what judging their free text would."""
+    """What one model's run would take, and whether its key is there."""
 
     model_id: str
     provider: str
     key: str
 
 
-def dry_run(options: EvaluateOptions) -> int:
-    """Check everything that can be checked without a call, print what a run would take, and return the exit code."""
-    options = as_asked(options)
-    inputs = read_inputs(options)
-    component, kinds = inputs.component, inputs.kinds
-    planned = plan_runs(inputs, options)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What an evaluation would take: an estimate a model, what to know besides, and the cost in each way of asking."""
+
+    component: Component
+    cases: Sequence[Case]
+    estimates: Sequence[ModelEstimate]
+    forecasts: Sequence[Forecast]
+    further: Sequence[str]
+
+
+def dry_run(request: EvaluationRequest) -> DryRun:
+    """Check everything that can be checked without a call, and return what a run would take."""
+    request = as_asked(request)
+    inputs = read_inputs(request)
+    kinds = inputs.kinds
+    planned = plan_runs(inputs, request)
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
@@ -64,12 +74,12 @@ def dry_run(options: EvaluateOptions) -> int:
         mine = [case for case in chosen if case.id in run.manifest.cases]
         sizes = input_sizes(planned.components[run.manifest.run_id], mine)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
-        of_run = estimate(sizes, run.model, kind, replicates, batch=options.batch)
+        of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
-    further += [COST_OF_BATCHES] if options.batch else _durations(of_models, runs, inputs, options)
+    further += [COST_OF_BATCHES] if request.batch else _durations(of_models, runs, inputs, request)
     estimates = [
         ModelEstimate(
             model_id=model.id,
@@ -79,13 +89,17 @@ def dry_run(options: EvaluateOptions) -> int:
         )
         for model in {run.model.id: run.model for run in runs}.values()
     ]
-    month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
+    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
     if month is not None:
-        refused = month.why_refused(costs_left(planned, inputs), options.max_cost)
+        refused = month.why_refused(costs_left(planned, inputs), request.max_cost)
         further.append(f"it would be refused: {refused}" if refused else month.words)
-    forecasts = forecasts_of((one.model_id, one) for one in estimates)
-    _print(estimates, forecasts, component, chosen, options.format, list(dict.fromkeys(further)))
-    return EXIT_OK
+    return DryRun(
+        component=inputs.component,
+        cases=chosen,
+        estimates=estimates,
+        forecasts=forecasts_of((one.model_id, one) for one in estimates),
+        further=list(dict.fromkeys(further)),
+    )
 
 
 def _further(runs: Sequence[Run]) -> list[str]:
@@ -109,16 +123,16 @@ def _too_long(sizes: Mapping[str, InputSize], model: Model, context: int | None)
 
 
 def _durations(
-    of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, options: EvaluateOptions
+    of_models: Mapping[str, Sequence[Estimate]], runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest
 ) -> Iterator[str]:
     """Yield how long each model's calls will take, by the median of those that it answered last."""
     archive = Archive(inputs.component)
     for model in {run.model.id: run.model for run in runs}.values():
-        record = _last_record(model.id, archive, inputs, options.components)
+        record = _last_record(model.id, archive, inputs, request.components)
         if record is None or record.latency_s.p50 is None:
             continue
         kind = inputs.kinds[model.provider]
-        flights = calls_in_flight(model, kind, options.concurrency or inputs.settings.concurrency)
+        flights = calls_in_flight(model, kind, request.concurrency or inputs.settings.concurrency)
         calls = sum_of(of_models[model.id]).calls
         minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
         time = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"
@@ -169,57 +183,3 @@ def _check_truth(run: Run, cases: Sequence[Case], inputs: Inputs) -> None:
                     f"case '{case.case_id}': its own ground truth scores {accuracy.strict_mean} on {name}; "
                     "check how its fields are compared in evals/datasets.json"
                 )
-
-
-_COLUMNS = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
-_FIRST_NUMBER = 3
-
-
-def _print(
-    estimates: Sequence[ModelEstimate],
-    forecasts: Sequence[Forecast],
-    component: Component,
-    cases: Sequence[Case],
-    form: Format,
-    further: Sequence[str],
-) -> None:
-    rows = [
-        (
-            estimate.model_id,
-            estimate.provider,
-            estimate.key,
-            f"{estimate.calls:,}",
-            f"{estimate.input_tokens_estimate:,}",
-            f"{estimate.output_tokens_upper:,}",
-            "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
-        )
-        for estimate in estimates
-    ]
-    sheet = Sheet(
-        columns=_COLUMNS,
-        rows=[[Cell(text) for text in row] for row in rows],
-        numbers=frozenset(_COLUMNS[_FIRST_NUMBER:]),
-    )
-    labelled = sum(case.labelled for case in cases)
-    checked = f"{component.name} {component.version}: {counted(len(cases), 'case')}, {labelled} with ground truth"
-    checked += ", all in order\n"
-    checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
-    print_result(
-        form,
-        json=lambda: {
-            "skill": component.name,
-            "dry_run": True,
-            "inferred": list(component.inferred),
-            "further": list(further),
-            "models": [asdict(estimate) for estimate in estimates],
-            "forecast": [forecast.model_dump(mode="json") for forecast in forecasts],
-        },
-        markdown=lambda: f"{markdown_table(sheet)}\n{markdown_table(forecast_sheet(forecasts))}",
-        text=lambda: [
-            checked,
-            sheet,
-            "",
-            forecast_sheet(forecasts),
-            "\ndry run: no call was made, nothing was written",
-        ],
-    )

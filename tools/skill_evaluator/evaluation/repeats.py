@@ -1,27 +1,31 @@
-"""A recorded version that was asked again → did its model move, though the prompt did not?
+"""A recorded version that was asked again: did its model move, and how far does its score spread?
 
 Days differ. Two runs of a version cannot tell a day from a move, so a move must be beyond chance by the rules of a
 verdict, and besides be further off than one more run may be, by the spread of the earlier ones.
 """
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings
-from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
+from skill_evaluator.records.selection import runs_alike, same_series
 from skill_evaluator.records.summaries import Drift
+from skill_evaluator.stats import stdev_or_none
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
-from skill_evaluator.verdicts.history.baselines import drift_pair
+from skill_evaluator.verdicts.history.baselines import drift_pair, neutral_sigma, scenario_runs
 
-if TYPE_CHECKING:  # numpy is imported where a run is held against others
+if TYPE_CHECKING:
     from skill_evaluator.verdicts.decide.measuring import Measured
+
 
 _MISSED = 0.025  # of further runs that are beyond a day's interval though nothing moved
 
@@ -104,3 +108,65 @@ def _without(model: ModelVerdict, days: Container[tuple[str, str]]) -> ModelVerd
     if left.verdict == "regressed" and not any(one.verdict == "regressed" or one.harmed for one in (*metrics, *fields)):
         left = left.model_copy(update={"verdict": "inconclusive"})
     return left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpread:
+    """The strict means of a version's primary metric, by run or by scenario, and their standard deviation.
+
+    `sigma` is None for fewer than two. Over scenarios it is without what replicates explain.
+    """
+
+    model_id: str
+    version: str
+    metric: str
+    over: Literal["runs", "scenarios"]
+    scores: dict[str, float]
+    sigma: float | None
+
+
+def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
+    """Return the spread behind each model's records: those under a scenario are held against other scenarios."""
+    newest = {(record.model_id, record.scenario is None): record for record in records}
+    return [
+        _between_runs(record, archive) if plain else _between_scenarios(record, archive)
+        for (_, plain), record in newest.items()
+    ]
+
+
+def _between_runs(record: Record, archive: Archive) -> RunSpread:
+    entry = entry_of(record)
+    runs = [
+        archive.record(other)
+        for other in runs_alike(archive.runs_of(entry.model_id), entry)
+        if other.version == entry.version
+        and other.is_comparable(entry)
+        and other.digests.get("prompt") == entry.digests.get("prompt")
+    ]
+    series = same_series(record, (run for run in runs if run.run_id != record.run_id))
+    scores = {run.run_id: score for run in (*series, record) if (score := _score(run)) is not None}
+    return _spread(record, "runs", scores, stdev_or_none(list(scores.values())))
+
+
+def _between_scenarios(record: Record, archive: Archive) -> RunSpread:
+    runs = scenario_runs(archive, record)
+    rewording = neutral_sigma(record, runs)
+    scores = {str(run.scenario): score for run in reversed(runs) if (score := _score(run)) is not None}
+    return _spread(record, "scenarios", scores, None if rewording is None else rewording.sigma)
+
+
+def _score(record: Record) -> float | None:
+    return record.accuracy[record.primary_metric].strict_mean
+
+
+def _spread(
+    record: Record, over: Literal["runs", "scenarios"], scores: dict[str, float], sigma: float | None
+) -> RunSpread:
+    return RunSpread(
+        model_id=record.model_id,
+        version=record.skill_version,
+        metric=record.primary_metric,
+        over=over,
+        scores=scores,
+        sigma=sigma,
+    )

@@ -2,13 +2,14 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate_inputs import Inputs
-from skill_evaluator.commands.evaluate_options import EvaluateOptions
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.designs import component_of, design_runs, runs_beside
+from skill_evaluator.evaluation.inputs import Inputs
+from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.providers import lack_of
@@ -17,7 +18,7 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import Kept, Manifest, Role, find_runs, outcomes, read_manifest
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.runs import Run, new_runs, resumed_run, topped_up
+from skill_evaluator.runner.runs import Run, new_runs, resumed_run
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
@@ -33,54 +34,58 @@ class PlannedRuns:
     finished: list[Finished]
     roles: Mapping[str, Role | None]
 
+    def left(self, pending: Container[str] = ()) -> list[str]:
+        """Return the ids of the runs that are not complete, where asking again may help; without those `pending`."""
+        over = {run.folder for run in self.finished if run.record.complete or "model_retired" in run.record.reasons}
+        ids = [(run.manifest.run_id, run.folder) for run in self.runs]
+        return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
+
     def is_judged(self, record: Record) -> bool:
         """Return whether a run gets a verdict: that of a new version, as a whole."""
         return record.shard is None and self.roles[record.run_id] is None
 
 
-def plan_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
+def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     """Return the runs to ask; with `--resume` also those that are recorded already and stay as they are.
 
     Raise RunError for what cannot be asked as the options say, or could not be recorded once it was paid for.
     """
-    if options.resume is not None:
-        planned = _resume_runs(inputs, options, options.resume)
-    elif options.top_up is not None:
-        planned = _top_up_runs(inputs, options, options.top_up)
+    if request.resume is not None:
+        planned = _resume_runs(inputs, request, request.resume)
     else:
-        planned = _new_runs(inputs, options)
+        planned = _new_runs(inputs, request)
     recorded = read_entries(inputs.component.leaderboard_path)
-    for manifest in (run.manifest for run in planned.runs if is_measurement(run, options)):
+    for manifest in (run.manifest for run in planned.runs if is_measurement(run, request)):
         if manifest.draft:
             continue
         why = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
         if why is not None:
             raise RunError(f"'{inputs.component.name}' {why}")
-    if options.resume is None and not options.dry_run:  # which says it itself
+    if request.resume is None and not request.dry_run:  # which says it itself
         for line in beside_words(planned.runs):
             print(line, file=sys.stderr)
     return planned
 
 
-def is_measurement(run: Run, options: EvaluateOptions) -> bool:
+def is_measurement(run: Run, request: EvaluationRequest) -> bool:
     """Return whether the run, once complete, is kept among the component's records."""
-    return options.leaderboard and run.manifest.whole
+    return request.leaderboard and run.manifest.whole
 
 
-def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
+def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     plain = new_runs(
         inputs.component,
         inputs.cases,
         inputs.models,
         inputs.results_dir,
         inputs.kinds,
-        replicates=options.replicates or inputs.settings.replicates,
-        seed=inputs.settings.seed if options.seed is None else options.seed,
+        replicates=request.replicates or inputs.settings.replicates,
+        seed=inputs.settings.seed if request.seed is None else request.seed,
         shard=inputs.shard,
-        selection=options.cases,
-        invocation=options.invocation,
-        adaptive=options.adaptive,
-        transport="batch" if options.batch else "direct",
+        selection=request.cases,
+        invocation=request.invocation,
+        adaptive=request.adaptive,
+        transport="batch" if request.batch else "direct",
     )
     for run in plain:
         if not run.manifest.cases:
@@ -91,33 +96,31 @@ def _new_runs(inputs: Inputs, options: EvaluateOptions) -> PlannedRuns:
         raise RunError(
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
-    alone = _planned([(run, inputs.component) for run in plain], options)
-    designed = options.with_baseline or options.aa or options.neutral is not None
-    if not designed and not _goes_beside(options, inputs.settings.policy):
+    alone = _planned([(run, inputs.component) for run in plain], request)
+    designed = request.with_baseline or request.aa or request.neutral is not None
+    if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
-    from skill_evaluator.commands.evaluate_designs import design_runs, runs_beside  # read what verdicts are drawn from
-
-    planned = _planned((design_runs if designed else runs_beside)(plain, inputs, options), options)
-    if not designed and (why := _suffices_for_one(planned, alone, inputs, options)):
+    planned = _planned((design_runs if designed else runs_beside)(plain, inputs, request), request)
+    if not designed and (why := _suffices_for_one(planned, alone, inputs, request)):
         print(f"warning: {inputs.component.name} is asked without its baseline: {why}", file=sys.stderr)
         return alone
     return planned
 
 
-def _goes_beside(options: EvaluateOptions, policy: Policy) -> bool:
+def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
     """Return whether new versions are asked beside their baselines unasked: where a verdict on all cases comes of it.
 
     A job of a plan, which has its invocation, asks what was planned.
     """
-    otherwise = (options.draft, options.adaptive, options.cases, options.shard, options.scenario, options.invocation)
-    return policy.design == "beside" and not options.recorded and not any(otherwise)
+    otherwise = (request.draft, request.adaptive, request.cases, request.shard, request.scenario, request.invocation)
+    return policy.design == "beside" and not request.recorded and not any(otherwise)
 
 
-def _planned(pieces: Sequence[tuple[Run, Component]], options: EvaluateOptions) -> PlannedRuns:
+def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
     kept = None
-    if options.batch:
-        kept = Kept(leaderboard=options.leaderboard, max_cost_usd=options.max_cost)
-    said = {"draft": options.draft, "kept": kept}
+    if request.batch:
+        kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost)
+    said = {"draft": request.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
@@ -133,18 +136,20 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
     return [f"{words} of {listed(ids)} (--recorded asks the new version alone)" for words, ids in models.items()]
 
 
-def _suffices_for_one(beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, options: EvaluateOptions) -> str | None:
+def _suffices_for_one(
+    beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, request: EvaluationRequest
+) -> str | None:
     """Say of a limit that it is enough for the new versions, and not for their baselines, too; None of any other."""
-    month = month_of(inputs.settings, options.config, options.components, results=inputs.results_dir)
-    if (options.max_calls, options.max_cost, month) == (None, None, None):
+    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
+    if (request.max_calls, request.max_cost, month) == (None, None, None):
         return None
     plans = (alone, beside)
     calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
     costs = [total_or_none(costs_left(planned, inputs).values()) for planned in plans]
     left = None if month is None else month.left_usd
     limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
-        ("--max-calls", options.max_calls, calls),
-        ("--max-cost", options.max_cost, costs),
+        ("--max-calls", request.max_calls, calls),
+        ("--max-cost", request.max_cost, costs),
         ("what is left of budget.month_usd", left, costs),
     )
     for name, limit, (one, both) in limits:
@@ -175,10 +180,10 @@ def record_path(run: Run, component: Component) -> Path:
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
-def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> PlannedRuns:
+def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> PlannedRuns:
     """Find the runs that `--resume` means, each planned as the options say; raise RunError."""
     component = inputs.component
-    runs, components = _saved_runs(inputs, options, resume)
+    runs, components = _saved_runs(inputs, request, resume)
     unfinished = [run for run in runs if not record_path(run, component).exists()]
     finished = []
     for run in runs:
@@ -186,47 +191,26 @@ def _resume_runs(inputs: Inputs, options: EvaluateOptions, resume: str) -> Plann
             record = read_record(record_path(run, component))
             if record.has_row:  # a crash may have come before its row
                 append_rows(component.leaderboard_path, component.name, [record.row()])
-            run_id, saved = run.manifest.run_id, record.saved_calls
-            rest = f"; --top-up {run_id} asks the {saved} calls that --adaptive saved" if saved else ""
-            print(f"{run_id} is recorded and complete: there is nothing to resume{rest}", file=sys.stderr)
+            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
     return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
 
 
-def _top_up_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> PlannedRuns:
-    """Return a run for each that `--adaptive` stopped, with its answers and all of its calls; raise RunError."""
-    saved, _ = _saved_runs(inputs, options, wanted)
-    stopped = [run for run in saved if run.manifest.saved_calls]
-    if not stopped:
-        raise RunError(f"--top-up {wanted}: no call was saved there; --adaptive did not stop it early")
-    for run in stopped:
-        if not record_path(run, inputs.component).exists():
-            raise RunError(f"--top-up {wanted}: {run.manifest.run_id} is not recorded yet; go on with it by --resume")
-    whole = [topped_up(run, options.invocation) for run in stopped]
-    runs = [run for run in whole if not record_path(run, inputs.component).exists()]
-    if not runs:
-        raise RunError(f"--top-up {wanted}: it is topped up already, by {whole[0].manifest.run_id}")
-    components = {run.manifest.run_id: inputs.component for run in runs}
-    return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
-
-
-def _saved_runs(inputs: Inputs, options: EvaluateOptions, wanted: str) -> tuple[list[Run], dict[str, Component]]:
+def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
-    from skill_evaluator.commands.evaluate_designs import component_of
-
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))
     for folder, manifest in folders:
-        if manifest.role != "neutral" and manifest.scenario != options.scenario:
+        if manifest.role != "neutral" and manifest.scenario != request.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
             raise RunError(f"cannot resume {folder} like this: it was begun {how}")
-    mine = [(folder, manifest) for folder, manifest in folders if not options.models or manifest.model_id in models]
+    mine = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not mine:
-        raise RunError(f"no run of --model {' '.join(options.models)} among those to resume")
-    components = {manifest.run_id: component_of(manifest, inputs, options) for _, manifest in mine}
+        raise RunError(f"no run of --model {' '.join(request.models)} among those to resume")
+    components = {manifest.run_id: component_of(manifest, inputs, request) for _, manifest in mine}
     runs = [resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in mine]
-    _refuse_other_plan(runs, options)
+    _refuse_other_plan(runs, request)
     return runs, components
 
 
@@ -244,26 +228,26 @@ def _with_those_beside(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[P
     return list(wanted.items())
 
 
-def _refuse_other_plan(runs: Sequence[Run], options: EvaluateOptions) -> None:
+def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
     """Raise RunError for an option that a run was not planned with."""
     for run in runs:
         manifest = run.manifest
         for flag, given, planned in (
-            ("--replicates", None if manifest.role == "baseline" else options.replicates, manifest.replicates),
-            ("--seed", options.seed, manifest.seed),
-            ("--shard", options.shard, manifest.shard),
-            ("--case", options.cases or None, manifest.selection),
+            ("--replicates", None if manifest.role == "baseline" else request.replicates, manifest.replicates),
+            ("--seed", request.seed, manifest.seed),
+            ("--shard", request.shard, manifest.shard),
+            ("--case", request.cases or None, manifest.selection),
         ):
             if given is not None and given != planned:
                 was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
                 raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
         for flag, is_given, is_planned in (
-            ("--adaptive", options.adaptive, manifest.adaptive),
-            ("--with-baseline", options.with_baseline, manifest.beside is not None),
-            ("--aa", options.aa, manifest.role == "again"),
-            ("--neutral", options.neutral is not None, manifest.role == "neutral"),
-            ("--draft", options.draft, manifest.draft),
-            ("--batch", options.batch, manifest.transport == "batch"),
+            ("--adaptive", request.adaptive, manifest.adaptive),
+            ("--with-baseline", request.with_baseline, manifest.beside is not None),
+            ("--aa", request.aa, manifest.role == "again"),
+            ("--neutral", request.neutral is not None, manifest.role == "neutral"),
+            ("--draft", request.draft, manifest.draft),
+            ("--batch", request.batch, manifest.transport == "batch"),
         ):
             if is_given and not is_planned:
                 raise RunError(f"cannot resume {run.folder} with {flag}: it was planned without it")

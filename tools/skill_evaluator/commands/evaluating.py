@@ -1,0 +1,86 @@
+"""What `evaluate`, `try` and `collect --batches` share: evaluate, show what came of it, and return the exit code."""
+
+import shlex
+import sys
+
+from skill_evaluator.commands.options import words_of
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.sheets import Format
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
+from skill_evaluator.evaluation.dry_run import dry_run
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.story import Evaluation, evaluate
+from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.providers import Configuration
+from skill_evaluator.records.archive import entry_of
+from skill_evaluator.records.selection import passed_over
+from skill_evaluator.reports.ending import print_first
+from skill_evaluator.reports.evaluation import print_finished, write_report
+from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.planning import print_dry_run
+from skill_evaluator.runner.pending import print_pending
+from skill_evaluator.verdicts.decide.rules import exit_code_of
+
+
+def size(request: EvaluationRequest, form: Format) -> int:
+    """Print what an evaluation would take."""
+    print_dry_run(dry_run(request), form)
+    return EXIT_OK
+
+
+def measure(
+    request: EvaluationRequest, form: Format, *, show_changes: bool = False, collecting: Configuration | None = None
+) -> int:
+    """Evaluate, show what came of it, and return the exit code."""
+    done = evaluate(request, watch=watch, on_kept=write_report, show_changes=show_changes, collecting=collecting)
+    print_pending(done.pending)
+    if done.pending and not done.finished and not done.problems:
+        return EXIT_OK
+    site = Site(done.inputs.settings.site.address)
+    if done.verdict is not None:
+        for run in done.finished:
+            write_report(run, done.verdict, site)
+    component, folders = done.inputs.component, words_of(request, "components", "fixtures", "config")
+    print_finished(
+        done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders
+    )
+    if done.verdict is None:  # else it says so itself
+        if done.judged and done.request.scenario is None:
+            first = done.judged[0]
+            print_first(first, form, folders, kept=done.is_recorded(first) and not first.draft)
+        _warn_without_verdict(done, show_changes=show_changes)
+    print_how_to_resume(done.planned.left(done.pending), done.request)
+    if done.problems:
+        raise done.problems[0]
+    if not all(run.record.complete for run in done.finished):
+        return EXIT_INCOMPLETE
+    return EXIT_OK if done.verdict is None else exit_code_of([done.verdict], done.inputs.settings.policy)
+
+
+def _warn_without_verdict(done: Evaluation, *, show_changes: bool) -> None:
+    """Say on stderr why there is no verdict, and what would make one."""
+    name = done.inputs.component.name
+    for record in done.judged:
+        for words in passed_over(done.archive.entries, entry_of(record), None):
+            print(f"warning: {words}", file=sys.stderr)
+    for words in filter(None, (record.served_otherwise for record in done.judged)):
+        print(f"warning: {words}", file=sys.stderr)
+    if done.request.scenario == SCHEMA_ALONE and done.judged:
+        print(f"evaluate {name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
+    if show_changes and done.judged:
+        print(f"there is no complete record to judge against: evaluate {name} first", file=sys.stderr)
+
+
+def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
+    """Print on stderr the command that goes on with these runs, if there are any."""
+    if not run_ids:
+        return
+    program = sys.argv[0]
+    words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+    folders = words_of(request, "components", "fixtures", "config", "results")
+    words += [request.skill, *folders, *words_of(request, "scenario", "concurrency", "max_cost", "max_calls")]
+    if not request.leaderboard:
+        words.append("--no-leaderboard")
+    target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
+    print(f"to go on where this stopped: {shlex.join(words)} --resume {target}", file=sys.stderr)

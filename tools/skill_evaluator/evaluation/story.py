@@ -1,0 +1,331 @@
+"""The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
+
+import sys
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
+from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
+from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
+from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
+from skill_evaluator.library.components import Component
+from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.records.archive import Archive, entry_of, read_entries
+from skill_evaluator.records.leaderboard import add_records
+from skill_evaluator.records.record import Record, short_digest, write_record
+from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
+from skill_evaluator.runner.batch import BatchMode
+from skill_evaluator.runner.execute import Watch, execute
+from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.pending import mode_of, pending_in
+from skill_evaluator.runner.prompting import build_request
+from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.spending import month_of
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.stats import load_quantiles
+from skill_evaluator.text import listed
+from skill_evaluator.verdicts.decide.comparability import common_part
+from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.history.component import ranking_of, verdict_on
+from skill_evaluator.verdicts.planning.advice import ModelRanking
+
+OnKept = Callable[[Finished, None, Site], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """A run whose calls are made, and the record of it."""
+
+    run: Run
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What came of an evaluation: its runs, those that wait at a vendor, and the verdict on complete new versions.
+
+    `request` is as it was understood. `problems`: why some runs could not be kept. `judged` are the records that may
+    get a verdict; `archive` holds what they were held against.
+    """
+
+    request: EvaluationRequest
+    inputs: Inputs
+    planned: PlannedRuns
+    pending: Mapping[str, str]
+    problems: Sequence[SkillEvaluatorError]
+    archive: Archive
+    judged: Sequence[Record]
+    verdict: ComparisonResult | None
+    ranking: ModelRanking | None
+    spreads: Sequence[RunSpread]
+    changes: Sequence[ChangedAnswers]
+
+    @property
+    def finished(self) -> list[Finished]:
+        """The runs whose calls are made, and those that were recorded before."""
+        return self.planned.finished
+
+    def is_recorded(self, record: Record) -> bool:
+        """Return whether a run's record is among the component's."""
+        folder = self.inputs.component.records_dir
+        return any(run.record is record and run.record_path.parent == folder for run in self.finished)
+
+
+def evaluate(
+    request: EvaluationRequest,
+    *,
+    watch: Watch,
+    on_kept: OnKept,
+    show_changes: bool = False,
+    collecting: Configuration | None = None,
+) -> Evaluation:
+    """Read, plan, ask, score, record, keep and compare; the caller shows what came of it.
+
+    `watch` shows how the calls go, and `on_kept` learns of each run that is kept. `show_changes` also tells which
+    answers changed. With the configuration for `collecting`, take what batches have brought by now, and ask nothing
+    anew.
+    """
+    request = as_asked(request)
+    inputs = read_inputs(request, collecting)
+    planned = plan_runs(inputs, request)
+    if collecting is None:
+        _hold_month(planned, inputs, request)
+    mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
+    scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
+    recorded = _with_drift(scored, inputs, request)
+    problems = keep(planned, recorded, inputs, request, on_kept)
+    return _compare(request, inputs, planned, pending, problems, show_changes=show_changes)
+
+
+def keep(
+    planned: PlannedRuns,
+    scored: Sequence[ScoredRun],
+    inputs: Inputs,
+    request: EvaluationRequest,
+    on_kept: OnKept,
+) -> list[SkillEvaluatorError]:
+    """Keep the records of runs, and add the runs to the finished ones; return why some could not be kept."""
+    records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
+    complete = {record.run_id for record in records if record.complete}
+    problems: list[SkillEvaluatorError] = []
+    for run in scored:
+        kept = is_measurement(run.run, request) and _counts(run.record, complete)
+        try:
+            finished = _keep(run, inputs.component, kept=kept)
+        except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
+            problems.append(problem)
+            continue
+        on_kept(finished, None, Site(inputs.settings.site.address))
+        planned.finished.append(finished)
+    return problems
+
+
+def _compare(
+    request: EvaluationRequest,
+    inputs: Inputs,
+    planned: PlannedRuns,
+    pending: Mapping[str, str],
+    problems: Sequence[SkillEvaluatorError],
+    *,
+    show_changes: bool,
+) -> Evaluation:
+    """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
+    finished, component = planned.finished, inputs.component
+    judged = [run.record for run in finished if planned.is_judged(run.record) and run.record.complete]
+    verdict, ranking, archive = None, None, Archive(component)
+    archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
+    if judged:
+        partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+        verdict = verdict_on(judged, component, archive, inputs.settings, request.config, partial)
+    if not request.cases and len({record.model_id for record in judged}) == len(judged) > 1:
+        ranking = ranking_of(judged, component, archive, inputs.settings, request.config, verdict)
+    again = [
+        run.record
+        for run in finished
+        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] in ("again", "neutral")
+    ]
+    return Evaluation(
+        request=request,
+        inputs=inputs,
+        planned=planned,
+        pending=pending,
+        problems=problems,
+        archive=archive,
+        judged=judged,
+        verdict=verdict,
+        ranking=ranking,
+        spreads=spreads_of(again, archive),
+        changes=list(_changed_answers(verdict, finished, archive, inputs)) if show_changes and verdict else [],
+    )
+
+
+def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
+    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
+    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
+    if month is None:
+        return
+    month.refuse(costs_left(planned, inputs), request.max_cost)
+    if month.unknown:
+        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
+
+
+def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
+    """Return the runs, those that asked a recorded version again with whether the model moved; warn where it did."""
+    again = [run.record for run in scored if run.run.manifest.role == "again" and run.record.complete]
+    archive = Archive(inputs.component)
+    drifts = drifts_in(drift_of(again, inputs.component, archive, inputs.settings, request.config)) if again else {}
+    for record in again:
+        if record.run_id in drifts and (moved := drifts[record.run_id].moved):
+            told = f"{record.model_id} moved though the prompt did not: {listed(moved)}"
+            print(f"warning: {told}; this run begins a series of its own", file=sys.stderr)
+    return [
+        replace(run, record=run.record.model_copy(update={"drift": drifts.get(run.record.run_id)})) for run in scored
+    ]
+
+
+def _counts(record: Record, complete: Container[str]) -> bool:
+    """Return whether a run is recorded: a complete one, and a baseline only beside a complete run of a new version."""
+    return record.complete and (not entry_of(record).is_baseline or record.beside in complete)
+
+
+def ask_and_score(
+    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, watch: Watch, mode: BatchMode = "wait"
+) -> tuple[list[ScoredRun], dict[str, str]]:
+    """Make the calls of all runs whose model has a key, and score every answer as it comes.
+
+    Return the runs with their records, and where those stand that are not waited for.
+    """
+    if not planned.runs:
+        return [], {}
+    usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
+    runs = [run for run in planned.runs if run.model.id in usable]
+    component = inputs.component
+    check_writable(inputs.results_dir)
+    if any(is_measurement(run, request) for run in runs):
+        check_writable(component.records_dir)
+    calls = sum(run.manifest.calls for run in runs)
+    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    origins: list[Origin] = []
+    with open_scores(component, cases, calls) as scores:
+        scorers = {
+            run.folder: Scorer(
+                component, [case for case in cases if case.id in run.manifest.cases], run.manifest.replicates, scores
+            )
+            for run in runs
+        }
+
+        def check_truths() -> None:
+            for run in runs:
+                for case_id in run.manifest.cases:
+                    scores.undefined(case_id)  # raises where a truth is too costly to score
+
+        def prepare_records() -> None:
+            origins.append(origin_of(component, request.fixtures))
+            load_quantiles()
+
+        halted = execute(
+            [
+                _assignment(
+                    run, planned.components[run.manifest.run_id], scorers[run.folder], inputs, request, len(runs)
+                )
+                for run in runs
+            ],
+            inputs.settings,
+            Budget(request.max_cost, request.max_calls),
+            redactor_of(inputs.keys, inputs.models),
+            watch,
+            check=check_truths,
+            meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
+            batch_mode=mode,
+        )
+        pending = pending_in(halted, mode)
+        recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
+        scored = []
+        for run in (run for run in runs if run.manifest.run_id not in pending):
+            failure = halted[run.manifest.run_id]
+            stopped = f"{failure.reason}: {failure.message}" if failure else None
+            manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+            scorecard = scorers[run.folder].scorecard(manifest.asked)
+            record = with_looks(recorder.record(run.model, manifest, scorecard, stopped=stopped), manifest)
+            scored.append(ScoredRun(run=run, record=record))
+    waiting = {run.record.run_id for run in scored if run.record.beside in pending}
+    pending |= dict.fromkeys(waiting, "answered; it waits for the run beside it")
+    return [run for run in scored if run.record.run_id not in waiting], pending
+
+
+def _assignment(
+    run: Run, component: Component, scorer: Scorer, inputs: Inputs, request: EvaluationRequest, models: int
+) -> Assignment:
+    """Return what the engine needs to ask one run: how a request is made, and who gets the answers."""
+    lookout = lookout_for(run, scorer, inputs, request, models)
+    cases = {case.id: case for case in inputs.cases}
+    plain = assignment(
+        run,
+        inputs.kinds,
+        inputs.keys,
+        request.concurrency or inputs.settings.concurrency,
+        lambda call: build_request(
+            component,
+            cases[call.case_id],
+            replicate=call.replicate,
+            seed=run.manifest.seed,
+            max_output_tokens=run.model.params.max_output_tokens,
+        ),
+        scorer.add,
+    )
+    asked = run.model.id, short_digest(run.manifest.digests["settings"])
+    recorded = {(one.model_id, one.digests.get("settings")) for one in read_entries(component.leaderboard_path)}
+    plain = replace(plain, answered_before=asked in recorded)
+    return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
+
+
+def _keep(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:
+    """Write the record of one run: into the component if it is `kept`, into the run's own folder always."""
+    run, record = scored.run, scored.record
+    path = run.folder / RECORD
+    if kept:
+        path = record_path(run, component)
+        try:
+            if not record.has_row:
+                write_record(path, record)
+            else:
+                add_records(component.leaderboard_path, {path: record})
+        except LeaderboardError:  # another prompt came first; what was paid for stays in the run's folder
+            write_record(run.folder / RECORD, record)
+            raise
+    write_record(run.folder / RECORD, record)
+    return Finished(record=record, record_path=path, folder=run.folder)
+
+
+def _changed_answers(
+    verdict: ComparisonResult, finished: Sequence[Finished], archive: Archive, inputs: Inputs
+) -> Iterator[ChangedAnswers]:
+    """Yield of each model which of its answers are others than its baseline's, whose run folder may be gone."""
+    runs = {run.record.run_id: run for run in finished}
+    for model in verdict.models:
+        run = runs.get(model.candidate.run_id)
+        if run is None or model.baseline is None:
+            continue
+        run_id = model.baseline.run_id
+        folders = [results / run_id for results in (inputs.results_dir, inputs.component.results_dir)]
+        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        if folder is None:
+            again = f"`evaluate {inputs.component.name} --model {model.model_id} --aa` asks it again here"
+            absent = f"its run folder, which is not committed, is not on this machine; {again}"
+            yield ChangedAnswers(model_id=model.model_id, baseline=run_id, absent=absent)
+            continue
+        baseline, answers = archive.record_of(run_id), (outcomes(folder), outcomes(run.folder))
+        yield ChangedAnswers(
+            model_id=model.model_id,
+            baseline=run_id,
+            compared=len(common_part(baseline, run.record).cases),
+            changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
+        )

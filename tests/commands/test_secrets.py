@@ -128,7 +128,7 @@ def test_the_traceback_of_a_bug_is_printed_without_a_key_that_was_taken_before(
         assert "OPENAI_API_KEY" not in os.environ
         raise RuntimeError(f"headers: {OTHER}")
 
-    monkeypatch.setattr("skill_evaluator.commands.evaluate_measure.plan_runs", break_down)
+    monkeypatch.setattr("skill_evaluator.evaluation.story.plan_runs", break_down)
     broken = library.evaluate_here(env={"OPENAI_API_KEY": OTHER})
     assert broken.code == 1
     assert "RuntimeError: headers: [redacted]" in broken.err

@@ -41,10 +41,10 @@ from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.pending import mode_of, pending_in, print_pending, refuse_submit_only
+from skill_evaluator.runner.pending import mode_of, pending_in, print_pending
 from skill_evaluator.runner.prices import COST_OF_BATCHES
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.schedule import Shard, refuse_amounts
+from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
 from skill_evaluator.runner.spending import max_cost_in_month
 from skill_evaluator.text import nearest
 

@@ -22,6 +22,7 @@ from skill_evaluator.commands.options import (
     options,
     run_ids,
 )
+from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.request import EvaluationRequest
 
 EXAMPLES = (
@@ -81,6 +82,12 @@ class EvaluateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
 
 def evaluate(options: EvaluateOptions) -> int:
     """Run a component N times per case on its models; score accuracy and reproducibility; append to its leaderboard."""
-    from skill_evaluator.commands.evaluating import measure, size
+    if options.dry_run:
+        from skill_evaluator.evaluation.dry_run import dry_run
+        from skill_evaluator.reports.planning import print_dry_run
 
-    return size(options, options.format) if options.dry_run else measure(options, options.format)
+        print_dry_run(dry_run(options), options.format)
+        return EXIT_OK
+    from skill_evaluator.commands.evaluating import measure
+
+    return measure(options, options.format)

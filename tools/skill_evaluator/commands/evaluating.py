@@ -7,7 +7,6 @@ from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
-from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.story import Evaluation, evaluate
 from skill_evaluator.identifiers import invocation_of
@@ -18,15 +17,8 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.planning import print_dry_run
 from skill_evaluator.runner.pending import print_pending
 from skill_evaluator.verdicts.decide.rules import exit_code_of
-
-
-def size(request: EvaluationRequest, form: Format) -> int:
-    """Print what an evaluation would take."""
-    print_dry_run(dry_run(request), form)
-    return EXIT_OK
 
 
 def measure(

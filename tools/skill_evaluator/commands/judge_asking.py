@@ -38,10 +38,10 @@ from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.pending import pending_in, refuse_pending, refuse_submit_only
+from skill_evaluator.runner.pending import pending_in, refuse_pending
 from skill_evaluator.runner.prices import COST_OF_BATCHES, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
-from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts, refuse_submit_only
 from skill_evaluator.runner.spending import max_cost_in_month
 from skill_evaluator.text import counted
 

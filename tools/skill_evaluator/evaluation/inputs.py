@@ -11,10 +11,9 @@ from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
-from skill_evaluator.runner.pending import refuse_submit_only
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.runner.schedule import Shard, refuse_amounts
+from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.designs import component_of, design_runs, runs_beside
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.components import Component
@@ -100,6 +99,8 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     designed = request.with_baseline or request.aa or request.neutral is not None
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
+    from skill_evaluator.evaluation.designs import design_runs, runs_beside  # they read what verdicts are drawn from
+
     planned = _planned((design_runs if designed else runs_beside)(plain, inputs, request), request)
     if not designed and (why := _suffices_for_one(planned, alone, inputs, request)):
         print(f"warning: {inputs.component.name} is asked without its baseline: {why}", file=sys.stderr)
@@ -198,6 +199,8 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
 
 def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tuple[list[Run], dict[str, Component]]:
     """Find runs by id, folder or invocation, planned as the options say, with what each asks; raise RunError."""
+    from skill_evaluator.evaluation.designs import component_of
+
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))

@@ -118,9 +118,3 @@ def print_pending(pending: Mapping[str, str]) -> None:
         print(f"{run_id}: {state}", file=sys.stderr)
     if pending:
         print("collect --batches takes the answers once they are there", file=sys.stderr)
-
-
-def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
-    """Raise RunError where nothing would be submitted."""
-    if submit_only and not (batch or resume):
-        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")

@@ -202,7 +202,6 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
     assert corrected["field_level_f1"]["ci95"] == [round(0.05 ** (1 / 6), 6), 1.0]  # six answers, all right
     for page in (ended.out, (_folder(measured) / "report.md").read_text()):
         assert f"stopped early: after 21 of {PLANNED} replicates the verdict was settled, unchanged" in page
-        assert f"--top-up {row['run_id']} asks the rest" in page
         assert "corrected for the looks of --adaptive: 1.000" in page
     assert "stopped the candidate's run early, so its mean is too high or too low" in ended.out
 
@@ -228,65 +227,12 @@ def _measured(row: dict[str, Any]) -> set[str]:
     return {name for name, summary in row["accuracy"].items() if summary["strict_mean"] is not None}
 
 
-def _topped_up(library: Library) -> dict[str, Any]:
-    (record,) = (record for record in library.records() if record["tops_up"])
-    return record
-
-
-def test_topped_up_it_is_what_a_run_without_it_would_have_been(measured: Library, server: ChatServer) -> None:
-    server.reply = varied
-    (stopped,) = measured.evaluate_here(*REPLICATES, "--adaptive", "--format", "json").json["runs"]
-    server.forget()
-    ended = measured.evaluate_here("--top-up", stopped["run_id"])
-    assert server.requests == stopped["saved_calls"] > 0  # nothing that was answered is asked, or paid, again
-    whole = _topped_up(measured)
-    assert (whole["tops_up"], whole["saved_calls"], whole["adaptive"]) == (stopped["run_id"], 0, None)
-    assert (whole["replicates"], whole["planned"]) == (PLANNED, len(CASES) * PLANNED)
-    assert whole["run_id"] != stopped["run_id"] in [row["run_id"] for row in measured.rows()]  # no record is edited
-    (run,) = measured.evaluate_here(*REPLICATES, "--format", "json").json["runs"]
-    (plain,) = (record for record in measured.records() if record["run_id"] == run["run_id"])
-    assert comparable(whole, ("tops_up",)) == comparable(plain, ("tops_up",))
-    assert ended.code == 3
-
-
-def test_an_interrupted_top_up_goes_on(settled: Library, server: ChatServer) -> None:
-    stopped = _folder(settled).name
-    assert settled.evaluate_here("--top-up", stopped, "--max-calls", "5").code == 4
-    assert settled.evaluate_here("--top-up", stopped).code == 0
-    assert (server.requests, server.repeated) == (21, [])
-    assert _topped_up(settled)["complete"]
-    again = settled.evaluate_here("--top-up", stopped)
-    assert (again.code, "it is topped up already, by" in again.err) == (2, True)
-
-
-def test_what_was_not_stopped_early_cannot_be_topped_up(measured: Library, server: ChatServer) -> None:
-    (baseline,) = (row["run_id"] for row in measured.rows())
-    measured.evaluate_here("--replicates", "2")
-    ended = measured.evaluate_here("--top-up", measured.rows()[0]["run_id"])
-    assert (ended.code, "no call was saved there" in ended.err) == (2, True)
-    prompt = measured.component / "prompt.md"
-    prompt.write_text(prompt.read_text() + "Answer briefly.\n")
-    changed = measured.evaluate_here("--top-up", baseline)
-    assert (changed.code, "changed since it began: prompt" in changed.err) == (2, True)
-
-
-def test_a_top_up_asks_everything_that_is_left(measured: Library, server: ChatServer) -> None:
-    for option in ("--adaptive", "--dry-run", "--resume"):
-        ended = measured.evaluate_here("--top-up", "20261121T093000Z-3fa9c1", option)
-        assert (ended.code, server.requests) == (2, 0), option
-        assert "--top-up asks all that a run left out" in ended.err, option
-
-
-def test_a_stopped_run_is_no_baseline_until_it_is_topped_up(settled: Library, server: ChatServer) -> None:
-    """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0, and with 1.1.0 once that is whole, too."""
-    stopped = _record(settled)["run_id"]
+def test_a_stopped_run_is_no_baseline(settled: Library, server: ChatServer) -> None:
+    """1.0.0 is whole, 1.1.0 stopped early: 1.2.0 is compared with 1.0.0."""
     _version(settled, "1.2.0", "1.1.0")
     assert _against(settled.evaluate_here(*REPLICATES, "--format", "json").json) == "1.0.0"
     named = settled.call("compare", SKILL, "--baseline", "1.1.0", "--format", "json")
     assert _against({"comparison": named.json}) == "1.1.0"  # a person may name it
-    _version(settled, "1.1.0", "1.2.0")
-    assert settled.evaluate_here("--top-up", stopped).code == 0
-    assert _against({"comparison": settled.call("compare", SKILL, "--format", "json").json}) == "1.1.0"
 
 
 def _against(result: dict[str, Any]) -> str:
@@ -299,7 +245,9 @@ def test_where_every_lower_record_was_stopped_it_says_what_to_do(settled: Librar
     settled.write(str(settled.leaderboard.relative_to(settled.root)), {**board, "runs": kept})
     _version(settled, "1.2.0", "1.1.0")
     ended = settled.evaluate_here("--replicates", "4", "--adaptive")
-    assert "stopped early by --adaptive, which makes it no baseline; `evaluate --top-up RUN`" in ended.err
+    assert (
+        "stopped early by --adaptive, which makes it no baseline; evaluate one of them without --adaptive" in ended.err
+    )
 
 
 def test_a_run_that_was_not_adaptive_does_not_become_so(measured: Library, server: ChatServer) -> None:

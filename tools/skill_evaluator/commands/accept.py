@@ -109,6 +109,6 @@ def _find_version(
         of_model = f" of {', '.join(lacking)}" if lacking else ""
         there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
         stopped = any(entry.adaptive and entry.version == version for entry in entries)
-        hint = "; --adaptive stopped a run of it early: `evaluate --top-up RUN` asks the rest" if stopped else ""
+        hint = "; --adaptive stopped a run of it early: evaluate it without --adaptive" if stopped else ""
         raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
     return version, accepted

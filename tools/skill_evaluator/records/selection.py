@@ -19,7 +19,7 @@ from skill_evaluator.text import nearest
 _NO_LOWER = "there is no complete record of a lower version to compare with"
 _ONLY_STOPPED = (
     "every complete record of a lower version was stopped early by --adaptive, which makes it no baseline; "
-    "`evaluate --top-up RUN` asks the rest"
+    "evaluate one of them without --adaptive"
 )
 
 

@@ -323,7 +323,7 @@ def _looked_at(record: Record) -> Iterator[str]:
         yield (
             f"stopped early: after {adaptive.looks[-1]} of {planned} replicates the verdict was settled, "
             f"{adaptive.verdict}, so the means above are too high or too low and no baseline; "
-            f"evaluate {record.skill} --top-up {record.run_id} asks the rest"
+            "without --adaptive a run is asked whole"
         )
     corrected = adaptive.corrected.get(record.primary_metric)
     if corrected is not None:

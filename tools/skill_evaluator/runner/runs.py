@@ -16,12 +16,9 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS, Kinds
 from skill_evaluator.runner.journal import (
-    MANIFEST,
     Manifest,
     Role,
     Transport,
-    copy_answers,
-    create_run,
     read_manifest,
 )
 from skill_evaluator.runner.prices import input_sizes, not_applicable
@@ -87,26 +84,6 @@ def new_runs(
         )
         runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
     return runs
-
-
-def topped_up(run: Run, invocation: str | None = None) -> Run:
-    """Return a run, on disk, that has a stopped run's answers and asks the calls it saved; one that is there goes on.
-
-    It has an id of its own, since the stopped run is recorded under its. Raise StorageError if it cannot be written.
-    """
-    for path in sorted(run.folder.parent.glob(f"*/{MANIFEST}")):
-        manifest = read_manifest(path.parent)
-        if manifest.tops_up == run.manifest.run_id:
-            return Run(model=run.model, manifest=manifest, folder=path.parent)
-    now = datetime.datetime.now(datetime.UTC)
-    run_id = run_id_of(invocation or new_invocation(now), run.manifest.skill, run.model.id)
-    settled = {"adaptive": False, "settled_after": None, "looks": None}
-    created = {"run_id": run_id, "created": f"{now:%Y-%m-%dT%H:%M:%SZ}", "tops_up": run.manifest.run_id}
-    manifest = run.manifest.model_copy(update={**settled, **created})
-    folder = run.folder.parent / run_id
-    copy_answers(run.folder, folder)
-    create_run(folder, manifest)
-    return Run(model=run.model, manifest=manifest, folder=folder)
 
 
 def new_invocation(now: datetime.datetime) -> str:

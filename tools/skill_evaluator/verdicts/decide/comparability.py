@@ -262,7 +262,7 @@ def moment_of(record: Record) -> datetime | None:
 def _corrected(record: Record) -> str:
     corrected = None if record.adaptive is None else record.adaptive.corrected.get(record.primary_metric)
     if corrected is None:
-        return f"`evaluate {record.skill} --top-up {record.run_id}` asks the rest"
+        return "without --adaptive a run is asked whole"
     return f"{record.primary_metric} {corrected.strict_mean:.3f} when corrected for that"
 
 

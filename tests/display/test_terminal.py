@@ -51,7 +51,10 @@ COMMANDS = (
 )
 TOPS = (  # of these the first lines
     ("audit", "report", "--cube", str(ROOT / "tests/data/creditaudit_table2.csv"), "--questions", "100"),
-    ("judge", "calibrate", *(f"--{name}={ROOT}/tests/data/judging/{name}.jsonl" for name in ("items", "verdicts"))),
+    (
+        *("judge", "calibrate", f"--labels={ROOT}/tests/data/judging/items.jsonl"),
+        f"--verdicts={ROOT}/tests/data/judging/verdicts.jsonl",
+    ),
 )
 _COLOUR = re.compile(r"\x1b\[(?:[\d;]*;)?(?:3|4|9|10)\d(?:;[\d;]*)?m")
 _STYLE = re.compile(r"\x1b\[[\d;]*m")

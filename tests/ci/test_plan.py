@@ -1,6 +1,5 @@
 """plan.json: what is written is read back, and what is broken or newer is refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +82,3 @@ def test_a_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: st
 def test_a_plan_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"plan\.json does not exist"):
         read_plan(tmp_path / "plan.json")
-
-
-def test_the_file_is_plain_json() -> None:
-    assert json.loads(json_text(PLAN.model_dump(mode="json")))["entries"][0]["cases"] == {
-        "one": "sha256:1",
-        "two": "sha256:2",
-    }

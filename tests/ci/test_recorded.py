@@ -46,12 +46,6 @@ def test_the_highest_complete_version_of_each_model_counts(git: GitRepository) -
     assert newest(git) == {"a": {"m": "1.10.0", "n": "0.1.0"}, "b": {"m": "3.0.0"}}
 
 
-def test_an_incomplete_row_counts_for_nothing(git: GitRepository) -> None:
-    board(git, row("2.0.0", complete=False))
-    git.commit()
-    assert newest(git) == {"a": {}}
-
-
 def test_a_version_that_is_none_says_nothing(git: GitRepository) -> None:
     board(git, row("newest"), row("1.0.0"))
     git.commit()

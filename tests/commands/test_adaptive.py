@@ -1,6 +1,5 @@
 """`--adaptive`: no more is asked of a model whose verdict is settled, and the run is as good as any other."""
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,13 +100,6 @@ def test_one_that_is_as_good_is_asked_until_a_failure_would_have_shown(measured:
     assert _record(measured)["saved_calls"] == 21
 
 
-def test_without_it_everything_is_asked(measured: Library, server: ChatServer) -> None:
-    server.reply = _answers(1999)
-    assert measured.evaluate_here(*REPLICATES).code == 3
-    assert server.requests == len(CASES) * PLANNED
-    assert _record(measured)["saved_calls"] == 0
-
-
 def test_what_is_in_doubt_is_asked_in_full(measured: Library, server: ChatServer) -> None:
     server.reply = _once_wrong
     measured.evaluate_here("--replicates", "6", "--adaptive")
@@ -204,13 +196,6 @@ def test_the_record_has_the_looks_and_the_means_without_their_luck(measured: Lib
         assert f"stopped early: after 21 of {PLANNED} replicates the verdict was settled, unchanged" in page
         assert "corrected for the looks of --adaptive: 1.000" in page
     assert "stopped the candidate's run early, so its mean is too high or too low" in ended.out
-
-
-def test_a_history_names_what_was_stopped(settled: Library, server: ChatServer) -> None:
-    history = settled.call("history", SKILL)
-    assert "stopped early by --adaptive, at a mean too high or too low: 1.1.0" in history.out
-    rows = csv.DictReader(settled.call("export", SKILL).out.splitlines())
-    assert {(row["skill_version"], row["saved_calls"]) for row in rows} == {("1.0.0", "0"), ("1.1.0", "21")}
 
 
 def test_a_run_that_no_look_stopped_is_corrected_too_and_a_baseline(measured: Library, server: ChatServer) -> None:

@@ -70,10 +70,6 @@ def test_explain_shows_the_question_its_options_the_truth_and_the_answer(capital
     )
 
 
-def test_a_dry_run_knows_the_questions(capitals: Library) -> None:
-    assert "3 cases, 2 with ground truth, all in order" in capitals.evaluate_here("--dry-run").out
-
-
 def test_in_git_the_questions_are_planned_and_their_commit_is_recorded(capitals: Library) -> None:
     repository = GitRepository(capitals.root)
     commit = repository.commit()
@@ -89,14 +85,6 @@ def test_lint_counts_questions_options_and_keys(capitals: Library) -> None:
     assert "3 questions, 2 with ground truth" in out
     assert "2 to 3 options, keys A 1, B 0, C 1" in out
     assert "output: choice" in out
-
-
-def test_lint_warns_of_a_letter_that_is_the_key_too_often(capitals: Library) -> None:
-    lines = [{**QUESTIONS[0], "id": f"q-{number}"} for number in range(9)]
-    capitals.lines(f"fixtures/{SKILL}/questions.jsonl", *lines)
-    ended = capitals.call("lint", SKILL)
-    assert "hint: C is the key of 9 of 9 questions, where 3.0 are its share" in ended.out
-    assert ended.code == 0
 
 
 def test_lint_names_every_line_that_is_wrong(capitals: Library) -> None:

@@ -71,15 +71,6 @@ def test_without_a_shard_the_record_is_incomplete_with_an_id_of_its_own(pipeline
     assert pipeline.outcome()[OTHER]["status"] == "complete"
 
 
-def test_of_what_did_not_arrive_there_is_no_record(pipeline: Pipeline) -> None:
-    for shard in SHARDS:
-        shutil.rmtree(pipeline.artifacts / shard)
-    assert pipeline.collect().code == 4
-    run = pipeline.outcome()[RECORDED]
-    assert (run["status"], run["planned"], run["scored"], run["run_id"]) == ("missing", 6, 0, None)
-    assert [record["model_id"] for record in pipeline.records().values()] == [OTHER]
-
-
 def test_of_nothing_at_all_every_run_is_missing(pipeline: Pipeline) -> None:
     shutil.rmtree(pipeline.artifacts)
     pipeline.artifacts.mkdir()
@@ -296,15 +287,6 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
     assert json.loads(file_at(interleaved.origin, "main", path))["run_id"] == baseline["run_id"]
 
 
-def test_without_the_answers_of_the_baseline_the_recorded_run_is_compared_with(interleaved: Pipeline) -> None:
-    shutil.rmtree(next(interleaved.artifacts.glob("*/*@baseline*")))
-    assert interleaved.collect().code == 4
-    outcome = read(interleaved.collected / "outcome.json")
-    assert {run["is_baseline"]: run["status"] for run in outcome["runs"]} == {False: "complete", True: "incomplete"}
-    ((model,),) = [verdict["models"] for verdict in outcome["verdicts"]]
-    assert "@baseline" not in model["baseline"]["run_id"]
-
-
 def test_a_job_that_asked_the_new_version_alone_counts_and_lacks_its_baseline(interleaved: Pipeline) -> None:
     plan = read_plan(interleaved.plan_file)
     shutil.rmtree(interleaved.artifacts)
@@ -341,18 +323,6 @@ def test_the_plan_s_page_names_what_is_asked_beside_and_a_cap_for_one_side_leave
     assert "warning: baselines are not asked: $" in alone.err
     assert sum(len(entry["cases"]) * entry["replicates"] for entry in alone.json["entries"]) == 6
     assert [entry["baseline"] for entry in alone.json["entries"]] == [None]
-
-
-def test_replayed_answers_are_planned_without_a_baseline(pipeline: Pipeline) -> None:
-    pipeline.collect()
-    pipeline.publish()
-    git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
-    settings = pipeline.checkout / ".evaluator" / "settings.yaml"
-    settings.write_text(json.dumps({**read(settings), "policy": {"design": "beside"}}))
-    prompt = pipeline.checkout / "components" / SKILL / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
-    pipeline.commit()
-    assert {entry.baseline for entry in pipeline.plan(SKILL).entries} == {None}
 
 
 def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(

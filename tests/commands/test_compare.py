@@ -1,19 +1,14 @@
 """`compare` through the command line: which runs it takes, what it prints, and the exit code the policy asks for."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from skill_evaluator.commands.schemas import schema_text
-from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import ComparisonResult
 
-from tests.support.chat_server import notice
-from tests.support.library import CASES, SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
 
 GOOD: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88, 0.91, 0.9] for at in range(12)}
@@ -68,14 +63,6 @@ def test_each_model_is_compared_with_itself_and_one_without_the_version_is_left_
     assert chosen(library, "--model", "retired") == {"retired": (the_id(6, "retired"), the_id(7, "retired"))}
 
 
-def test_a_first_version_has_nothing_to_compare_with(library: Library) -> None:
-    keep(library, a_run("1.0.0", 1, GOOD))
-    found = compare(library)
-    assert found.code == 0
-    assert f"{SKILL}: incomparable" in found.out
-    assert "there is no complete record of a lower version" in found.out
-
-
 def test_baseline_and_candidate_by_version_and_by_run_id(library: Library) -> None:
     keep(library, *(a_run(f"1.{minor}.0", minor + 1, GOOD) for minor in range(4)))
     assert chosen(library, "--baseline", "1.0.0") == {"m": (the_id(1), the_id(4))}
@@ -93,44 +80,11 @@ def test_a_run_id_is_of_one_model(library: Library) -> None:
     assert "the models differ: m and n" in crossed.out
 
 
-def test_a_run_under_a_scenario_is_compared_when_named_with_one_of_the_same_scenario(library: Library) -> None:
-    keep(
-        library,
-        a_run("1.0.0", 1, GOOD, scenario="cautious"),
-        a_run("1.0.0", 2, GOOD),
-        a_run("2.0.0", 3, GOOD, scenario="cautious"),
-        a_run("2.0.0", 4, GOOD),
-    )
-    assert chosen(library, "--candidate", the_id(3)) == {"m": (the_id(1), the_id(3))}
-    assert chosen(library, "--candidate", the_id(3), "--baseline", "1.0.0") == {"m": (the_id(1), the_id(3))}
-
-
 def test_a_baseline_version_that_one_model_lacks_is_said_for_that_model(library: Library) -> None:
     keep(library, a_run("1.0.0", 1, GOOD), a_run("2.0.0", 2, GOOD), a_run("2.0.0", 3, GOOD, model_id="n"))
     found = compare(library, "--baseline", "1.0.0")
     assert "there is no complete record of 1.0.0" in found.out
     assert chosen(library, "--baseline", "1.0.0")["n"] == (None, the_id(3, "n"))
-
-
-def test_all_runs_of_a_version_count_and_a_named_run_counts_by_itself(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.0.0", 2, GOOD), a_run("1.1.0", 3, BAD), a_run("1.1.0", 4, BAD))
-    compared: list[Pair] = []
-
-    def remember(skill: str, pairs: Sequence[Pair], *arguments: Any, **options: Any) -> ComparisonResult:
-        compared.extend(pairs)
-        return compare_records(skill, pairs, *arguments, **options)
-
-    monkeypatch.setattr("skill_evaluator.verdicts.decide.comparison.compare_records", remember)
-    file = f"components/{SKILL}/evals/records/{the_id(1)}.json"
-    named = (("--baseline", "1.0.0"), ("--candidate", "1.1.0"), ("--baseline", the_id(1)), ("--candidate", file))
-    for arguments in ((), *named):
-        assert compare(library, *arguments).code in (0, 3)
-    sizes = [
-        (len(pair.baseline_again), len(pair.candidate_again), pair.anchor is not None, pair.look) for pair in compared
-    ]
-    assert sizes == [*[(1, 1, True, 2)] * 3, *[(0, 0, False, 1)] * 2]
 
 
 def test_two_files_need_no_component(regressed: Library, tmp_path: Path) -> None:
@@ -233,14 +187,6 @@ def test_the_policy_of_settings_holds_and_a_component_has_its_own(regressed: Lib
     assert compare(regressed, "--format", "json").json["models"][0]["metrics"][0]["tier"] == "advisory"
 
 
-def test_a_component_has_its_own_required_coverage(library: Library) -> None:
-    half: dict[str, list[Score]] = {case: [0.4, 0.42, *["provider_error"] * 3] for case in GOOD}
-    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.1.0", 2, half))
-    assert verdict(library) == "inconclusive"
-    library.settings(policy={"components": {SKILL: {"required_coverage": 0.3}}})
-    assert verdict(library) == "regressed"
-
-
 def test_a_wrong_policy_names_file_and_key(regressed: Library) -> None:
     regressed.settings(policy={"components": {SKILL: {"metrics": {"field_level_f1": {"tier": "vital"}}}}})
     found = compare(regressed)
@@ -271,31 +217,6 @@ def test_a_waiver_takes_a_regression_on_and_is_shown(library: Library) -> None:
         "down_to": None,
         "below": False,
     }
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason", "mark"),
-    [
-        (
-            {"expires": "2020-02-29"},
-            "field_level_f1: its waiver expired on 2020-02-29: known, to be fixed",
-            "regressed, waiver expired",
-        ),
-        (
-            {"down_to": 0.8},
-            "field_level_f1: 0.404 is below the floor of its waiver, 0.8: known, to be fixed",
-            "regressed, below its waiver's floor",
-        ),
-    ],
-)
-def test_a_waiver_that_ended_or_is_undercut_waives_nothing_and_is_shown_as_such(
-    regressed: Library, changed: dict[str, Any], reason: str, mark: str
-) -> None:
-    waive(regressed, **changed)
-    found = compare(regressed)
-    assert found.code == 3
-    assert reason in found.out
-    assert mark in found.out
 
 
 def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regressed: Library) -> None:
@@ -367,21 +288,3 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     assert [line for line in lines[1:] if len(line) > 110] == []
     assert lines[-4:-1] == ["", f"▼ {lines[0].partition(' · ')[0]}", lost]
     assert lines[-1] == "next: look at field total; the answers are not on this machine"
-
-
-def test_documents_that_were_lost_and_cases_without_a_truth_are_named_with_what_they_could_do(library: Library) -> None:
-    cases = [*CASES, *(f"more-{at:02d}" for at in range(17))]
-    for case_id in cases[3:]:
-        library.case(case_id)
-    (library.root / f"fixtures/{SKILL}/cases/gamma/ground_truth.json").unlink()
-    prompt = library.component / "prompt.md"
-    answers = {(case_id, at): notice(case_id) for case_id in cases for at in range(2)}
-    library.record_answers(answers)
-    library.evaluate_here()
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0"))
-    library.record_answers({key: text for key, text in answers.items() if key[0] not in ("alpha", "more-05")})
-    library.evaluate_here()
-    found = compare(library).out
-    assert "answers to 2 of 19 documents are missing" in found
-    assert "the difference is -0.105 to +0.000: a drop of 0.05 is not excluded (alpha: candidate 2 of 2" in found
-    assert "field_level_f1 says something about 19 of 20 documents (gamma: no ground truth)" in found

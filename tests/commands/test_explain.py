@@ -137,35 +137,6 @@ def leaves(library: Library, *arguments: str) -> dict[str, str]:
     return {leaf["at"]: leaf["verdict"] for leaf in explained["leaves"]}
 
 
-def test_every_leaf_stands_at_its_places_in_truth_and_output_with_its_verdict(once: Library) -> None:
-    assert leaves(once, "--case", "leaves") == {
-        "title": "right",
-        "year": "missing",
-        "lines[0→–].code": "missing",
-        "lines[0→–].price": "missing",
-        "lines[1→2].code": "right",
-        "lines[1→2].price": "missing",
-        "lines[2→0].code": "right",
-        "lines[2→0].price": "wrong",
-        "lines[–→1].code": "extra",
-        "lines[–→1].price": "extra",
-        "note": "extra",
-    }
-    explained = explain(once, "--case", "leaves", "--format", "json").json
-    (wrong,) = (leaf for leaf in explained["leaves"] if leaf["verdict"] == "wrong")
-    assert wrong["truth_at"] == ["lines", 2, "price"]
-    assert wrong["output_at"] == ["lines", 0, "price"]
-    assert (wrong["truth"], wrong["output"], wrong["compared_as"]) == (3, 3.5, "number")
-
-
-def test_a_piped_table_has_each_leaf_on_one_plain_line(once: Library) -> None:
-    out = explain(once, "--case", "plain").out
-    assert "\x1b" not in out
-    assert "leaves: 1 right, 1 wrong" in out
-    assert any(line.startswith("wrong    title  ") and "(152 characters)" in line for line in out.splitlines())
-    assert any(line.split() == ["right", "year", "2024", "2024", "number"] for line in out.splitlines())
-
-
 def test_each_array_says_which_item_met_which_and_why(once: Library) -> None:
     explained = explain(once, "--case", "arrays", "--format", "json").json
     found = {
@@ -206,11 +177,6 @@ def test_an_array_in_an_array_names_the_item_it_is_in(library: Library) -> None:
     assert (found["rows[1→0].tags[1→0]"], found["rows[1→0].tags[0→–]"]) == ("right", "missing")
     explained = explain(library, "--case", "alpha", "--format", "json").json
     assert [array["at"] for array in explained["arrays"]] == ["rows", "rows[0→1].tags", "rows[1→0].tags"]
-
-
-def test_values_of_another_shape_than_the_truths_are_missing_and_extra(once: Library) -> None:
-    found = leaves(once, "--case", "shapes")
-    assert found == {"title": "wrong", "lines[0→–].code": "missing", "lines": "extra"}
 
 
 def test_the_first_scored_replicate_is_shown_unless_another_is_named(library: Library) -> None:
@@ -346,17 +312,6 @@ def test_a_field_has_its_values_the_commonest_and_its_standing(library: Library)
         unparsed = [index for indexes in case["unparsed"].values() for index in indexes]
         assert sorted(given + unparsed) == [0, 1, 2]
     assert data["profile"] == {"stable_right": 1, "stable_wrong": 1, "flaky": 3, "unscored": 1}
-
-
-def test_one_answer_shows_no_standing(once: Library) -> None:
-    shown = explain(once, "--field", "year", "--case", "plain").out
-    assert shown.splitlines()[-1].split()[-1] == "unscored"
-
-
-def test_a_fields_other_answers_name_their_replicates(library: Library) -> None:
-    answered(library, {"year": 2024}, [{"year": 1}, {"year": 2}, {"year": 1}, {}, "oh", {"year": 1}])
-    row = explain(library, "--field", "year").out.splitlines()[-1]
-    assert row.split(maxsplit=5) == ["alpha", "2024", "1", "3/6", "flaky", "2 (1); – (3); unparseable (4)"]
 
 
 def test_a_field_inside_arrays_has_the_list_of_its_values_by_any_way_of_writing_its_path(library: Library) -> None:

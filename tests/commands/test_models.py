@@ -43,23 +43,6 @@ def test_a_blank_key_is_no_key(library: Library) -> None:
     assert "OPENAI_API_KEY is not set" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("wanted", "advice"),
-    [("recordd", "(did you mean 'recorded'?)"), ("zzz", "(known: other, recorded)")],
-)
-def test_an_unknown_model_is_answered_with_the_nearest_or_the_known(wanted: str, advice: str, library: Library) -> None:
-    library.models(REPLAY, {**REPLAY, "id": "other"})
-    refused = library.evaluate_here("--model", wanted)
-    assert refused.code == 2
-    assert refused.err == f"error: unknown model '{wanted}' for --model {advice}\n"
-
-
-def test_only_the_models_named_run_in_the_order_named(library: Library) -> None:
-    library.models(*({**REPLAY, "id": model_id} for model_id in ("one", "two", "three")))
-    runs = library.evaluate_here("--model", "three", "-m", "one", "-m", "three", "--format", "json").json["runs"]
-    assert [run["model_id"] for run in runs] == ["three", "one"]
-
-
 def test_without_the_engine_one_line_says_what_to_install_and_no_weights_are_fetched(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

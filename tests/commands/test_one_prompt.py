@@ -5,18 +5,14 @@ All runs are made by the command line, with answers that are replayed.
 
 import json
 import threading
-from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
-from tests.support.library import CASES, REPLAY, SKILL, Library, ended, read, wait_until
+from tests.commands.test_draft import MORE, REPLICATES, RIGHT, WRONG, evaluate, write
+from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.library import REPLAY, SKILL, Library, ended, read, wait_until
 
-REPLICATES = 6
-MORE = tuple(f"case-{at}" for at in range(5))
-RIGHT, WRONG = 2024, 1999
-_TURN = count(1)  # runs of one second are in the order of their ids
 RAISE = "raise the version, or measure this prompt as a draft with `evaluate --draft`"
 
 
@@ -27,17 +23,10 @@ def _eight_cases(library: Library) -> None:
     library.settings(replicates=REPLICATES)
 
 
-def write(library: Library, version: str, prompt: str, year: int = RIGHT) -> None:
-    """Write the prompt of a version, and the year that the replayed model answers to it (2024 is right)."""
-    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
-    cases = (*CASES, *MORE)
-    library.record_answers({(case, index): notice(case, year) for case in cases for index in range(REPLICATES)})
-
-
 def measure(library: Library, version: str, prompt: str, year: int = RIGHT, *arguments: str) -> str:
     """Evaluate a version; return the id of its run."""
     write(library, version, prompt, year)
-    done = library.evaluate_here("--format", "json", "--invocation", f"20260101T000000Z-{next(_TURN):06x}", *arguments)
+    done = evaluate(library, "--format", "json", *arguments)
     assert done.code in (0, 3), done.err
     return str(done.json["runs"][0]["run_id"])
 
@@ -56,7 +45,7 @@ def measure_as_before_there_was_a_rule(
 
 def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(library: Library) -> None:
     first = measure(library, "1.2.0", "Extract title and year.")
-    write(library, "1.2.0", "Extract title and year, please.")
+    write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     before = library.tree()
     said = f"error: '{SKILL}' 1.2.0 was recorded with another prompt by run {first}; {RAISE}\n"
     for arguments in ((), ("--dry-run",), ("--scenario", "curt"), ("--invocation", "20260101T000000Z-abcdef")):
@@ -85,12 +74,12 @@ def test_the_same_prompt_may_be_measured_again_in_every_design(library: Library)
 
 
 def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: Library) -> None:
-    write(library, "1.2.0", "Extract title and year.")
+    write(library, "1.2.0", "Extract title and year.", RIGHT)
     begun = library.evaluate_here("--max-calls", "3")
     assert begun.code == 4
     folder = library.run_folder()
     first = measure(library, "1.2.0", "Extract them.")
-    write(library, "1.2.0", "Extract title and year.")
+    write(library, "1.2.0", "Extract title and year.", RIGHT)
     done = library.evaluate_here("--resume", folder.name)
     assert (done.code, done.err) == (
         2,
@@ -154,7 +143,7 @@ def test_of_an_edited_version_the_first_prompt_is_accepted_and_asked_again(libra
     measure_as_before_there_was_a_rule(library, "1.2.0", "Extract title and year, please.")
     accepted = library.call("accept", SKILL, "--why", "it is fine", "--by", "A", "--format", "json")
     assert accepted.json["acceptance"]["run_ids"] == {"recorded": [first]}
-    write(library, "1.2.0", "Extract title and year.")
+    write(library, "1.2.0", "Extract title and year.", RIGHT)
     assert library.evaluate_here("--aa").code == 0
     assert library.rows()[0]["digests"]["prompt"] == library.rows()[-1]["digests"]["prompt"]
 
@@ -162,7 +151,7 @@ def test_of_an_edited_version_the_first_prompt_is_accepted_and_asked_again(libra
 def test_a_racer_that_comes_late_is_refused_and_the_other_stays(served: Library, server: ChatServer) -> None:
     """Both begin before either is recorded; the slower one finds its version taken when it is done."""
     served.models(REPLAY, {"id": "served", "provider": "openai", "base_url": server.url})
-    write(served, "1.2.0", "Extract title and year.")
+    write(served, "1.2.0", "Extract title and year.", RIGHT)
     release = threading.Event()
 
     def held(asked: Asked) -> Reply:

@@ -90,16 +90,6 @@ def test_however_a_branch_is_merged_its_bumps_count(pushed: PushedLibrary, how: 
     assert reasons(plan)["a"] == "MINOR 1.0.0 → 1.1.0"
 
 
-def test_two_bumps_in_two_commits_are_one_step_from_base_to_head(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    for version in ("1.1.0", "2.0.0", "2.0.1"):
-        pushed.component("a", version)
-        pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"a": ALL}
-    assert reasons(plan) == {"a": "MAJOR 1.0.0 → 2.0.1"}
-
-
 def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_not(pushed: PushedLibrary) -> None:
     pushed.component("a", "1.1.0")
     pushed.record("a", "1.1.0")
@@ -112,15 +102,6 @@ def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_no
     pushed.component("a", "1.2.0", prompt="Read as in 1.0.0.")
     pushed.commit()
     assert jobs(pushed.plan(base)) == {"a": ALL}
-
-
-def test_a_bump_and_its_revert_in_one_push_are_no_change(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.component("a", "1.1.0")
-    pushed.commit()
-    pushed.git("revert", "--no-edit", "HEAD")
-    plan = pushed.plan(base)
-    assert (plan.entries, plan.faults, plan.untouched) == ([], [], 3)
 
 
 def test_a_renamed_component_is_a_new_one_under_its_new_name(pushed: PushedLibrary) -> None:
@@ -151,40 +132,6 @@ def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
     pushed.commit()
     plan = pushed.plan(base)
     assert (plan.entries, plan.faults, plan.untouched) == ([], [], 2)
-
-
-def test_line_ends_of_windows_change_nothing(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    prompt = pushed.root / "components/a/prompt.md"
-    prompt.write_bytes(prompt.read_bytes().replace(b"\n", b"\r\n"))
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert (plan.entries, plan.faults) == ([], [])
-    prompt.write_bytes(prompt.read_bytes().replace(b"version: 1.0.0", b"version: 1.1.0"))
-    pushed.commit()
-    assert jobs(pushed.plan(base)) == {"a": ALL}
-
-
-def test_of_a_run_that_was_lost_in_part_the_rest_is_made_up_for(pushed: PushedLibrary) -> None:
-    pushed.component("a", "1.1.0")
-    pushed.record("a", "1.1.0", models=["m"])
-    pushed.record("a", "1.1.0", models=["n"], complete=False)
-    base = pushed.commit()
-    pushed.write("README.md", "x")
-    pushed.commit()
-    assert jobs(pushed.plan(base)) == {"a": ["n"]}
-
-
-def test_a_model_that_was_added_bills_nobody_by_surprise(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.models("m", "n", "new")
-    pushed.component("a", "1.0.1")
-    pushed.component("b", "1.1.0")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"b": ["m", "n", "new"]}
-    assert "start it by hand" in plan.skipped[1].reason
-    assert plan.skipped[1].models == ["new"]
 
 
 def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: PushedLibrary, tmp_path: Path) -> None:

@@ -5,21 +5,9 @@ import shutil
 import pytest
 from skill_evaluator.errors import NotEvaluatedError
 
-from tests.support.library import SCHEMA
 from tests.support.pushed import PushedLibrary, faults, jobs, reasons
 
 ALL = ["m", "n"]
-
-
-def test_a_schema_changes_with_a_major_version_only(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    wider = {**SCHEMA, "additionalProperties": True}
-    for name, version in (("a", "1.1.0"), ("b", "2.0.0"), ("c", "1.0.1")):
-        pushed.component(name, version, schema=wider)
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"b": ALL}
-    assert [file for file, _ in faults(plan)] == ["components/a/schema.json:1", "components/c/schema.json:1"]
 
 
 def test_a_component_without_cases_is_skipped_with_the_reason_and_hides_no_other(pushed: PushedLibrary) -> None:
@@ -35,17 +23,6 @@ def test_a_component_without_cases_is_skipped_with_the_reason_and_hides_no_other
     assert [skipped.models for skipped in plan.skipped] == [ALL]
     with pytest.raises(NotEvaluatedError):
         pushed.plan(None, names=("a",))
-
-
-def test_a_broken_leaderboard_stops_its_component_only(pushed: PushedLibrary) -> None:
-    base = pushed.git("rev-parse", "HEAD")
-    pushed.component("a", "1.1.0")
-    pushed.component("b", "1.1.0")
-    pushed.write("components/a/leaderboard.json", "<<<<<<< HEAD\n")
-    pushed.commit()
-    plan = pushed.plan(base)
-    assert jobs(plan) == {"b": ALL}
-    assert faults(plan)[0][0] == "components/a/leaderboard.json:1"
 
 
 def test_a_name_that_no_component_may_have_is_an_error_and_hides_no_other(pushed: PushedLibrary) -> None:

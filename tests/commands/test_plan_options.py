@@ -61,32 +61,6 @@ def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
             pushed.plan(**options)
 
 
-def test_a_cap_is_shared_out_and_must_be_possible(pushed: PushedLibrary) -> None:
-    priced = {"provider": "openai", "params": {"max_output_tokens": 1000}}
-    pushed.models({"id": "cheap", **priced, "price": {"input": 1, "output": 1}}, {"id": "unpriced", **priced})
-    with pytest.raises(PlanError, match="no price is known for 'unpriced'"):
-        pushed.plan(None, max_cost=1.0)
-    plan = pushed.plan(None, models=("cheap",), max_cost=0.001)
-    parts = [entry.max_cost_usd or 0.0 for entry in plan.entries]
-    assert len(set(parts)) == 1
-    assert 0 < sum(parts) <= 0.001 < (plan.cost_upper_usd or 0.0)
-
-
-def test_beyond_256_jobs_shards_shrink_and_then_it_is_said_what_to_narrow(pushed: PushedLibrary) -> None:
-    for name in "abc":
-        for number in range(6):
-            pushed.write(f"fixtures/{name}/cases/{number}/document.md", "A notice.\n")
-    pushed.settings(jobs={"max_calls": 2})
-    pushed.models(*(f"m{number}" for number in range(30)))
-    plan = pushed.plan(None)
-    assert 90 < len(plan.entries) <= 256
-    assert all(len(models) >= 30 for models in jobs(plan).values())
-    assert plan.calls == 3 * 30 * 7 * 2
-    pushed.models(*(f"m{number}" for number in range(86)))
-    with pytest.raises(PlanError, match=r"258 jobs, more than the 256 .*name fewer components or models"):
-        pushed.plan(None)
-
-
 def plan(library: PushedLibrary, *arguments: str, **env: str) -> Ended:
     """`skill-evaluator plan ...` as CI runs it."""
     return call(library.root, "plan", *arguments, env={**IDENTITY, **env})

@@ -135,27 +135,6 @@ def test_a_data_branch_leaves_the_branch_itself_alone(pipeline: Pipeline) -> Non
     assert told.skipped[0].reason == "PATCH since the recorded 1.0.0"
 
 
-def test_a_branch_for_review_waits_while_main_moves_on(pipeline: Pipeline) -> None:
-    assert pipeline.publish("--mode", "pull-request", "--branch", "review").code == 0
-    review = pipeline.tip("review")
-    assert git(pipeline.origin, "merge-base", "main", "review") == pipeline.tip()
-    base = bump(pipeline, "1.1.0")
-    main = pipeline.tip()
-    git(pipeline.checkout, "fetch", "-q", "origin")
-    plan = pipeline.plan("--base", base, "--recorded", "origin/review")
-    assert {one.reason for one in plan.chosen} == {"MINOR 1.0.0 → 1.1.0"}
-    shutil.rmtree(pipeline.artifacts)
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
-    assert pipeline.collect().code == 0
-    assert pipeline.publish("--mode", "pull-request", "--branch", "review").code == 0
-    assert sorted(row["skill_version"] for row in pipeline.rows("review")) == ["1.0.0", "1.0.0", "1.1.0", "1.1.0"]
-    for older in (review, main):
-        assert git(pipeline.origin, "merge-base", older, "review") == older
-    assert "version: 1.1.0" in file_at(pipeline.origin, "review", f"components/{SKILL}/prompt.md")
-    assert pipeline.tip() == main
-
-
 def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
     hook = pipeline.origin / "hooks" / "update"
     hook.write_text("#!/bin/sh\nexit 1\n")

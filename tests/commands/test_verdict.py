@@ -57,18 +57,6 @@ def test_a_version_that_is_worse_is_said_to_be_and_fails_unless_the_policy_lets_
     assert (ended.code, ended.json["comparison"]["verdict"]) == (0, "regressed")
 
 
-def test_a_patch_is_compared_with_what_it_patches(library: Library) -> None:
-    _answers(library, 1999)
-    library.evaluate_here("--replicates", str(REPLICATES))
-    _version(library, "1.0.1")
-    _answers(library, 2024)
-    ended = library.evaluate_here("--replicates", str(REPLICATES), "--format", "json")
-    assert ended.code == 0
-    assert ended.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
-    assert ended.json["comparison"]["verdict"] == "improved"
-    assert ended.json["comparison"]["skill"] == SKILL
-
-
 def test_prose_ranked_by_the_letter_has_no_verdict_and_lint_says_what_to_declare(library: Library) -> None:
     def written(version: str, text: str) -> None:
         head = f"---\nname: {SKILL}\nversion: {version}\noutput: text\n---\n"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from skill_evaluator import (
     NO_TRUTH,
     LeafRow,
+    Library,
     NotJsonError,
     OutputScorer,
     OutputScores,
@@ -390,3 +391,31 @@ def test_an_answer_that_is_no_text_is_refused(text: Any) -> None:
     kind = type(text).__name__
     with pytest.raises(NotJsonError, match=f"^the text of the answer is a {kind}, no str; score_output takes a parsed"):
         score_text({}, text)
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The library of the demo, as the directory that a program runs in."""
+    subprocess.run([sys.executable, "-m", "skill_evaluator", "demo", "demo"], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path / "demo")
+    return tmp_path / "demo"
+
+
+def printed(*words: str) -> Any:
+    """What a command prints as JSON."""
+    command = [sys.executable, "-m", "skill_evaluator", *words, "--format", "json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=False).stdout)
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> None:
+    library = Library()
+    worse = library.compare("receipts", candidate="1.1.0")
+    assert worse.verdict == "regressed"
+    assert worse.model_dump(mode="json") == printed("compare", "receipts", "--candidate", "1.1.0")
+    assert library.history("receipts").model_dump(mode="json") == printed("history", "receipts")
+    assert [one.model_dump(mode="json") for one in library.leaderboard()] == printed("leaderboard")
+    done = library.evaluate("receipts", replicates=2, models=("example-small",), draft=True)
+    assert [run.record.complete for run in done.finished] == [True]
+    with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
+        library.compare("receipt")

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.commands.history import HistoryOptions, history
-from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_settings
-from skill_evaluator.records.archive import Archive
-from skill_evaluator.verdicts.history.component import standing_of
 
 from tests.support.library import SKILL, Library, read
 from tests.support.records import a_run, keep
@@ -123,12 +120,11 @@ def test_a_damaged_file_is_drawn_anew(library: Library, shown: Callable[..., tup
 
 
 def test_a_history_and_a_ranking_are_kept_though_parts_of_them_are_not_known(library: Library) -> None:
-    component, settings = load_component(Path("components"), SKILL), load_settings(Path(".evaluator"))
-    drawn = standing_of(component, Archive(component), settings, Path(".evaluator"))
+    drawn = PromptLibrary().recorded(SKILL).standing()
     assert drawn is not None
     assert drawn.ranking.models[0].prompt_adds is None
     written = KEPT.read_bytes(), KEPT.stat().st_mtime_ns
-    again = standing_of(component, Archive(component), settings, Path(".evaluator"))
+    again = PromptLibrary().recorded(SKILL).standing()
     assert again == drawn
     assert (KEPT.read_bytes(), KEPT.stat().st_mtime_ns) == written  # which it is not where one was drawn anew
 

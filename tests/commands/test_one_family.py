@@ -3,10 +3,7 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_settings
-from skill_evaluator.records.archive import Archive
-from skill_evaluator.verdicts.history.component import compared
+from skill_evaluator import Library as PromptLibrary
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_run, keep
@@ -45,9 +42,8 @@ def test_a_model_has_the_same_q_by_itself_among_all_and_on_the_site(three_models
     alone = three_models.call("compare", SKILL, "--model", "low", "--format", "json").json
     assert q_values(alone) == {"low": every["low"]}
     root = three_models.root
-    settings = load_settings(root / ".evaluator")
-    component = load_component(root / "components", SKILL, settings.limits)
-    site = compared(component, Archive(component), settings, root / ".evaluator").versions["1.1.0"]
+    recorded = PromptLibrary(root / "components", config=root / ".evaluator").recorded(SKILL)
+    site = recorded.comparisons().versions["1.1.0"]
     assert q_values(site.model_dump(mode="json")) == every
 
 

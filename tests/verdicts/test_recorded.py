@@ -9,14 +9,14 @@ import pytest
 import semver
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Policy, Settings
+from skill_evaluator.library.config import Policy
 from skill_evaluator.records.archive import Acceptance, Archive, accept_version, entry_of
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
 from skill_evaluator.verdicts.history.baselines import pair_of, usual_baseline
-from skill_evaluator.verdicts.history.component import verdict_on
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_record, a_run, keep
@@ -248,8 +248,8 @@ CANDIDATE = run("1.1.0", 5, beside="candidate@baseline", run_id="candidate")
 
 
 def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
-    component = load_component(library.root / "components", SKILL)
-    verdict = verdict_on(made, component, Archive(component), Settings(), library.root / ".evaluator")
+    recorded = PromptLibrary(library.root / "components", config=library.root / ".evaluator").recorded(SKILL)
+    verdict = recorded.verdict_on(made)
     assert verdict is not None
     return [(model.baseline.run_id if model.baseline else "none", model.candidate.run_id) for model in verdict.models]
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from skill_evaluator.api import (
         NO_TRUTH,
         LeafRow,
+        Library,
         NotJsonError,
         OutputScorer,
         OutputScores,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_TRUTH",
     "LeafRow",
+    "Library",
     "NotJsonError",
     "OutputScorer",
     "OutputScores",

@@ -20,10 +20,8 @@ from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.records.archive import why_refused
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.runner.journal import Manifest
@@ -34,10 +32,10 @@ from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import verdict_on
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _NAMED = 3  # of what changed
-_Verdict = Callable[[Sequence[Record], Component, Archive, Settings, Path], ComparisonResult | None]
+_Verdict = Callable[[Sequence[Record], RecordedComponent], ComparisonResult | None]
 
 
 def collect_artifacts(plan: Plan, artifacts: Path, checkout: Checkout, out: Path) -> Outcome:
@@ -52,7 +50,7 @@ def collect_artifacts(plan: Plan, artifacts: Path, checkout: Checkout, out: Path
             judged.append(_judged(plan, judging, gathered, arrivals, checkout))
     records = {record.run_id: record for _, record in scored if record is not None}
     again = plan.trigger == "drift"
-    verdicts, undecided = _verdicts(records.values(), checkout, drift_of if again else verdict_on)
+    verdicts, undecided = _verdicts(records.values(), checkout, drift_of if again else _verdict_on)
     drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         marked = records[run_id].model_copy(update={"drift": drift})
@@ -91,6 +89,10 @@ def _judged(
         return outcome_without(judging, "missing", visible(str(problem)))
 
 
+def _verdict_on(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
+    return recorded.verdict_on(records)
+
+
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, verdict_of: _Verdict
 ) -> tuple[list[ComparisonResult], dict[str, str]]:
@@ -107,7 +109,9 @@ def _verdicts(
         try:
             component = checkout.component(skill)
             archive = checkout.archive(component)
-            verdicts.append(verdict_of(complete, component, archive, checkout.configuration.settings, checkout.config))
+            settings, config = checkout.configuration.settings, checkout.config
+            recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=config)
+            verdicts.append(verdict_of(complete, recorded))
         except SkillEvaluatorError as problem:
             undecided[skill] = f"no verdict: {visible(str(problem))}"
     return [verdict for verdict in verdicts if verdict is not None], undecided

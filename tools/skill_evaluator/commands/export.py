@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from skill_evaluator.api import Library
 from skill_evaluator.commands.options import (
     ComponentsOption,
     ConfigOption,
@@ -27,7 +28,6 @@ from skill_evaluator.exchange.exported import (
     verdict_suites,
 )
 from skill_evaluator.files import replace_blocks
-from skill_evaluator.library.config import load_settings
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -62,8 +62,8 @@ def export(options: ExportOptions) -> int:
     blocks: Iterable[str | bytes]
     count = 0
     if options.to == "junit":
-        settings = load_settings(options.config)
-        suites = verdict_suites(names, options.components, settings, options.config, options.models)
+        library = Library(options.components, config=options.config)
+        suites = verdict_suites(map(library.recorded, names), options.models)
         blocks = [junit_text(suites, "skill-evaluator")]
     elif options.to == "parquet" and options.out is None:
         raise LeaderboardError("Parquet is no text to print; give --out FILE")

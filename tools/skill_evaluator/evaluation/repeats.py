@@ -7,11 +7,8 @@ verdict, and besides be further off than one more run may be, by the spread of t
 import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_alike, same_series
@@ -20,8 +17,9 @@ from skill_evaluator.stats import stdev_or_none
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
+from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.history.baselines import drift_pair, neutral_sigma, scenario_runs
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 if TYPE_CHECKING:
     from skill_evaluator.verdicts.decide.measuring import Measured
@@ -30,18 +28,16 @@ if TYPE_CHECKING:
 _MISSED = 0.025  # of further runs that are beyond a day's interval though nothing moved
 
 
-def drift_of(
-    records: Sequence[Record], component: Component, archive: Archive, settings: Settings, config: Path
-) -> ComparisonResult | None:
+def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
     """Hold complete runs of a recorded version against the earlier ones of their series; None where none has any.
 
     The rules are those of a verdict between versions.
     """
-    archive.add(records)
-    pairs = [pair for record in records if (pair := drift_pair(record, archive)) is not None]
+    recorded.archive.add(records)
+    pairs = [pair for record in records if (pair := drift_pair(record, recorded.archive)) is not None]
     if not pairs:
         return None
-    return drifted(component.name, pairs, rules_for(settings, config, records[0]))
+    return drifted(recorded.component.name, pairs, recorded.rules(records[0]))
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:

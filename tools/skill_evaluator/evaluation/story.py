@@ -34,7 +34,7 @@ from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import ranking_of, verdict_on
+from skill_evaluator.verdicts.history.component import RecordedComponent
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 OnKept = Callable[[Finished, None, Site], None]
@@ -141,12 +141,13 @@ def _compare(
     finished, component = planned.finished, inputs.component
     judged = [run.record for run in finished if planned.is_judged(run.record) and run.record.complete]
     verdict, ranking, archive = None, None, Archive(component)
+    recorded = RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
-        verdict = verdict_on(judged, component, archive, inputs.settings, request.config, partial)
+        verdict = recorded.verdict_on(judged, partial)
     if not request.cases and len({record.model_id for record in judged}) == len(judged) > 1:
-        ranking = ranking_of(judged, component, archive, inputs.settings, request.config, verdict)
+        ranking = recorded.ranking_of(judged, verdict)
     again = [
         run.record
         for run in finished
@@ -180,8 +181,13 @@ def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
     """Return the runs, those that asked a recorded version again with whether the model moved; warn where it did."""
     again = [run.record for run in scored if run.run.manifest.role == "again" and run.record.complete]
-    archive = Archive(inputs.component)
-    drifts = drifts_in(drift_of(again, inputs.component, archive, inputs.settings, request.config)) if again else {}
+    recorded = RecordedComponent(
+        component=inputs.component,
+        archive=Archive(inputs.component),
+        settings=inputs.settings,
+        config=request.config,
+    )
+    drifts = drifts_in(drift_of(again, recorded)) if again else {}
     for record in again:
         if record.run_id in drifts and (moved := drifts[record.run_id].moved):
             told = f"{record.model_id} moved though the prompt did not: {listed(moved)}"

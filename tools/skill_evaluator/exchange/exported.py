@@ -21,17 +21,14 @@ from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings
-from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import SCORED, CaseRecord, Record, read_record, strict_by_replicate
-from skill_evaluator.records.selection import choose, runs_of_models
+from skill_evaluator.records.selection import choose
 from skill_evaluator.records.served import served_text
 from skill_evaluator.records.summaries import Summary
 from skill_evaluator.runner.journal import RECORD, find_run
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.results import ModelVerdict
-from skill_evaluator.verdicts.history.component import verdict_on
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 Kind = Literal["text", "integer", "number", "boolean"]
 Row = dict[str, Any]
@@ -360,20 +357,16 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
 
 
 def verdict_suites(
-    names: Sequence[str], components: Path, settings: Settings, config: Path, models: Sequence[str]
+    components: Iterable[RecordedComponent], models: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Test]]]:
     """Yield a suite for each component and model that `compare` would judge: a test a case, and one for the verdict.
 
     A case fails where it broke or was lost. It is skipped where no answer was scored, or it was not compared.
     """
-    for name in names:
-        component = load_component(components, name, settings.limits)
-        archive = Archive(component)
-        if not archive.entries:
-            raise LeaderboardError(f"{component.leaderboard_path} holds no run yet; evaluate '{name}' first")
-        entries = runs_of_models(archive.entries, models, component.leaderboard_path)
-        records = [archive.record(choice.candidate) for choice in choose(entries, None, None).choices]
-        result = verdict_on(records, component, archive, settings, config)
+    for recorded in components:
+        choices = choose(recorded.runs(models), None, None).choices
+        records = [recorded.archive.record(choice.candidate) for choice in choices]
+        result = recorded.verdict_on(records)
         verdicts = {} if result is None else {model.model_id: model for model in result.models}
         for record in records:
             yield f"{record.skill}.{record.model_id}", _tests(record, verdicts.get(record.model_id))

@@ -36,7 +36,7 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
-from skill_evaluator.verdicts.history.component import ComponentStanding, standing_of
+from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -187,7 +187,8 @@ class SiteBuild:
         """Write the page of a component; return what is known of it, and its rows of the overview."""
         component = load_component(self.components, name, settings.limits)
         archive = Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
-        standing = standing_of(component, archive, settings, self.config)
+        recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=self.config)
+        standing = recorded.standing()
         if standing is None:
             try:
                 find_cases(component, self.fixtures)
@@ -202,7 +203,7 @@ class SiteBuild:
         page = component_page(name, component.version, standing, runs)
         site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
         write_cases(site, component, archive, runs, standing.kept.records, standing.newest, self.fixtures, names)
-        write_comparisons(site, component, archive, standing, settings, self.config, self.fixtures, names)
+        write_comparisons(site, recorded, standing, self.fixtures, names)
         return standing, overview_rows(name, standing, grades)
 
 

@@ -15,7 +15,6 @@ from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.changed_answers import changes_part
@@ -28,7 +27,7 @@ from skill_evaluator.text import canonical_json, digest, listed
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.history.cache import program_digest
-from skill_evaluator.verdicts.history.component import ComponentStanding, compared
+from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40
@@ -114,11 +113,8 @@ _LONGEST = 2_000  # characters of a sentence
 
 def write_comparisons(
     site: SiteFolder,
-    component: Component,
-    archive: Archive,
+    recorded: RecordedComponent,
     standing: ComponentStanding,
-    settings: Settings,
-    config: Path,
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> None:
@@ -126,7 +122,7 @@ def write_comparisons(
 
     With `names` its texts are private, and only these are in it.
     """
-    documents = names is None
+    component, archive, documents = recorded.component, recorded.archive, names is None
     schema = component.digests.get("schema")
     keys = [f"compare/{component.name}/versions", f"compare/{component.name}/models"]
     known = digest(
@@ -136,7 +132,7 @@ def write_comparisons(
     kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
     if all(kept) and not documents:  # else the answers that changed are to be found, too
         return
-    comparisons = standing.kept.comparisons(archive.entries, lambda: compared(component, archive, settings, config))
+    comparisons = standing.kept.comparisons(archive.entries, recorded.comparisons)
     comparisons = comparisons if names is None else names.comparisons(comparisons)
     shown = _BothAnswers(site, component, archive, standing.kept.records, fixtures) if documents else None
 

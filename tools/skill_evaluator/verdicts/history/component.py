@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -16,10 +17,10 @@ from skill_evaluator.library.config import Settings, load_waivers
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import choose, newest_of_versions, runs_of_versions
+from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_models, runs_of_versions
 from skill_evaluator.verdicts.decide.comparability import Pair, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
-from skill_evaluator.verdicts.decide.rules import rules_for
+from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
 from skill_evaluator.verdicts.history.baselines import (
     models_pair,
     pair_of,
@@ -29,7 +30,7 @@ from skill_evaluator.verdicts.history.baselines import (
     versions_of_families,
 )
 from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts
-from skill_evaluator.verdicts.history.series import History, judged_history
+from skill_evaluator.verdicts.history.series import History, history_of
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _NEWEST = 5  # versions that are compared without being asked
@@ -49,123 +50,144 @@ class ComponentStanding:
     kept: KeptVerdicts = field(compare=False)
 
 
-def standing_of(component: Component, archive: Archive, settings: Settings, config: Path) -> ComponentStanding | None:
-    """Return what is known of a component; None where no run is complete. Draw only what is not kept."""
-    newest = newest_of_versions(archive.entries)
-    if not newest:
-        return None
-    kept = kept_of(component, archive, settings, config)
-    history = kept.history(
-        archive.entries, lambda: judged_history(archive.entries, archive, settings, config, component.name, kept.steps)
-    )
-    ranking = kept.ranking(
-        archive.entries, lambda: ranked_models(archive.entries, None, component, archive, settings, config)
-    )
-    records = {model_id: archive.record(runs[-1]) for model_id, runs in sorted(newest.items())}
-    return ComponentStanding(newest=records, history=history, ranking=ranking, kept=kept)
+@dataclass(frozen=True, kw_only=True)
+class RecordedComponent:
+    """A component with its recorded runs, and with the settings and waivers by which they are judged."""
 
+    component: Component
+    archive: Archive
+    settings: Settings
+    config: Path
 
-def kept_of(component: Component, archive: Archive, settings: Settings, config: Path) -> KeptVerdicts:
-    """Return the verdicts that are kept of a component under today's rules."""
-    today = datetime.datetime.now(datetime.UTC).date()
-    waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(config, settings.limits)]
-    return kept_verdicts(archive, component.results_dir, settings, waivers)
+    @cached_property
+    def kept(self) -> KeptVerdicts:
+        """The verdicts that are kept of the component under today's rules."""
+        today = datetime.datetime.now(datetime.UTC).date()
+        waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(self.config, self.settings.limits)]
+        return kept_verdicts(self.archive, self.component.results_dir, self.settings, waivers)
 
+    def rules(self, candidate: Record) -> VerdictRules:
+        """Return the rules for a candidate, as they stand today."""
+        return rules_for(self.settings, self.config, candidate)
 
-def ranked_models(
-    entries: Sequence[RecordedRun],
-    version: str | None,
-    component: Component,
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-) -> ModelRanking:
-    """Rank the models of a version, by default of the highest, each with its verdict against a lower version."""
-    chosen = choose(entries, version, None)
-    records = [archive.record(choice.candidate) for choice in chosen.choices]
-    verdict = verdict_on(records, component, archive, settings, config)
-    return ranking_of(records, component, archive, settings, config, verdict, chosen.left_out)
+    def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
+        """Return the recorded runs of these models, or of all; raise LeaderboardError where there is none."""
+        where = self.component.leaderboard_path
+        if not self.archive.entries:
+            raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
+        return runs_of_models(self.archive.entries, models, where)
 
+    def standing(self) -> ComponentStanding | None:
+        """Return what is known of the component; None where no run is complete. Draw only what is not kept."""
+        newest = newest_of_versions(self.archive.entries)
+        if not newest:
+            return None
+        entries = self.archive.entries
+        return ComponentStanding(
+            newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
+            history=self.history(entries),
+            ranking=self.kept.ranking(entries, lambda: self.ranking(entries)),
+            kept=self.kept,
+        )
 
-def compared(component: Component, archive: Archive, settings: Settings, config: Path) -> Comparisons:
-    """Compare the newest versions as `compare --candidate` does, and pairs of models as `compare --models` does."""
-    from skill_evaluator.verdicts.decide.comparison import compare_records
+    def history(self, entries: Sequence[RecordedRun]) -> History:
+        """Judge each version beside the one before; only a model's highest is also held against the anchor."""
+        return self.kept.history(entries, lambda: self._judged_history(entries))
 
-    entries, policy = archive.entries, settings.policy
+    def _judged_history(self, entries: Sequence[RecordedRun]) -> History:
+        archive, by_model = self.archive, {}
+        for model_id, versions in sorted(runs_of_versions(entries).items()):
+            newest = [runs[-1] for runs in versions.values()]
+            by_model[model_id] = [
+                pair_of(
+                    archive.record(run),
+                    archive.baseline_beside(run) or next_lower(archive.entries, run),
+                    archive,
+                    self.settings.policy,
+                    anchored=run is newest[-1],
+                )
+                for run in newest
+            ]
+        latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
+        return history_of(self.component.name, by_model, self.rules(latest), self.kept.steps)
 
-    def result(pairs: Sequence[Pair], left_out: Mapping[str, str] | None = None) -> ComparisonResult:
-        rules = rules_for(settings, config, pairs[0].candidate)
-        return compare_records(component.name, pairs, rules, left_out=left_out or {})
+    def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
+        """Rank the models of a version, by default of the highest, each with its verdict against a lower version."""
+        chosen = choose(entries, version, None)
+        records = [self.archive.record(choice.candidate) for choice in chosen.choices]
+        return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
-    by_model = runs_of_versions(entries)
-    every = sorted({version for versions in by_model.values() for version in versions}, key=precedence, reverse=True)
-    versions = {}
-    for version in every[:_NEWEST]:
-        chosen = choose(entries, version, None, usual=lambda run: usual_baseline(run, archive, policy))
-        pairs = [
-            replace(pair_of(archive.record(one.candidate), one.baseline, archive, policy), absent=one.absent)
-            for one in chosen.choices
+    def comparisons(self) -> Comparisons:
+        """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
+        entries, policy, archive = self.archive.entries, self.settings.policy, self.archive
+        by_model = runs_of_versions(entries)
+        every = {version for versions in by_model.values() for version in versions}
+        versions = {}
+        for version in sorted(every, key=precedence, reverse=True)[:_NEWEST]:
+            chosen = choose(entries, version, None, usual=lambda run: usual_baseline(run, archive, policy))
+            pairs = [
+                replace(pair_of(archive.record(one.candidate), one.baseline, archive, policy), absent=one.absent)
+                for one in chosen.choices
+            ]
+            versions[version] = self.compared(pairs, left_out=chosen.left_out)
+        beside = (models_pair(entries, names, archive) for names in combinations(sorted(by_model)[:_MOST_MODELS], 2))
+        return Comparisons(versions=versions, models=[self.compared([pair]) for pair in beside if pair is not None])
+
+    def compared(
+        self, pairs: Sequence[Pair], *, rest: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
+    ) -> ComparisonResult:
+        """Judge pairs of runs, one a model; `rest` are the pairs of models that are not shown, of the same family."""
+        from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
+
+        rules = self.rules(pairs[0].candidate)
+        return compare_records(self.component.name, pairs, rules, left_out=left_out or {}, rest=rest)
+
+    def verdict_on(self, records: Sequence[Record], partial: Container[str] = ()) -> ComparisonResult | None:
+        """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
+
+        A baseline that was asked beside another run is not judged itself. Of a run with the schema alone, the version's
+        own run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held
+        against the same cases of the recorded ones.
+        """
+        archive, policy = self.archive, self.settings.policy
+        archive.add(records)
+        chosen = [
+            (record, usual_baseline(entry, archive, policy))
+            for record in records
+            if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
         ]
-        versions[version] = result(pairs, chosen.left_out)
-    beside = (models_pair(entries, names, archive) for names in combinations(sorted(by_model)[:_MOST_MODELS], 2))
-    return Comparisons(versions=versions, models=[result([pair]) for pair in beside if pair is not None])
+        pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
+        rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
+        pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
+        alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
+        pairs += [pair for pair in alone if pair is not None]
+        return self.compared(pairs, rest=rest) if pairs else None
 
+    def ranking_of(
+        self,
+        records: Sequence[Record],
+        verdict: ComparisonResult | None = None,
+        left_out: Mapping[str, str] | None = None,
+    ) -> ModelRanking:
+        """Rank complete runs, one a model; `verdict` is on each of them, `left_out` says which models have none."""
+        from skill_evaluator.verdicts.planning.ranking import rank_models
 
-def verdict_on(
-    records: Sequence[Record],
-    component: Component,
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-    partial: Container[str] = (),
-) -> ComparisonResult | None:
-    """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
-
-    A baseline that was asked beside another run is not judged itself. Of a run with the schema alone, the version's own
-    run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held against
-    the same cases of the recorded ones.
-    """
-    archive.add(records)
-    policy = settings.policy
-    chosen = [
-        (record, usual_baseline(entry, archive, policy))
-        for record in records
-        if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
-    ]
-    pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
-    rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
-    pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
-    alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
-    pairs += [pair for pair in alone if pair is not None]
-    if not pairs:
-        return None
-    from skill_evaluator.verdicts.decide.comparison import compare_records
-
-    return compare_records(component.name, pairs, rules_for(settings, config, records[0]), rest=rest)
-
-
-def ranking_of(
-    records: Sequence[Record],
-    component: Component,
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-    verdict: ComparisonResult | None = None,
-    left_out: Mapping[str, str] | None = None,
-) -> ModelRanking:
-    """Rank complete runs, one a model; `verdict` is on each against a lower version, `left_out` says who has none."""
-    from skill_evaluator.verdicts.planning.ranking import rank_models
-
-    archive.add(records)
-    family = [*records, *_rest_of_version(records, archive)]
-    pairs = [pair_of(record, None, archive, settings.policy, anchored=False) for record in family]
-    prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
-    judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
-    rules = rules_for(settings, config, records[0])
-    runs, rest = pairs[: len(records)], pairs[len(records) :]
-    return rank_models(
-        component.name, runs, rules, rest=rest, prompts=prompts, verdicts=judged, left_out=left_out or {}
-    )
+        archive = self.archive
+        archive.add(records)
+        family = [*records, *_rest_of_version(records, archive)]
+        pairs = [pair_of(record, None, archive, self.settings.policy, anchored=False) for record in family]
+        prompts = [pair for record in records if (pair := prompt_pair(record, archive)) is not None]
+        judged = {} if verdict is None else {model.model_id: model.verdict for model in verdict.models}
+        runs, rest = pairs[: len(records)], pairs[len(records) :]
+        return rank_models(
+            self.component.name,
+            runs,
+            self.rules(records[0]),
+            rest=rest,
+            prompts=prompts,
+            verdicts=judged,
+            left_out=left_out or {},
+        )
 
 
 def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:

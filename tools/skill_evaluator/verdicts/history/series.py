@@ -5,18 +5,16 @@ Pairs of records and the rules come in, frozen models go out; their JSON Schema 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from statistics import fmean
 
+import semver
+
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import Settings, VerdictName
-from skill_evaluator.records.archive import Archive, RecordedRun
-from skill_evaluator.records.selection import next_lower, runs_of_versions
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch
-from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
-from skill_evaluator.verdicts.history.baselines import pair_of
+from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 
 
 class Step(FrozenModel):
@@ -110,6 +108,14 @@ class History(FrozenModel):
     models: list[ModelHistory]
     aa_runs: int = 0
 
+    @property
+    def newest_verdict(self) -> VerdictName:
+        """The verdict on the highest version that any model has; incomparable where it is a model's first."""
+        newest = [model.points[-1] for model in self.models]
+        highest = max((point.version for point in newest), key=semver.Version.parse)
+        steps = [point.step for point in newest if point.version == highest]
+        return component_verdict("incomparable" if step is None else step.verdict for step in steps)
+
 
 Draw = Callable[[Sequence[Pair]], Steps]
 
@@ -163,29 +169,3 @@ def _remarks(versions: Sequence[Pair]) -> Iterator[str]:
     if stopped:
         yield f"stopped early by --adaptive, at a mean too high or too low: {', '.join(stopped)}"
     yield from dict.fromkeys(words for pair in versions for words in pair.passed_over)
-
-
-def judged_history(
-    entries: Sequence[RecordedRun],
-    archive: Archive,
-    settings: Settings,
-    config: Path,
-    skill: str,
-    steps_of: Callable[[Sequence[Pair], Draw], Steps],
-) -> History:
-    """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-    by_model: dict[str, list[Pair]] = {}
-    for model_id, versions in sorted(runs_of_versions(entries).items()):
-        newest = [runs[-1] for runs in versions.values()]
-        by_model[model_id] = [
-            pair_of(
-                archive.record(run),
-                archive.baseline_beside(run) or next_lower(archive.entries, run),
-                archive,
-                settings.policy,
-                anchored=run is newest[-1],
-            )
-            for run in newest
-        ]
-    latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-    return history_of(skill, by_model, rules_for(settings, config, latest), steps_of)

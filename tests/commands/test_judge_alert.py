@@ -10,11 +10,10 @@ import pytest
 from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
 from tests.support.asked_judges import ITEMS, JudgingLibrary
-from tests.support.judged import LIBRARY, answer
+from tests.support.judged import CHANGE, SAME, answer
 from tests.support.library import REPLAY, Ended
 
 PAIRS, N, LOST = "pairs.jsonl", 40, 30
-SAME: Mapping[str, Any] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 CALIBRATION = ".evaluator/calibration.json"
 REVIEW, ALERT = 4, 3
 
@@ -37,8 +36,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> JudgingLibrary:
     assert done.code == 0, done.err
     shutil.copy(library.judging() / "evaluation_results.json", library.root / CALIBRATION)
     shutil.rmtree(library.judgements)
-    outputs = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
-    library.lines(PAIRS, *({"id": f"p{place}", **outputs} for place in range(N)))
+    library.lines(PAIRS, *({"id": f"p{place}", **CHANGE} for place in range(N)))
     return library
 
 

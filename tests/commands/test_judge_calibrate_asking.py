@@ -1,7 +1,6 @@
 """`judge calibrate --judge`: labelled and planted pairs are asked about in one judging, and the answers measured."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method
 from tests.support.asked_judges import answer as comparison
-from tests.support.judged import answer
+from tests.support.judged import SAME, answer
 from tests.support.library import Ended
 
 LABELLED = [
@@ -26,7 +25,6 @@ LABELLED = [
     }
     for place in range(12)
 ]
-QUIET: Mapping[str, Any] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 
 
 @pytest.fixture
@@ -56,7 +54,7 @@ def answered_by_people(library: JudgingLibrary) -> None:
             texts[f"{item['id']}/{order}", 0] = comparison(totals=compared(winner))
             for way in (*DAMAGES, *CONTROLS):
                 worse = {"factuality": ("worse", "high")} if way in ("number_changed", "date_changed") else {}
-                texts[f"{item['id']}/{way}/{order}", 0] = json.dumps(answer({**QUIET, **worse}))
+                texts[f"{item['id']}/{way}/{order}", 0] = json.dumps(answer({**SAME, **worse}))
     library.record_answers(texts)
 
 
@@ -123,17 +121,6 @@ def test_only_what_is_named_is_asked(library: JudgingLibrary) -> None:
     for arguments, calls in ((("--rubric", RUBRIC), 24), (("--broken", "3"), 18)):
         done = calibrate(library, *arguments, "--dry-run", "--format", "json")
         assert done.json["questions"] == calls, done.err
-
-
-def test_what_stopped_prints_the_command_that_goes_on(library: JudgingLibrary) -> None:
-    answered_by_people(library)
-    done = both(library, "--max-calls", "7")
-    assert done.code == 4
-    assert "18 pairs without an answer that counts" in done.out
-    assert "elsewhere" not in done.out  # no table without a row
-    again = library.call(*done.to_go_on())
-    assert again.code == 0, again.err
-    assert len(library.asked()) == 60
 
 
 @pytest.mark.parametrize(

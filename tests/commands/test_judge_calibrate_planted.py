@@ -11,7 +11,7 @@ from skill_evaluator.commands.schemas import schema_text
 from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, plant
 
 from tests.support.asked_judges import JudgingLibrary
-from tests.support.judged import answer
+from tests.support.judged import SAME, answer
 from tests.support.library import Ended, read
 
 OUTPUTS = [
@@ -45,8 +45,7 @@ def sees_all(pair: PlantedPair) -> dict[str, Any]:
 def judged(library: JudgingLibrary, name: str, pairs: Sequence[PlantedPair], finds: Finds) -> str:
     """Have a judge judge pairs by `judge regression`; return the path of its results."""
     library.lines(f"{name}.jsonl", *(pair.model_dump(mode="json") for pair in pairs))
-    usual = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
-    texts = {pair.id: json.dumps(answer({**usual, **finds(pair)})) for pair in pairs}
+    texts = {pair.id: json.dumps(answer({**SAME, **finds(pair)})) for pair in pairs}
     library.record_answers({(f"{name}/{order}", 0): text for name, text in texts.items() for order in (1, 2)})
     asked = ("--items", f"{name}.jsonl", "--judge", "recorded", "--out", name)
     done = library.call("judge", "regression", *asked, "--format", "json")

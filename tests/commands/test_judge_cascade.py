@@ -1,6 +1,5 @@
 """`judge pairwise --cascade`: a cheap judge, a strong one for what it leaves open, then people."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from tests.support.library import journal, read
 
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
 CASCADE = ("--cascade", "cheap,strong")
-QUEUE = ".evaluator/reviews/queue.jsonl"
 LABELS = "labels.jsonl"
 N = 8
 BY_ORDER = ("first", "first")  # whatever stands first: the orders disagree
@@ -49,12 +47,6 @@ def made_by(library: JudgingLibrary, judge: str) -> list[str]:
     return [line["case_id"] for line in journal(folder)]
 
 
-def queued(library: JudgingLibrary) -> dict[str, list[str]]:
-    path = library.root / QUEUE
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {line["item"]: line["reasons"] for line in lines}
-
-
 def test_what_is_unsure_or_disagrees_goes_to_the_strong_judge_and_then_to_people(library: JudgingLibrary) -> None:
     sure = [(BETTER_1, 0.9)] * (N - 3)
     said(library, "cheap", *sure, (BETTER_1, 0.5), (BY_ORDER, 0.9), (BY_ORDER, 0.9))
@@ -68,7 +60,7 @@ def test_what_is_unsure_or_disagrees_goes_to_the_strong_judge_and_then_to_people
     assert [match["winner"] for match in result["matches"]] == [1] * (N - 3) + [2, 2, None]
     assert (result["people"], result["wins"]["n"], result["guarantee"]) == (1, N - 1, None)
     assert {question.partition("/")[0] for question in made_by(library, "strong")} == {"i5", "i6", "i7"}
-    assert queued(library) == {"i7": ["disagreement"]}
+    assert library.reasons() == {"i7": ["disagreement"]}
     text = library.judge("pairwise", *CASCADE).out
     assert "nothing guarantees that what the judges settled agrees with people" in text
 
@@ -100,7 +92,7 @@ def test_with_too_few_labels_the_cheap_judge_settles_nothing(library: JudgingLib
     assert done.code == 0, done.err
     assert "cheap settled 0 of 8: no threshold could be shown to be safe on 7 labels" in done.out
     assert "strong settled 8 of 8: by the criteria's own thresholds" in done.out
-    assert queued(library) == {}
+    assert library.reasons() == {}
 
 
 def test_a_share_of_what_the_cheap_judge_settled_is_checked_by_the_strong_one(library: JudgingLibrary) -> None:
@@ -112,7 +104,7 @@ def test_a_share_of_what_the_cheap_judge_settled_is_checked_by_the_strong_one(li
     strong = result["stages"][1]
     assert (strong["judge"], strong["asked"], strong["settled"], strong["threshold"]) == ("strong", 0, 0, None)
     assert {match["by"] for match in result["matches"]} == {"cheap"}
-    assert queued(library) == {}
+    assert library.reasons() == {}
 
 
 def test_a_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> None:
@@ -148,7 +140,7 @@ def test_the_limit_of_calls_is_of_both_stages_and_a_resumed_cascade_goes_on(libr
     assert len(library.judging().name) > 0
     assert f"--cascade cheap,strong --max-calls {2 * N + 4}" in stopped.err
     assert f"--resume judgements/{library.judging().name}" in stopped.err
-    assert queued(library) == {}
+    assert library.reasons() == {}
     done = library.outcome("pairwise", *CASCADE, "--resume")
     assert done["cascade"]["stages"][1]["settled"] == N
 

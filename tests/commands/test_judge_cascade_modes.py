@@ -10,7 +10,7 @@ import pytest
 from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
-from tests.support.judged import LIBRARY
+from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
 from tests.support.library import Ended
 
@@ -21,7 +21,6 @@ SAME = {"factuality": "same", "completeness": "same"}
 WORSE = {**SAME, "completeness": ("worse", "medium")}
 BLOCK = {**SAME, "completeness": ("worse", "high")}
 UNSUPPORTED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
-PAIR = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
 
 
 @pytest.fixture
@@ -30,16 +29,6 @@ def library(tmp_path: Path) -> JudgingLibrary:
     library.answered_by("cheap", "strong")
     library.settings(policy={"judge": {"cascade": EASY}})
     return library
-
-
-def queued(library: JudgingLibrary) -> dict[str, Any]:
-    path = library.root / QUEUE
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {line["item"]: line for line in lines}
-
-
-def reasons(library: JudgingLibrary) -> dict[str, list[str]]:
-    return {name: line["reasons"] for name, line in queued(library).items()}
 
 
 def conforms(done: Ended, schema: str) -> None:
@@ -81,7 +70,7 @@ def test_a_score_that_is_unsure_or_does_not_count_goes_on_to_the_strong_judge_an
         ("people", None),
     ]
     assert (result["summary"]["n"], result["people"], result["guarantee"]) == (3, 1, None)
-    assert reasons(library) == {"i3": ["low_confidence"]}
+    assert library.reasons() == {"i3": ["low_confidence"]}
     text = library.judge("score", *CASCADE).out
     assert "nothing guarantees that what the judges settled agrees with people" in text
     assert "left to people: 1" in text
@@ -137,7 +126,7 @@ def found(library: JudgingLibrary, judge: str, *findings: Any) -> None:
 
 
 def pairs(library: JudgingLibrary, count: int) -> None:
-    library.items(*({"id": f"p{n}", **PAIR, "prompt": f"{PAIR['prompt']} {n}"} for n in range(count)))
+    library.items(*({"id": f"p{n}", **CHANGE, "prompt": f"{CHANGE['prompt']} {n}"} for n in range(count)))
 
 
 def judged(library: JudgingLibrary, *arguments: str) -> Ended:
@@ -163,7 +152,7 @@ def test_a_regression_in_doubt_goes_on_and_what_blocks_is_shown_to_people_all_th
         ("strong", "review_required"),
         ("people", "review_required"),
     ]
-    assert reasons(library) == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
+    assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
     found(library, "cheap", *[SAME] * 5)
     assert judged(library).code == 0
 
@@ -178,7 +167,7 @@ def test_replicates_that_differ_lower_the_confidence_of_a_regression(library: Ju
     (pair,) = done.json["cascade"]["pairs"]
     assert (pair["by"], pair["confidence"], pair["ship_decision"]) == ("people", 0.5, "review_required")
     assert done.code == 4, "what is left to people does not ship without them"
-    assert reasons(library) == {"p0": ["low_confidence"]}
+    assert library.reasons() == {"p0": ["low_confidence"]}
 
 
 def test_what_people_find_decides_by_the_same_rules_and_chooses_the_threshold(library: JudgingLibrary) -> None:
@@ -206,7 +195,7 @@ def test_what_people_find_decides_by_the_same_rules_and_chooses_the_threshold(li
 def label(library: JudgingLibrary, names: Iterable[str], answers: list[dict[str, Any]]) -> None:
     """Have a reviewer answer these items of the queue."""
     lines = [
-        {"item": queued(library)[name]["id"], "reviewer": "ada", "at": "2026-01-01T00:00:00Z", "answers": answers}
+        {"item": library.queued()[name]["id"], "reviewer": "ada", "at": "2026-01-01T00:00:00Z", "answers": answers}
         for name in names
     ]
     path = library.root / LABELS
@@ -257,7 +246,7 @@ def test_labels_of_what_was_drawn_by_chance_choose_the_threshold_once_there_are_
     prepared(library, mode, count)
     first = run(library, mode, "--review", "--review-sample", str(count), "--format", "json")
     assert first.code == 0, first.err
-    assert all("random" in given for given in reasons(library).values())
+    assert all("random" in given for given in library.reasons().values())
     letter, answers = SETTINGS[mode]
     label(library, [f"{letter}{n}" for n in range(needed - 1)], answers)
     few = run(library, mode)
@@ -276,13 +265,13 @@ def test_labels_of_doubtful_or_held_out_items_move_nothing(library: JudgingLibra
     count = 24
     prepared(library, "pairwise", count)
     run(library, "pairwise")  # queues all, since both judges are unsure of all
-    assert {tuple(given) for given in reasons(library).values()} == {("low_confidence",)}
-    label(library, queued(library), SETTINGS["pairwise"][1])
+    assert {tuple(given) for given in library.reasons().values()} == {("low_confidence",)}
+    label(library, library.queued(), SETTINGS["pairwise"][1])
     assert "from review" not in run(library, "pairwise").out
     (library.root / QUEUE).unlink()
     (library.root / LABELS).unlink()
     run(library, "pairwise", "--review", "--review-sample", str(count))
-    label(library, queued(library), SETTINGS["pairwise"][1])
+    label(library, library.queued(), SETTINGS["pairwise"][1])
     held_out = [{"id": f"i{n}", "human": 1, "split": "held_out"} for n in range(1, count)]
     library.lines("labels.jsonl", {"id": "i0", "human": 1}, *held_out)
     done = run(library, "pairwise", "--labels", "labels.jsonl", "--format", "json")
@@ -293,7 +282,7 @@ def test_labels_from_review_add_to_those_of_a_file(library: JudgingLibrary) -> N
     count = 32
     prepared(library, "pairwise", count)
     run(library, "pairwise", "--review", "--review-sample", str(count))
-    label(library, queued(library), SETTINGS["pairwise"][1])
+    label(library, library.queued(), SETTINGS["pairwise"][1])
     library.lines("labels.jsonl", *({"id": f"i{n}", "human": 1} for n in range(8)))
     done = run(library, "pairwise", "--labels", "labels.jsonl")
     assert "chosen on 32 labels" in done.out

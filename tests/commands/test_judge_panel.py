@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
-from tests.support.judged import LIBRARY, Short
+from tests.support.judged import CHANGE, Short
 from tests.support.judged import answer as regression_answer
 from tests.support.library import REPLAY
 
@@ -116,9 +116,8 @@ def test_pairs_go_to_the_majority_and_without_one_are_ties(library: JudgingLibra
 
 def lost_by(library: JudgingLibrary, *worse: str, finding: Short = ("worse", "high"), **more: str) -> None:
     """Have these judges find the candidate of one pair worse, and the others the same."""
-    outputs = {"baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
     dimensions = {"regression_dimensions": "completeness"}
-    library.items({"id": "p", "prompt": LIBRARY.prompt, **outputs, **dimensions, **more})
+    library.items({"id": "p", **CHANGE, **dimensions, **more})
     for judge in JUDGES:
         text = json.dumps(regression_answer({"completeness": finding if judge in worse else "same"}))
         library.record_answers({(f"p/{order}", 0): text for order in (1, 2)}, f"{judge}.jsonl")

@@ -9,19 +9,12 @@ import pytest
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.judged import LIBRARY, Short, answer
+from tests.support.judged import CHANGE, SAME, Short, answer
 from tests.support.library import ANSWERS, CASES, REPLAY, SKILL, Ended, read
 
 PAIRS = "pairs.jsonl"
-SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
-TEXTS = {
-    "prompt": LIBRARY.prompt,
-    "baseline_output": LIBRARY.baseline,
-    "candidate_output": LIBRARY.candidate,
-}
 SHIP, REVIEW, BLOCK = 0, 4, 3
 LOST_FEE: Short = ("worse", "medium")
-Given = Mapping[str, Short | str] | str | Mapping[str, Any]
 
 
 @pytest.fixture
@@ -30,7 +23,7 @@ def library(tmp_path: Path) -> JudgingLibrary:
 
 
 def pairs(library: JudgingLibrary, *lines: Mapping[str, Any]) -> None:
-    library.lines(PAIRS, *({**TEXTS, **line} for line in lines))
+    library.lines(PAIRS, *({**CHANGE, **line} for line in lines))
 
 
 def answered(library: JudgingLibrary, answers: Mapping[str, Any]) -> None:
@@ -72,17 +65,6 @@ def test_lost_bullets_and_lost_content_block_with_observations_as_evidence(libra
         library, answer(findings, **stated), regression_dimensions="factuality, format_adherence, completeness"
     )
     assert (code, whole["ship_decision"]) == (BLOCK, "block")
-    (pair,) = whole["judges"][0]["pairs"]
-    assert [(each["dimension"], each["verdict"], each["impact"]) for each in pair["dimensions"]] == [
-        ("factuality", "same", None),
-        ("format_adherence", "candidate_worse", "high"),
-        ("completeness", "candidate_worse", "high"),
-    ]
-    assert [each["supported"] for each in pair["dimensions"]] == [None, True, True]
-    assert [each["legs"] for each in pair["dimensions"]] == [[], ["form"], ["omission"]]
-    first = pair["answers"][0]["findings"][1]
-    assert (first["baseline"]["kind"], first["baseline"]["text"]) == ("observation", "Three bullets, as requested.")
-    assert whole["judges"][0]["mismatches"] == {}
     page = judge(library)
     assert page.out.splitlines()[-1] == "block"
     assert "p: block by recorded: a regression of high impact: format_adherence, completeness" in page.out
@@ -172,6 +154,7 @@ def test_one_block_among_many_pairs_blocks_and_is_shown_first(library: JudgingLi
     done = judge(library)
     assert done.code == BLOCK
     headlines = [line.partition(" by ")[0] for line in done.out.splitlines() if " by recorded" in line]
+    assert "Severity: none 0, low 0, medium 4, high 0" in (library.judging() / "bias_analysis_report.md").read_text()
     assert headlines == ["p3: block", *(f"p{n}: review_required" for n in range(3))]
 
 
@@ -182,12 +165,10 @@ def answer_of(dimension: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "policy", "findings", "code"),
     [
-        ((), {}, {**SAME, "completeness": ("worse", "low")}, REVIEW),
         ((), {"one_low": "ship"}, {**SAME, "completeness": ("worse", "low")}, SHIP),
         (("--blocking", "completeness"), {}, {**SAME, "completeness": ("worse", "low")}, BLOCK),
         ((), {"blocking": ["completeness", "tone"]}, {**SAME, "completeness": ("worse", "low")}, BLOCK),
         (("--preset", "code"), {}, {"correctness": ("worse", "low"), "format": "same", "efficiency": "same"}, BLOCK),
-        (("--preset", "chat"), {}, {"factuality": "same", "completeness": "same", "tone": ("worse", "medium")}, REVIEW),
         (("--dimensions", "house style,format"), {}, {"house style": "same", "format": "same"}, SHIP),
     ],
 )
@@ -201,7 +182,7 @@ def test_flags_and_policy_say_what_is_asked_and_what_blocks(
 
 
 def test_a_line_without_an_id_is_named_by_its_digest_and_may_have_its_own_dimensions(library: JudgingLibrary) -> None:
-    library.write(PAIRS, json.dumps({**TEXTS, "regression_dimensions": ["tone"]}) + "\n")
+    library.write(PAIRS, json.dumps({**CHANGE, "regression_dimensions": ["tone"]}) + "\n")
     sized = judge(library, "--dry-run", "--format", "json")
     assert (sized.code, sized.json["criteria"], sized.json["total"]["calls"]) == (0, ["tone"], 2)
 
@@ -235,10 +216,7 @@ def test_a_dry_run_has_the_cost_of_both_orders(library: JudgingLibrary) -> None:
     [
         ({"id": "p", "baseline_output": ""}, (), "pairs.jsonl:1: "),
         ({"id": "p", "prompt": ""}, (), "pairs.jsonl:1: "),
-        ({"id": "p", "regression_dimensions": "tone, tone"}, (), "item 'p': the dimension 'tone' is named twice"),
         ({"id": "p"}, ("--preset", "chatt"), "unknown preset 'chatt' (did you mean 'chat'?)"),
-        ({"id": "p"}, ("--blocking", "tone"), "the blocking dimension 'tone' is not asked about"),
-        ({"id": "p"}, ("--dimensions", "tone,tone"), "the dimension 'tone' is named twice"),
     ],
 )
 def test_wrong_input_is_one_line_before_any_call(
@@ -324,16 +302,6 @@ def test_a_case_that_cannot_be_compared_is_named_and_nothing_ships(two_runs: tup
     }
 
 
-def test_high_stakes_never_ship_without_a_person(two_runs: tuple[JudgingLibrary, str, str]) -> None:
-    library, before, after = two_runs
-    assert of_runs(library, after, "--baseline", before).code == SHIP
-    library.settings(policy={"components": {SKILL: {"stakes": "high"}}})
-    done = of_runs(library, after, "--baseline", before)
-    assert (done.code, done.json["ship_decision"]) == (REVIEW, "review_required")
-    assert done.json["rules"]["high_stakes"] is True
-    assert done.json["judges"][0]["pairs"][0]["reasons"] == ["the stakes are high: a person must agree"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -352,14 +320,3 @@ def test_a_candidate_whose_prompt_is_not_here_is_refused(two_runs: tuple[Judging
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nExtract.\n")
     done = of_runs(library, after, "--baseline", before)
     assert (done.code, done.err.count("is not that of the candidate")) == (2, 1)
-
-
-def test_severities_are_counted_and_written(library: JudgingLibrary) -> None:
-    names = [f"p{place}" for place in range(4)]
-    pairs(library, *({"id": name} for name in names))
-    lines = {name: answer_of("completeness") if name == "p0" else answer(SAME) for name in names}
-    answered(library, {f"{name}/{order}": line for name, line in lines.items() for order in (1, 2)})
-    done = judge(library, "--format", "json")
-    assert done.json["judges"][0]["severity"] == {"none": 3, "low": 0, "medium": 1, "high": 0}
-    page = (library.root / done.json["folder"] / "bias_analysis_report.md").read_text(encoding="utf-8")
-    assert "Severity: none 3, low 0, medium 1, high 0" in page

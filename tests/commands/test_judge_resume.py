@@ -8,14 +8,13 @@ import pytest
 
 from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method, written
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
-from tests.support.judged import LIBRARY
+from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
 
 SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
 PAIRWISE = method("pairwise_comparison")
 ITEM = {"input": "Add 5 and 7.", "output": QUOTE}
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
-CHANGE = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
 JUDGE = ("--items", ITEMS, "--judge", "served")
 Prepared = tuple[tuple[str, ...], int, Callable[[Asked], str]]
 
@@ -45,7 +44,11 @@ def calibration(library: JudgingLibrary) -> Prepared:
     text = "- It opened in {}.\n- It is {} metres long.\n- It is dry."
     halls = ({**PAIR, "output_1": text.format(1950 + n, 30 + n), "human": 1} for n in range(12))
     library.items(*({"id": f"hall-{n}", **hall} for n, hall in enumerate(halls)))
-    return ("calibrate", *JUDGE, "--rubric", RUBRIC, "--broken", "6"), 60, lambda _: SAME
+    return (
+        ("calibrate", "--labels", ITEMS, "--judge", "served", "--rubric", RUBRIC, "--broken", "6"),
+        60,
+        lambda _: SAME,
+    )
 
 
 @pytest.mark.parametrize("prepare", [scores, pairs, regressions, calibration])

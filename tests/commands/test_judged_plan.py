@@ -11,14 +11,13 @@ import pytest
 from skill_evaluator.ci.plan import Plan
 
 from tests.support.git import git
-from tests.support.judged import Short, answer
+from tests.support.judged import SAME, Short, answer
 from tests.support.library import CASES, REPLAY, SKILL, Ended, Library, read
 from tests.support.pipeline import Pipeline
 
 PRICE = {"input": 1.0, "output": 2.0, "cache_write": 1.0}
 JUDGE = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}, "price": PRICE}
 JOB = f"{SKILL}@recorded@judge"
-SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 LOST: Short = ("worse", "high", '"year": 2024', "the year is gone")
 SHIP, BLOCK, REVIEW = 0, 3, 4
 

@@ -11,15 +11,13 @@ import pytest
 from skill_evaluator.commands.schemas import schema_text
 
 from tests.support.asked_judges import JudgingLibrary
-from tests.support.judged import LIBRARY, Short, answer
+from tests.support.judged import CHANGE, LIBRARY, SAME, Short, answer
 from tests.support.vendor_server import Answer, vendor_server
 from tests.support.vendors import VENDORS
 
-SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 FINE = json.dumps(answer(SAME))
 FACTS = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))  # and it says ship, as FINE does
 NOT_THERE: Short = ("worse", "medium", '"It closes on Sundays"', '"It is open every day"')
-STYLE: Short = ("worse", "low", "More formal wording.", "Casual and wordy.")
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 
 
@@ -47,28 +45,6 @@ REGRESSED = ("regression_detected", "regression_severity", "ship_decision")
 ROWS: Mapping[str, Row] = {
     "nothing found": Row(text=FINE, decision=SHIP),
     "ship in spite of a regression of factuality": Row(text=FACTS, decision=BLOCK, mismatches=REGRESSED),
-    "block in spite of nothing": Row(
-        text=said({}, ship_decision="block"), decision=SHIP, mismatches=("ship_decision",)
-    ),
-    "a dimension is missing": Row(
-        text=json.dumps(answer({"factuality": "same"})), decision=None, unscored="missing_dimension"
-    ),
-    "a dimension is invented": Row(text=said({"charm": ("much worse", "high")}), decision=SHIP),
-    "null where nothing is to be said": Row(
-        text=FINE.replace('"low"', "null").replace('""', "null").replace("same", "Same"), decision=SHIP
-    ),
-    "nobody sees it but the judge, where any regression blocks": Row(
-        text=said({"factuality": ("worse", "high", '"It closes on Sundays"', "")}),
-        decision=REVIEW,
-        flags=("unsupported", "quote_not_found"),
-        mismatches=REGRESSED,
-    ),
-    "it feels less polished, where any regression blocks": Row(
-        text=said({"factuality": ("worse", "high", "", "It feels less polished.")}),
-        decision=REVIEW,
-        flags=("unsupported", "style_only"),
-        mismatches=REGRESSED,
-    ),
     "a quote that is in no text": Row(
         text=said({"completeness": NOT_THERE}),
         decision=REVIEW,
@@ -76,11 +52,6 @@ ROWS: Mapping[str, Row] = {
         mismatches=REGRESSED,
         pair={"candidate_output": LIBRARY.baseline},
     ),
-    "style alone": Row(
-        text=said({"completeness": STYLE}), decision=REVIEW, flags=("unsupported", "style_only"), mismatches=REGRESSED
-    ),
-    "an impact off the scale": Row(text=said({"factuality": ("worse", "awful")}), decision=None, unscored="off_scale"),
-    "a score in place of a decision": Row(text=said({}, ship_decision=5), decision=None, unscored="off_scale"),
     "two verdicts under one key": Row(
         text=FINE.replace('"verdict": "same"', '"verdict": "candidate_worse", "verdict": "same"', 1),
         decision=None,
@@ -113,12 +84,7 @@ NAMES = {name: f"p{index}" for index, name in enumerate(ROWS)}
 def library(tmp_path: Path) -> JudgingLibrary:
     """With a pair for every row."""
     library = JudgingLibrary(tmp_path)
-    usual = {
-        "prompt": LIBRARY.prompt,
-        "baseline_output": LIBRARY.baseline,
-        "candidate_output": LIBRARY.candidate,
-    }
-    lines = ({"id": NAMES[name], **usual, **row.pair} for name, row in ROWS.items())
+    lines = ({"id": NAMES[name], **CHANGE, **row.pair} for name, row in ROWS.items())
     library.lines("pairs.jsonl", *lines)
     return library
 
@@ -171,7 +137,7 @@ def test_of_recorded_answers_code_decides(library: JudgingLibrary) -> None:
     assert (pair["dimensions"][1]["verdict"], pair["dimensions"][1]["supported"]) == ("candidate_worse", False)
     evidence = pair["answers"][0]["findings"][1]["baseline"]
     assert (evidence["kind"], evidence["not_found"]) == ("observation", ["It closes on Sundays"])
-    assert judge["dimensions"][1]["unsupported"] == 2
+    assert judge["dimensions"][1]["unsupported"] == 1
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -191,17 +191,3 @@ def test_what_each_person_scores_is_what_judges_of_outputs_are_measured_by(libra
     asked = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "verdicts.jsonl", "--format", "json")
     measured = library.call(*asked, "--split", "development").json["judges"][0]["scores"]["tone"]["all"]
     assert (measured["n"], measured["raters"], measured["right"]["value"]) == (3, 2, 0.5)
-
-
-def test_what_is_held_out_stays_so(library: Library) -> None:
-    library.call("review", "add", "pairs.jsonl")
-    review(library, "--reviewer", "ada", keys="0\nt\nis 8 late?\n0\n0\n0\n0\n")
-    there = [{**LINES[0], "split": "held_out"}, {**LINES[1], "human": 2, "split": "development"}]
-    library.lines("items.jsonl", *there)
-    done = library.call("review", "export", "--labels", "items.jsonl")
-    assert done.out == "4 labels in items.jsonl; left out: 0 disputed, 1 held out there\n"
-    items = labels(library, "items.jsonl")
-    assert {item["id"]: (item["split"], item["human"]) for item in items} == {
-        "p0": ("held_out", 1),
-        **{f"p{n}": ("development", "tie") for n in range(1, 5)},
-    }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.comparing.comparison import Pair, align_arrays, compare, counted_weight, heaviest
+from skill_evaluator.comparing.comparison import Pair, align_arrays, heaviest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.text import canonical_json
 
@@ -64,27 +64,6 @@ lines = st.lists(
     ),
     max_size=4,
 )
-
-
-def matched_by_force(truth: list[Any], output: list[Any], plan: FieldPlan) -> float:
-    """The most weight that any pairing of the items matches, each pair compared alone."""
-    if len(truth) > len(output):
-        truth, output = output, truth
-    weights = [
-        [counted_weight(compare({"lines": [left]}, {"lines": [right]}, plan))[0] for right in output] for left in truth
-    ]
-    return max(
-        sum(weights[row][column] for row, column in enumerate(chosen))
-        for chosen in permutations(range(len(output)), len(truth))
-    )
-
-
-@thorough
-@given(truth=lines, output=lines)
-def test_the_rows_match_as_much_as_any_pairing_of_the_items(truth: list[Any], output: list[Any]) -> None:
-    for name, plan in PLANS.items():
-        expected = pytest.approx(matched_by_force(truth, output, plan))
-        assert counted_weight(compare({"lines": truth}, {"lines": output}, plan))[0] == expected, name
 
 
 def align_lines(truth: list[Any], output: list[Any], plan: FieldPlan) -> list[Pair]:

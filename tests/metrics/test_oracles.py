@@ -148,7 +148,7 @@ def test_schema_valid_is_what_jsonschema_says_of_any_value(value: Any) -> None:
         ({"type": "integer"}, [1, 1.0, -0.0, 1.5, True, "1", None, 10**400, 1e308]),
         (
             {"type": "string", "format": "date"},
-            ["2024-02-29", "2023-02-29", "2024-2-3", "20240101", "2024-01-01\n", ""],
+            ["2024-02-29", "2023-02-29", "29/02/2024", "2024-2-3", "20240101", "2024-01-01\n", ""],
         ),
         ({"type": "string", "format": "email"}, ["a@b.example", "a", ""]),
         ({"type": "string", "maxLength": 1}, ["\u00e9", "e\u0301", "\U0001f600", "\ud800"]),

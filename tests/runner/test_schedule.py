@@ -46,16 +46,6 @@ def test_shards_partition_the_cases_evenly(cases: list[str], data: st.DataObject
     assert max(sizes) - min(sizes) <= 1
 
 
-@given(case_ids, st.integers(1, 4), st.data())
-def test_a_shard_keeps_the_replicates_of_its_cases_together(
-    cases: list[str], replicates: int, data: st.DataObject
-) -> None:
-    count = data.draw(st.integers(1, len(cases)))
-    mine = Shard(1, count).of(cases)
-    planned = Counter(call.case_id for call in schedule_calls(mine, replicates))
-    assert planned == Counter(dict.fromkeys(mine, replicates))
-
-
 def test_a_shard_is_read_as_it_is_written_and_anything_else_is_refused() -> None:
     for text, shard in (("1/1", Shard(1, 1)), ("2/4", Shard(2, 4)), ("10/10", Shard(10, 10))):
         assert (Shard.parse(text), str(shard)) == (shard, text)

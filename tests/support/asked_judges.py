@@ -98,6 +98,16 @@ class JudgingLibrary(Library):
         """The results of the one judging."""
         return read(self.judging() / "evaluation_results.json")
 
+    def queued(self) -> dict[str, Any]:
+        """What waits for people, by item."""
+        path = self.root / ".evaluator" / "reviews" / "queue.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return {line["item"]: line for line in lines}
+
+    def reasons(self) -> dict[str, list[str]]:
+        """Why it waits for them."""
+        return {name: line["reasons"] for name, line in self.queued().items()}
+
     def asked(self) -> list[dict[str, Any]]:
         """The journals of all judges; none before there is a judging."""
         folders: Sequence[Path] = sorted(self.judgements.glob("*/runs/*")) if self.judgements.exists() else []

@@ -17,8 +17,10 @@ LIBRARY = OutputPair(
     candidate="The library has wonderful news for its visitors. It was founded in 1911. The reading room opens earlier "
     "from 4 May.",
 )
+CHANGE = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
 DEFAULT = dimensions_of()
 Short = tuple[str, str] | tuple[str, str, str, str]
+SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 
 
 def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any]:

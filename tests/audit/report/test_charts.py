@@ -1,11 +1,8 @@
 """The charts of an audit: XML that holds every name, the same bytes for the same result, names never mark-up."""
 
-import builtins
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +11,6 @@ from skill_evaluator.audit.report.charts import overall_map
 from skill_evaluator.audit.report.page import draw, map_names
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import AuditError
 
 from tests.support.audit_results import an_audit
 from tests.support.odd_texts import HOSTILE
@@ -100,21 +96,6 @@ def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
         assert {one.tag.partition("}")[2] for one in ElementTree.fromstring(chart).iter()} <= ELEMENTS
     said = words(charts["map.svg"])
     assert all(f"{visible(name)}: ability" in said for name in models)
-
-
-def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name.startswith(("altair", "skill_evaluator.audit.report.charts")):
-            raise ModuleNotFoundError("No module named 'altair'")
-        return really(name, *rest)
-
-    monkeypatch.delitem(sys.modules, "skill_evaluator.audit.report.charts", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(AuditError, match="pip install altair vl-convert-python"):
-        draw(an_audit(), tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_benchmark_has_a_file_of_its_own() -> None:

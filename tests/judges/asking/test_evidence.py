@@ -8,10 +8,9 @@ from skill_evaluator.judges.modes.findings import left_out
 from skill_evaluator.judges.modes.regression import OutputPair
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
 
-from tests.support.judged import LIBRARY, answer, judged, reading
+from tests.support.judged import LIBRARY, SAME, answer, judged, reading
 
 TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “guide dogs” are."
-SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 
 
 def test_a_quote_is_found_exactly_or_nearly_with_its_numbers_and_negations() -> None:

@@ -10,14 +10,13 @@ from skill_evaluator.judges.modes.regression import RegressionItem, pairs_of
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
-from tests.support.judged import answer, judged, reading
+from tests.support.judged import SAME, answer, judged, reading
 
 
 def mismatched(verdict: PairResult) -> Counter[str]:
     return Counter(name for one in verdict.answers if one.conclusion for name in one.conclusion.mismatches)
 
 
-SAME = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 LENIENT = ShipRules(one_low="ship")
 HIGH_STAKES = ShipRules(high_stakes=True)

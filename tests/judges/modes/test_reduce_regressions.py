@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Mapping
 
 import pytest
 from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord
@@ -15,10 +14,9 @@ from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
-from tests.support.judged import LIBRARY, Short, answer
+from tests.support.judged import LIBRARY, SAME, answer
 
 PAIRS, WORSE = 300, 55  # completeness is worse in 55 pairs, of medium impact; of high impact in the first 10 of them
-SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 LOST = {impact: {**SAME, "completeness": ("worse", impact)} for impact in ("medium", "high")}
 JUDGE = JudgeRecord(
     model_id="m", provider="replay", settings="s", served_models=[], planned=2 * PAIRS, answered=2 * PAIRS,

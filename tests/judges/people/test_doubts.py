@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method, written
-from tests.support.judged import LIBRARY
+from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
 from tests.support.library import CASES, REPLAY, SKILL
 
@@ -21,16 +21,6 @@ def library(tmp_path: Path) -> JudgingLibrary:
     return JudgingLibrary(tmp_path)
 
 
-def queued(library: JudgingLibrary) -> dict[str, Any]:
-    path = library.root / QUEUE
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return {line["item"]: line for line in lines}
-
-
-def reasons(library: JudgingLibrary) -> dict[str, list[str]]:
-    return {name: line["reasons"] for name, line in queued(library).items()}
-
-
 def test_scores_in_doubt_are_queued_with_the_whole_scale(library: JudgingLibrary) -> None:
     library.items(*({"id": name, "input": f"Add 5 and 7: {name}.", "output": QUOTE} for name in ("sure", "low", "off")))
     unsure = {**written(3), "confidence": 0.2}
@@ -38,8 +28,8 @@ def test_scores_in_doubt_are_queued_with_the_whole_scale(library: JudgingLibrary
     library.record_answers({(f"{name}/direct", 0): answer(totals=one) for name, one in given.items()})
     done = library.judge("score", "--judge", JUDGE, "--review", "--review-sample", "0")
     assert "2 items queued for people in .evaluator/reviews" in done.err
-    assert reasons(library) == {"low": ["low_confidence"], "off": ["unscored"]}
-    line = queued(library)["low"]
+    assert library.reasons() == {"low": ["low_confidence"], "off": ["unscored"]}
+    line = library.queued()["low"]
     assert (line["kind"], line["document"], line["outputs"]) == ("score", "Add 5 and 7: low.", [QUOTE])
     assert [question["name"] for question in line["questions"]] == ["totals"]
     assert list(line["questions"][0]["levels"]) == ["1", "2", "3", "4", "5"]
@@ -53,7 +43,7 @@ def test_scores_of_replicates_two_levels_apart_are_a_disagreement(library: Judgi
         {(f"{name}/direct", replicate): answer(totals=written(one)) for (name, replicate), one in scores.items()}
     )
     library.judge("score", "--judge", JUDGE, "-n", "2", "--review", "--review-sample", "0")
-    assert reasons(library) == {"far": ["disagreement"]}
+    assert library.reasons() == {"far": ["disagreement"]}
 
 
 def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library: JudgingLibrary) -> None:
@@ -63,10 +53,10 @@ def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library
     library.record_answers({(question, 0): answer(totals=compared(word)) for question, word in words.items()})
     done = library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
     assert done.code == 0, done.err
-    first = reasons(library)
+    first = library.reasons()
     assert sum("random" in given for given in first.values()) == 2, "of all, in doubt or not"
     assert [name for name, given in first.items() if "disagreement" in given] == ["i0"]
-    assert [question["name"] for question in queued(library)["i0"]["questions"]] == ["overall"]
+    assert [question["name"] for question in library.queued()["i0"]["questions"]] == ["overall"]
     library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
     assert (library.root / QUEUE).read_text().count("\n") == len(first), "the same sample again"
 
@@ -103,10 +93,9 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
 def test_what_feeds_the_queue(
     cause: str, mode: str, answers: Any, sample: int, expected: list[str], library: JudgingLibrary
 ) -> None:
-    texts = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
     asked = ["--judge", JUDGE, "--review", "--review-sample", str(sample)]
     if mode == "regression":
-        library.items({"id": "p", **texts})
+        library.items({"id": "p", **CHANGE})
         library.record_answers({(f"p/{n}", 0): json.dumps(regression(said)) for n, said in enumerate(answers, 1)})
         words = ["--items", "items.jsonl", "--dimensions", "factuality,completeness"]
         done = library.call("judge", mode, *words, *asked)
@@ -120,7 +109,7 @@ def test_what_feeds_the_queue(
         library.record_answers({("p/direct", 0): answer(totals=answers[0])})
         done = library.judge(mode, *asked)
     assert done.code in (0, 3, 4), done.err
-    assert reasons(library) == ({"p": expected} if expected else {}), cause
+    assert library.reasons() == ({"p": expected} if expected else {}), cause
 
 
 @pytest.mark.process  # a run is scored in others
@@ -133,10 +122,10 @@ def test_outputs_of_a_component_of_high_stakes_all_go_to_people(library: Judging
     runs = ("--candidate", run, "--baseline", run, "--judge", "judge", "--dimensions", "factuality,completeness")
     words = ("judge", "regression", *runs, "--review", "--review-sample", "0")
     assert library.call(*words).code == 0
-    assert reasons(library) == {}
+    assert library.reasons() == {}
     library.settings(policy={"components": {SKILL: {"stakes": "high"}}})
     assert library.call(*words).code == 4, "never without a person"
-    assert reasons(library) == {case: ["stakes"] for case in CASES}
+    assert library.reasons() == {case: ["stakes"] for case in CASES}
 
 
 def test_nothing_is_queued_of_a_judging_that_stopped(library: JudgingLibrary) -> None:
@@ -146,12 +135,12 @@ def test_nothing_is_queued_of_a_judging_that_stopped(library: JudgingLibrary) ->
     assert done.code == 4
     assert "nothing is queued for people until the judging is complete" in done.err
     assert "--review" in done.err.splitlines()[-1]
-    assert queued(library) == {}
+    assert library.queued() == {}
 
 
 def test_outputs_by_name_are_queued_without_their_names(library: JudgingLibrary) -> None:
     texts = {"gpt-5": "one", "claude": "two", "llama": "three"}
     library.write("several.jsonl", json.dumps({"id": "x", "input": "q", "outputs": texts}) + "\n")
     assert "3 items added" in library.call("review", "add", "several.jsonl").out
-    assert list(queued(library)) == ["x/1-2", "x/1-3", "x/2-3"]
+    assert list(library.queued()) == ["x/1-2", "x/1-3", "x/2-3"]
     assert not any(name in (library.root / QUEUE).read_text() for name in texts)

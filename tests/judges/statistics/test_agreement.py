@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.judges.statistics.agreement import Level, Weighting, cohen_kappa, confusion, krippendorff, spearman
-from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 
 SCORES = [1, 2, 3, 4, 5]
 PAIRS = st.lists(st.tuples(st.sampled_from(SCORES), st.sampled_from(SCORES)), min_size=4, max_size=60)
@@ -92,13 +91,6 @@ def test_alpha_is_that_of_krippendorff(ratings: list[tuple[int | None, ...]], le
     assert alpha.value == pytest.approx(expected, abs=1e-9)
     assert alpha.ci95[0] <= alpha.value + 1e-9
     assert alpha.value - 1e-9 <= alpha.ci95[1]
-
-
-@given(RATINGS)
-def test_nominal_alpha_is_that_of_the_metric_of_reproducibility(ratings: list[tuple[int | None, ...]]) -> None:
-    counts = counts_of(list(zip(*ratings, strict=True)))
-    expected = krippendorff_alpha(counts)
-    assert krippendorff(counts, "nominal").value == (None if expected is None else pytest.approx(expected, abs=1e-9))
 
 
 @given(PAIRS)

@@ -14,21 +14,14 @@ PERFECT = {"id": "A", "paid": True, "tags": ["a", "b"], "lines": [{"sku": "x", "
 @pytest.mark.parametrize(
     ("truth", "output", "expected"),
     [
-        ({"a": 1, "b": 2}, {"a": 1, "b": 2}, 1),
         ({"a": 1, "b": 2}, {"a": 1, "b": 3}, 2 * 1 / 4),  # wrong: costs precision and recall
         ({"a": 1, "b": 2}, {"a": 1}, 2 * 1 / 3),  # missing: costs recall
         ({"a": 1}, {"a": 1, "b": 2}, 2 * 1 / 3),  # extra: costs precision
         ({"a": 1, "b": None}, {"a": 1}, 1),
-        ({"a": 1}, {"a": 2}, 0),
         ({"a": 1}, None, 0),
-        ({"a": 1}, [], 0),
-        ({}, {"a": 1}, 0),
         ({}, {}, 1),
         (None, None, 1),
         ({"a": None}, [], 1),  # neither has a leaf
-        ({"a": ["x", "y"]}, {"a": ["y", "z", "x"]}, 2 * 2 / 5),
-        ({"a": {"b": 1}}, {"a": 1}, 0),
-        ([{"k": 1, "v": 2}, {"k": 3, "v": 4}], [{"k": 3, "v": 4}, {"k": 1, "v": 9}], 2 * 3 / 8),
     ],
 )
 def test_f1_without_a_schema(truth: Any, output: Any, expected: float) -> None:
@@ -38,12 +31,6 @@ def test_f1_without_a_schema(truth: Any, output: Any, expected: float) -> None:
 @pytest.mark.parametrize(
     ("align", "output", "expected"),
     [
-        ("key", PERFECT, 1),
-        ("best", PERFECT, 1),
-        ("ordered", PERFECT, 1),
-        ("set", PERFECT, 1),
-        ("key", {**PERFECT, "tags": ["b", "a"], "lines": PERFECT["lines"][::-1]}, 1),
-        ("best", {**PERFECT, "tags": ["b", "a"], "lines": PERFECT["lines"][::-1]}, 1),
         ("ordered", {**PERFECT, "lines": PERFECT["lines"][::-1]}, 2 * 4 / 16),
         # one of the 8 leaves wrong; under `set` its whole item is lost
         ("key", {**PERFECT, "lines": [{"sku": "x", "qty": 9}, {"sku": "y", "qty": 2}]}, 2 * 7 / 16),
@@ -52,7 +39,6 @@ def test_f1_without_a_schema(truth: Any, output: Any, expected: float) -> None:
         # the key wrong: by key nothing of that item is found
         ("key", {**PERFECT, "lines": [{"sku": "z", "qty": 1}, {"sku": "y", "qty": 2}]}, 2 * 6 / 16),
         ("best", {**PERFECT, "lines": [{"sku": "z", "qty": 1}, {"sku": "y", "qty": 2}]}, 2 * 7 / 16),
-        ("best", {key: PERFECT[key] for key in ("id", "paid", "tags")}, 2 * 4 / 12),
     ],
 )
 def test_f1_of_an_order_of_eight_leaves(align: str, output: Any, expected: float) -> None:

@@ -14,11 +14,7 @@ LINES = FieldPlan(arrays={"lines": FieldRule(align="key", key=("sku",))})
 @pytest.mark.parametrize(
     ("truth", "output", "expected"),
     [
-        ({"a": [1, 2, 3]}, {"a": [3, 2, 4]}, 2 / 4),
         ({"a": [1, 2]}, {"a": [2, 1.0]}, 1),
-        ({"a": ["x", "x", "y"]}, {"a": ["x", "y", "y"]}, 2 / 4),  # multisets
-        ({"a": ["x"]}, {"a": []}, 0),
-        ({"a": []}, {"a": []}, 1),
         ({"a": []}, {}, 1),
         ({}, {"a": ["x"]}, 0),
         ({"a": ["x"]}, {"a": "x"}, 0),
@@ -31,7 +27,6 @@ LINES = FieldPlan(arrays={"lines": FieldRule(align="key", key=("sku",))})
         ({"a": [{"k": 1, "v": 2}, {"k": 2}]}, {"a": [{"k": 1, "v": 3}, {"k": 2}]}, 1 / 3),
         # arrays inside items are pooled by path: `a` has 1 of 3 items, `a[].b` 3 of 5
         ({"a": [{"b": [1, 2]}, {"b": [3, 4]}]}, {"a": [{"b": [1, 2]}, {"b": [3, 5]}]}, (1 / 3 + 3 / 5) / 2),
-        ([1, 2], [2], 1 / 2),
     ],
 )
 def test_jaccard_without_a_schema(truth: Any, output: Any, expected: float | None) -> None:

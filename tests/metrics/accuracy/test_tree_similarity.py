@@ -16,7 +16,7 @@ from skill_evaluator.comparing.tree_distance import tree, tree_distance
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.text import canonical_json
 
-from tests.support.json_values import comparison, json_values, quick, thorough, with_keys_reordered
+from tests.support.json_values import comparison, json_values, thorough, with_keys_reordered
 
 DEEPEST = 2 * sys.getrecursionlimit()
 
@@ -31,38 +31,20 @@ def similarity(truth: Any, output: Any) -> float | None:
 @pytest.mark.parametrize(
     ("truth", "output", "distance", "nodes"),
     [
-        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, 1, 3 + 3),  # a wrong value
-        ({"a": 1}, {"a": 1, "b": 2}, 1, 2 + 3),  # an extra member
-        ({"a": 1, "b": [1, {"c": 2}]}, {"a": 1}, 4, 6 + 2),  # a missing one, with all that is in it
         ({"a": [1, 2, 3]}, {"b": [1, 2, 3]}, 1, 5 + 5),  # another key is one relabelling, whatever is below it
-        ({"a": {"x": 1, "y": 2}}, {"x": 1, "y": 2}, 1, 4 + 3),  # a level of nesting
-        ([1, 2, 3], [1, 3], 1, 4 + 3),
         ([1, 2], [2, 1], 2, 3 + 3),  # items are ordered
-        ([1, 2, 3, 4], [2, 3, 4, 1], 2, 5 + 5),
-        ([{"k": 1, "v": 2}, {"k": 3, "v": 4}], [{"k": 3, "v": 4}], 3, 7 + 4),
         ({"a": 1}, {"a": "1"}, 1, 2 + 2),
-        ({"a": 1}, {"a": True}, 1, 2 + 2),
-        ({"a": 1, "b": 2}, {"b": 2.0, "a": 1.0}, 0, 3 + 3),
         ({"e\u0301": "e\u0301"}, {"é": "é"}, 0, 2 + 2),
         ({"a": 1, "b": None}, {"a": 1}, 0, 2 + 2),  # a null member is absent
         ([1, None], [1], 1, 3 + 2),  # a null item is not
         ({}, [], 1, 1 + 1),
-        ({"a": {}}, {"a": []}, 1, 2 + 2),
         ({"a": "object"}, {"a": {}}, 1, 2 + 2),
         ("x", {"a": "x"}, 2, 1 + 2),  # `x` at the root is not `x` at `a`
-        (None, {}, 1, 0 + 1),
-        (None, [1, 2], 3, 0 + 3),
-        ({"a": 1, "b": 2}, {"c": 3, "d": 4}, 2, 3 + 3),
         (float("nan"), float("nan"), 0, 1 + 1),
     ],
 )
 def test_similarity_by_hand(truth: Any, output: Any, distance: int, nodes: int) -> None:
     assert similarity(truth, output) == similarity(output, truth) == pytest.approx(1 - distance / nodes)
-
-
-@pytest.mark.parametrize("nothing", [None, {}, [], ""])
-def test_nothing_is_like_nothing(nothing: Any) -> None:
-    assert similarity(nothing, nothing) == 1.0
 
 
 def test_the_example_of_the_documentation() -> None:
@@ -89,15 +71,6 @@ def test_similarity_is_symmetric_1_only_of_equal_values_and_what_apted_finds(tru
     assert (found == 1.0) is (canonical_json(truth) == canonical_json(output))
     nodes = len(postorder([truth])) + len(postorder([output]))
     assert similarity([truth], [output]) == pytest.approx(1 - by_apted(nested([truth]), nested([output])) / nodes)
-
-
-@quick
-@given(value=json_values, more=json_values)
-def test_an_addition_costs_as_many_nodes_as_it_has(value: Any, more: Any) -> None:
-    size, added = len(postorder([value])) - 1, len(postorder([more])) - 1
-    found = similarity([value], [value, more])
-    assert found == pytest.approx(1 - added / ((size + 1) + (size + 1 + added)))
-    assert found == similarity([value], [more, value])
 
 
 def nested(value: Any, key: str | None = None) -> Nested:

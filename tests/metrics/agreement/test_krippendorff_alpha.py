@@ -1,4 +1,4 @@
-"""Krippendorff's α by hand, by his own example, and against another implementation."""
+"""Krippendorff's α by his own example, and against another implementation."""
 
 import math
 import random
@@ -15,32 +15,6 @@ def alpha(table: Table) -> float | None:
     return krippendorff_alpha(Counter(value for value in row if value is not None) for row in table)
 
 
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        ([[1, 1], [2, 2]], 1.0),
-        # n = 4; agreeing pairs 2 ÷ 1; values 1, 1, 1, 2: (3·2 − 6) ÷ (12 − 6)
-        ([[1, 1], [1, 2]], 0.0),
-        # n = 4; no agreeing pair; values 1, 1, 2, 2: (3·0 − 4) ÷ (12 − 4)
-        ([[1, 2], [2, 1]], -0.5),
-        # one value missing: agreeing 6 ÷ 2 + 2 ÷ 1; n = 5, values 3 and 2: (4·5 − 8) ÷ (20 − 8)
-        ([[1, 1, 1], [2, 2, None]], 1.0),
-        # agreeing 6 ÷ 2 + 2 ÷ 2; n = 6, values 4 and 2: (5·4 − 14) ÷ (30 − 14)
-        ([[1, 1, 1], [1, 2, 2]], 6 / 16),
-        # a unit with one value says nothing
-        ([[1, 1], [2, 2], [3, None]], 1.0),
-        # without variation there is nothing to agree about beyond chance
-        ([[1, 1], [1, 1]], None),
-        # without a unit of two values there is no pair
-        ([[1, None], [None, 2]], None),
-        ([[1], [2]], None),
-        ([], None),
-    ],
-)
-def test_alpha_by_hand(table: Table, expected: float | None) -> None:
-    assert alpha(table) == (expected if expected is None else pytest.approx(expected))
-
-
 def test_alpha_of_krippendorffs_example() -> None:
     observers: Table = [
         [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
@@ -53,6 +27,7 @@ def test_alpha_of_krippendorffs_example() -> None:
 
 
 def test_alpha_is_that_of_another_implementation() -> None:
+    assert alpha([]) is alpha([[1], [2]]) is None
     dice = random.Random(1)
     compared = 0
     for _ in range(150):

@@ -267,27 +267,6 @@ def test_the_prompt_of_then_is_found_by_its_digest_wherever_it_was_committed(bum
     assert _pair(bumped)[1]["prompt_commit"] == commit
 
 
-def test_a_prompt_that_is_in_no_commit_here_is_an_error_before_any_call(bumped: Library, server: ChatServer) -> None:
-    (path,) = (bumped.component / "evals" / "records").iterdir()
-    shutil.rmtree(bumped.root / ".git")
-    assert "must be read from git" in _only(bumped.evaluate_here("--with-baseline"))
-    repository = GitRepository(bumped.root)
-    repository.commit()
-    refused = bumped.evaluate_here("--with-baseline")
-    assert (refused.code, server.requests) == (2, 0)
-    commit = read(path)["prompt_commit"]
-    assert f"its record names commit {commit[:12]}, which is not here); fetch the branch" in _only(refused)
-
-
-def test_in_a_shallow_clone_the_way_out_is_named(bumped: Library, tmp_path: Path) -> None:
-    git(bumped.root, "add", "-A")
-    git(bumped.root, "commit", "-qm", "1.1.0")
-    shallow = Library(tmp_path / "other")
-    shutil.rmtree(shallow.root)
-    git(tmp_path, "clone", "-q", "--depth", "1", bumped.root.as_uri(), str(shallow.root))
-    assert "run `git fetch --unshallow`" in _only(shallow.evaluate_here("--with-baseline"))
-
-
 def test_a_baseline_may_be_named_by_its_commit_and_goes_on_from_either_folder(bumped: Library, asking: Asking) -> None:
     _prompt(bumped, "0.9.0", "Extract.")
     git(bumped.root, "add", "-A")
@@ -344,13 +323,6 @@ def test_a_saved_baseline_is_scored_again_without_a_warning_of_its_prompt(bumped
     again = bumped.call("score", str(folder))
     assert (again.code, again.err) == (0, "")
     assert read(folder / "record.json") == before
-
-
-def test_another_schema_cannot_be_compared(bumped: Library, server: ChatServer) -> None:
-    bumped.write(f"components/{SKILL}/schema.json", {**SCHEMA, "title": "Notice"})
-    refused = bumped.evaluate_here("--with-baseline")
-    assert (refused.code, server.requests) == (2, 0)
-    assert "had another schema" in _only(refused)
 
 
 def test_settings_that_changed_since_are_no_obstacle_for_both_are_asked_with_them(
@@ -552,7 +524,7 @@ def _shallow(library: Library) -> None:
     (library.root / "clone" / ".git").rename(library.root / ".git")
 
 
-@pytest.mark.parametrize(
+NOT_ASKED = pytest.mark.parametrize(
     ("change", "why"),
     [
         (_without_git, "the prompt of 'notice-extraction' 1.0.0 must be read from git"),
@@ -561,6 +533,18 @@ def _shallow(library: Library) -> None:
         (_with_another_schema, "had another schema than"),
     ],
 )
+
+
+@NOT_ASKED
+def test_a_baseline_that_is_asked_for_and_cannot_be_asked_is_an_error_before_any_call(
+    bumped: Library, server: ChatServer, change: Callable[[Library], None], why: str
+) -> None:
+    change(bumped)
+    refused = bumped.evaluate_here("--with-baseline")
+    assert (refused.code, server.requests, why in _only(refused)) == (2, 0, True)
+
+
+@NOT_ASKED
 def test_where_the_earlier_prompt_cannot_be_asked_a_line_says_why_and_the_recorded_run_is_the_baseline(
     by_default: Library, asking: Asking, change: Callable[[Library], None], why: str
 ) -> None:

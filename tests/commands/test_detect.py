@@ -50,14 +50,6 @@ def test_json_validates_against_its_schema_and_is_of_the_newest_complete_record(
     assert n["choices"] == []
 
 
-def test_a_smaller_drop_needs_more(recorded: Library) -> None:
-    def needed(drop: str) -> list[int]:
-        (model,) = detect(recorded, drop, SKILL, "-m", "m", "--format", "json").json["models"]
-        return [choice["cases"] for choice in model["choices"]]
-
-    assert all(small > large for small, large in zip(needed("0.03"), needed("0.05"), strict=True))
-
-
 def test_the_design_of_the_policy_is_planned(recorded: Library) -> None:
     def planned() -> tuple[str, float]:
         plan = detect(recorded, "0.05", SKILL, "-m", "m", "--format", "json").json

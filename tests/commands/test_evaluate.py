@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from skill_evaluator.records.record import Row
 
-from tests.support.chat_server import Asked, ChatServer, Reply, notice
+from tests.support.chat_server import ChatServer, Reply, notice
 from tests.support.library import CASES, REPLAY, SCRIPT, SKILL, Library, comparable, journal, read
 
 TRUTHFUL = {(case_id, index): notice(case_id) for case_id in CASES for index in range(2)}
@@ -105,30 +105,13 @@ def test_markdown_has_a_heading_and_a_table(library: Library) -> None:
     assert len({line.count("|") for line in tables}) == 1
 
 
-def test_no_leaderboard_means_a_record_in_the_run_folder_only(library: Library) -> None:
-    assert library.evaluate_here("--no-leaderboard").code == 0
-    assert (library.run_folder() / "record.json").exists()
-    assert not library.leaderboard.exists()
-    assert not (library.component / "evals" / "records").exists()
-
-
-def test_case_globs_choose_the_cases(library: Library) -> None:
-    for globs, chosen in (
-        (["*a*"], {"alpha", "beta", "gamma"}),
-        (["?????"], {"alpha", "gamma"}),
-        (["alpha", "g*"], {"alpha", "gamma"}),
-        (["[!ab]*"], {"gamma"}),
-    ):
-        words = [word for glob in globs for word in ("--case", glob)]
-        (run,) = library.evaluate_here(*words, "--format", "json").json["runs"]
-        assert {case["case_id"] for case in run["per_case"]} == chosen, globs
-        assert run["n_cases"] == len(chosen)
-
-
-def test_some_of_the_cases_are_no_measurement_of_the_component(library: Library) -> None:
-    ended = library.evaluate_here("--case", "alpha", "--format", "json")
-    assert (ended.code, ended.json["runs"][0]["complete"]) == (0, True)
-    assert ended.json["runs"][0]["record"] == str((library.run_folder() / "record.json").relative_to(library.root))
+@pytest.mark.parametrize("words", [("--no-leaderboard",), ("--case", "alpha")])
+def test_what_is_not_to_be_kept_or_has_some_cases_alone_has_a_record_in_the_run_folder_only(
+    library: Library, words: tuple[str, ...]
+) -> None:
+    (run,) = (ended := library.evaluate_here(*words, "--format", "json")).json["runs"]
+    assert (ended.code, run["complete"]) == (0, True)
+    assert run["record"] == str((library.run_folder() / "record.json").relative_to(library.root))
     assert not library.leaderboard.exists()
     assert not (library.component / "evals" / "records").exists()
 
@@ -213,31 +196,6 @@ def test_all_models_with_a_key_run_side_by_side_in_one_invocation(library: Libra
     assert {row["model_id"] for row in library.rows()} == {"recorded", "worse"}
 
 
-def test_a_later_run_is_the_first_row(library: Library) -> None:
-    library.evaluate_here()
-    first = library.rows()
-    library.evaluate_here("--replicates", "1")
-    assert {row["replicates"] for row in library.rows()} == {1, 2}
-    assert [row for row in library.rows() if row["replicates"] == 2] == first
-    stamps = [(row["timestamp"], row["run_id"]) for row in library.rows()]
-    assert stamps == sorted(stamps, reverse=True)
-
-
-def test_unparseable_outputs_are_measured_and_not_an_error(library: Library) -> None:
-    library.record_answers(dict.fromkeys(TRUTHFUL, "I would rather talk about the weather."))
-    ended = library.evaluate_here("--format", "json")
-    assert ended.code == 0
-    (row,) = library.rows()
-    assert (row["coverage"], row["complete"], row["failures"]) == (1.0, True, {"unparseable": 6})
-    assert row["accuracy"]["schema_valid"]["mean"] == 0.0
-    for name in ("exact_match", "field_level_f1"):
-        assert (row["accuracy"][name]["mean"], row["accuracy"][name]["strict_mean"]) == (None, 0.0)
-    record = read(library.run_folder() / "record.json")
-    for case in record["per_case"]:
-        assert case["replicates"]["schema_valid"] == [0.0, 0.0]
-        assert case["replicates"]["exact_match"] == [None, None]
-
-
 def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(status=500, text="down")
     ended = served.evaluate_here("--format", "json")
@@ -248,16 +206,3 @@ def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> 
     assert {summary["strict_mean"] for summary in run["accuracy"].values()} == {None}
     assert server.requests == 12
     assert run["retries"] == 6
-
-
-def test_what_was_scored_and_what_failed_add_up_to_what_was_planned(served: Library, server: ChatServer) -> None:
-    def mixed(asked: Asked) -> Reply:
-        return [Reply(text=notice(asked.case_id)), Reply(text="?"), Reply(status=500), Reply(status=422)][
-            asked.seed % 4
-        ]
-
-    server.reply = mixed
-    run = served.evaluate_here("--replicates", "8", "--format", "json").json["runs"][0]
-    assert run["planned"] == 24
-    assert run["scored"] + sum(run["failures"].values()) == 24
-    assert len(run["failures"]) == 2

@@ -9,7 +9,6 @@ from tests.support.library import CASES, REPLAY, SKILL, Library, read
 
 LONG = "A line of the notice that says nothing of its year.\n" * 100  # over the floor from which a vendor caches
 GPT = {"id": "gpt-5", "provider": "openai"}  # $1.25 and $10 per million tokens, a read $0.125, a write free
-UNPRICED = {"id": "new", "provider": "openai", "api_id": "of-nobody"}
 
 
 @pytest.fixture
@@ -46,11 +45,3 @@ def test_the_dry_run_of_evaluate_shows_the_same_table(long: Library) -> None:
     assert table.startswith("| cost at most | calls | directly | with caching | in batches |")
     assert table.replace("`", "") in long.evaluate_here("--dry-run", "--format", "markdown").out.replace("`", "")
     assert "no batch API" in long.evaluate_here("--dry-run").out
-
-
-def test_the_cost_of_all_is_unknown_where_that_of_one_model_is(long: Library) -> None:
-    long.models(GPT, UNPRICED)
-    forecast = _planned(long)
-    for way in ("direct_usd", "cached_usd", "batch_usd"):
-        assert (forecast["new"][way], forecast[None][way], forecast["gpt-5"][way] > 0) == (None, None, True)
-    assert long.call("plan", SKILL).out.count("unknown") >= 6

@@ -57,12 +57,6 @@ def test_all_models_share_one_budget(library: Library, server: ChatServer) -> No
     assert 2.5 < sum(lines) <= 4
 
 
-def test_a_budget_that_suffices_changes_nothing(served: Library, server: ChatServer) -> None:
-    served.served_by(server.url, price=PRICE, params=PARAMS)
-    assert served.evaluate_here("--max-cost", "100").code == 0
-    assert served.rows()[0]["cost_usd"] == pytest.approx(6 * (40 * 0.001 + 20 * 0.005), abs=1e-6)
-
-
 def test_what_a_cache_saves_is_in_the_cost_the_record_the_row_and_the_report(
     served: Library, server: ChatServer
 ) -> None:

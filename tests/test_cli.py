@@ -55,14 +55,6 @@ def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:
     assert given.code == 0
 
 
-def test_help_names_every_option_and_the_exit_codes(library: Library) -> None:
-    shown = library.evaluate_here("--help", env={"COLUMNS": "200"})
-    assert shown.code == 0
-    for option in ("--replicates", "--model", "--dry-run", "--resume", "--max-cost", "--max-calls", "--shard"):
-        assert option in shown.out
-    assert "4 incomplete" in shown.out
-
-
 def test_every_command_has_help_with_its_exit_codes_and_an_example(library: Library) -> None:
     for command in COMMANDS:
         shown = library.call(*command.split(), "-h", env={"COLUMNS": "400"})

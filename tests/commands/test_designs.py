@@ -157,18 +157,6 @@ def test_both_share_the_limits_of_their_model(bumped: Library, server: ChatServe
     assert server.requests == PLANNED
 
 
-def test_the_dry_run_counts_both(bumped: Library, server: ChatServer) -> None:
-    bumped.served_by(server.url, price={"input": 1000.0, "output": 5000.0})
-    bumped.settings()
-    (alone,) = bumped.evaluate_here("--dry-run", "--format", "json").json["models"]
-    shown = bumped.evaluate_here("--dry-run", "--with-baseline", "--format", "json")
-    (both,) = shown.json["models"]
-    assert (alone["calls"], both["calls"], server.requests) == (6, 9, 0)
-    assert both["cost_upper_usd"] == pytest.approx(1.5 * alone["cost_upper_usd"], rel=0.05)
-    words = "beside 1.0.0: 1.5 × the calls of served (--recorded asks the new version alone)"
-    assert shown.json["further"][0] == words
-
-
 def test_a_cap_on_calls_is_for_both_and_nothing_is_paid_for_twice(
     bumped: Library, server: ChatServer, asking: Asking
 ) -> None:
@@ -573,16 +561,6 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     shown = by_default.evaluate_here("--dry-run")
     assert "what is left of budget.month_usd" in shown.err
     assert _calls(by_default, "--max-calls", "5") == 6  # which is enough for neither, but the month's for one
-
-
-def test_where_another_model_served_one_side_nothing_is_compared(by_default: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(
-        text=notice(asked.case_id), served_model="new" if asked.body["messages"][0]["content"] == NEW else "old"
-    )
-    shown = by_default.evaluate_here("--format", "json")
-    (model,) = shown.json["comparison"]["models"]
-    assert (shown.code, model["verdict"]) == (4, "incomparable")
-    assert model["reasons"][0].startswith("not comparable: another model answered: old, then new; ")
 
 
 def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(

@@ -256,17 +256,6 @@ def test_names_from_outside_are_shown_whole_and_break_no_table(library: Library)
     assert not {"\x1b", "\u202e"} & set(ended.out + page)
 
 
-def test_an_answer_that_is_a_text_is_one_field(library: Library) -> None:
-    prompt = f"---\nname: {SKILL}\nversion: 1.0.0\noutput: text\n---\nSum it up.\n"
-    library.write(f"components/{SKILL}/prompt.md", prompt)
-    (library.component / "schema.json").unlink()
-    for case_id in ("alpha", "beta", "gamma"):
-        library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
-    ended = library.call("lint")
-    assert ended.code == 0
-    assert "(the whole answer)  string" in ended.out
-
-
 def test_many_components_are_checked_side_by_side_as_each_alone_in_the_order_they_are_named(library: Library) -> None:
     names = [f"part-{number:02}" for number in range(20, 0, -1)]
     for number, name in enumerate(names):

@@ -18,6 +18,7 @@ from skill_evaluator.commands.options import option, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.asking.criteria import (
     NamedRubric,
+    Voices,
     Writers,
     check_families,
     choose_criteria,
@@ -27,8 +28,6 @@ from skill_evaluator.judges.asking.items import read_items
 from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.pairwise import OVERALL, PairItem, PairMatch, PairwiseResults, make_matches
-from skill_evaluator.judges.modes.reduce_pairs import write_verdicts
-from skill_evaluator.judges.panel.panel import Voices
 from skill_evaluator.judges.people.items import doubts_of_pairs
 from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.reports.judge_pairs import pairs_bias_page, print_judge_pairs
@@ -114,6 +113,8 @@ def _show(
 ) -> int:
     """Write what a judging leaves beside its journals, and print it."""
     write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, pairs_bias_page(results))
+    from skill_evaluator.judges.modes.reduce_pairs import write_verdicts  # imports numpy
+
     write_verdicts(asked.folder, results)
     print_judge_pairs(results, str(asked.folder), options.format, notes)
     return EXIT_OK

@@ -23,7 +23,7 @@ from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_
 from skill_evaluator.commands.judge_options import ASKED_AGAIN, BatchAskingOptions, CascadeJudges, CascadeLabelsFile
 from skill_evaluator.commands.options import ComponentsOption, FixturesOption, option, options, words_of
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.asking.criteria import Writers, refuse_family
+from skill_evaluator.judges.asking.criteria import Voices, Writers, refuse_family
 from skill_evaluator.judges.asking.items import read_items
 from skill_evaluator.judges.asking.judging import taken_up, write_papers
 from skill_evaluator.judges.modes.regression import RegressionItem, refuse_unasked_blocking
@@ -37,7 +37,6 @@ from skill_evaluator.judges.modes.regression_batch import (
 )
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.ship_rules import PRESETS, blocking_sentence
-from skill_evaluator.judges.panel.panel import Voices
 from skill_evaluator.judges.people.items import doubts_of_regressions
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component

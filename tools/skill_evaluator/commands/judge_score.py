@@ -18,6 +18,7 @@ from skill_evaluator.commands.options import ComponentsOption, FixturesOption, f
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import (
     NamedRubric,
+    Voices,
     Writers,
     check_families,
     choose_criteria,
@@ -27,7 +28,6 @@ from skill_evaluator.judges.asking.items import OutputItem, items_of_run, read_i
 from skill_evaluator.judges.asking.judging import write_papers
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.scoring import ScoreQuestion, ScoreResults, score_questions
-from skill_evaluator.judges.panel.panel import Voices
 from skill_evaluator.judges.people.items import doubts_of_scores
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import JudgePanel, Model
 from skill_evaluator.library.rubrics import Criterion, MethodName, Mitigation, Rubric
 from skill_evaluator.text import nearest
 
@@ -219,3 +219,25 @@ def refuse_family(
 def strict_criteria(rubric: NamedRubric) -> list[str]:
     """Return the criteria that want a judge of another family than the writer's."""
     return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voices:
+    """How much each judge counts; half of it where it is of the writer's family and a criterion of `strict` is judged.
+
+    `written`: by item, who wrote its outputs, where that is known.
+    """
+
+    policy: JudgePanel
+    judges: Mapping[str, Model]
+    writers: Writers
+    written: Mapping[str, Sequence[str]]
+    strict: frozenset[str] = frozenset()
+
+    def weight(self, judge: str, item: str, criterion: str) -> float:
+        """Return the weight of a judge's verdict."""
+        whole = self.policy.weights.get(judge, 1.0)
+        if self.policy.same_family != "half" or criterion not in self.strict:
+            return whole
+        own = any(self.writers.of_family(self.judges[judge], writer) for writer in self.written.get(item, ()))
+        return whole / 2 if own else whole

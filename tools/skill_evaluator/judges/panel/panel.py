@@ -6,11 +6,10 @@ back, since it ships only if it ships by every judge.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-from skill_evaluator.judges.asking.criteria import Writers
+from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.modes.pairwise import (
     JudgePreferences,
@@ -40,33 +39,10 @@ from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, PanelC
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, ShipRules, decide
 from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within, rate
-from skill_evaluator.library.config import JudgePanel, Model
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import rounded
 
 ValueT = TypeVar("ValueT")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voices:
-    """How much each judge counts; half of it where it is of the writer's family and a criterion of `strict` is judged.
-
-    `written`: by item, who wrote its outputs, where that is known.
-    """
-
-    policy: JudgePanel
-    judges: Mapping[str, Model]
-    writers: Writers
-    written: Mapping[str, Sequence[str]]
-    strict: frozenset[str] = frozenset()
-
-    def weight(self, judge: str, item: str, criterion: str) -> float:
-        """Return the weight of a judge's verdict."""
-        whole = self.policy.weights.get(judge, 1.0)
-        if self.policy.same_family != "half" or criterion not in self.strict:
-            return whole
-        own = any(self.writers.of_family(self.judges[judge], writer) for writer in self.written.get(item, ()))
-        return whole / 2 if own else whole
 
 
 def votes_of(said: Mapping[str, ValueT], weights: Mapping[str, float]) -> dict[ValueT, float]:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,6 @@ from skill_evaluator.library.rubrics import (
     MITIGATIONS,
     USUAL_METHOD,
     Criterion,
-    Level,
     Place,
     RubricText,
     criteria_of,
@@ -116,7 +116,8 @@ def _lint_rubric(path: Path, components: Path, fixtures: Path | None, limits: Sa
         line = text.line(("unreviewed",))
         remarks.append(Remark(severity="warning", rule="unreviewed", line=line, message=message))
     for index, criterion in criteria.items():
-        for fault in _faults(criterion, components, fixtures, limits):
+        found = [check(criterion) for check in _CHECKS]
+        for fault in chain(*found, _check_ground_truth(criterion, components, fixtures, limits)):
             place = _place_in_levels(text, fault.place) if text.has_levels else ("criteria", index, *fault.place)
             message = f"'{criterion.name}': {fault.message}"
             remarks.append(Remark(severity=fault.severity, rule=fault.rule, line=text.line(place), message=message))
@@ -133,12 +134,6 @@ def _place_in_levels(text: RubricText, place: Place) -> Place:
         return place
     scores = [level["score"] for level in text.value["levels"]]
     return ("levels", scores.index(place[1]), *place[2:]) if len(place) > 1 else ("levels",)
-
-
-def _faults(criterion: Criterion, components: Path, fixtures: Path | None, limits: SafetyLimits) -> Iterator[_Fault]:
-    for check in _CHECKS:
-        yield from check(criterion)
-    yield from _check_ground_truth(criterion, components, fixtures, limits)
 
 
 def _check_levels(criterion: Criterion) -> Iterator[_Fault]:
@@ -175,8 +170,12 @@ def _check_for_one_thing(criterion: Criterion) -> Iterator[_Fault]:
 
 def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
     """Refuse a criterion none of whose characteristics can be observed; warn of a level without one."""
-    own = set(words(criterion.name))
-    vague = [score for score, level in sorted(criterion.rubric.items()) if not _observable(level, own)]
+    empty = _PRAISE_AND_BLAME.union(words(criterion.name))
+    vague = [
+        score
+        for score, level in sorted(criterion.rubric.items())
+        if all(empty.issuperset(words(characteristic)) for characteristic in level.characteristics)
+    ]
     if len(vague) == len(criterion.rubric):
         message = "vague: no level has a characteristic that can be observed, such as «two of the totals are wrong»"
         yield _Fault(severity="error", rule="vague", place=("rubric",), message=message)
@@ -184,11 +183,6 @@ def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
     for score in vague:
         message = f"level {score} has no characteristic that can be observed; say what is seen in such a text"
         yield _Fault(severity="warning", rule="vague", place=("rubric", score), message=message)
-
-
-def _observable(level: Level, own: set[str]) -> bool:
-    """Return whether a characteristic says more than praise, blame and the criterion's own name."""
-    return any(set(words(characteristic)) - _PRAISE_AND_BLAME - own for characteristic in level.characteristics)
 
 
 def _check_method(criterion: Criterion) -> Iterator[_Fault]:

@@ -161,11 +161,6 @@ class Field:
         """Return how an array here is aligned; see `FieldPlan.array`."""
         return _aligned(self._alignment, items)
 
-    @property
-    def has_array_rule(self) -> bool:
-        """Whether schema or declaration say how an array here is aligned."""
-        return self._alignment is not None and self._alignment.align is not None
-
 
 def _by_type(values: Iterable[Any]) -> FieldRule:
     return next((_BY_TYPE.get(type(value), _ANY) for value in values if value is not None), _ANY)

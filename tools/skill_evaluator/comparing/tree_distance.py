@@ -135,7 +135,6 @@ def _without_common_ends(a: Tree, b: Tree) -> tuple[Tree, Tree]:
 
 
 def _children(of: Tree) -> list[int]:
-    """Return the root's children from left to right."""
     children, child = [], len(of.sizes) - 2
     while child >= 0:
         children.append(child)

@@ -59,12 +59,10 @@ def markdown_table(sheet: Sheet) -> str:
     """Write a table as GitHub's Markdown."""
     titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)
     lines = [" | ".join(titles), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
-    lines += [" | ".join(map(_in_markdown, row)) for row in sheet.rows]
+    for row in sheet.rows:
+        cells = (linked(code_span(cell.text) if cell.code else cell.text, cell.link) for cell in row)
+        lines.append(" | ".join(cells))
     return "".join(f"| {line} |\n" for line in lines)
-
-
-def _in_markdown(cell: Cell) -> str:
-    return linked(code_span(cell.text) if cell.code else cell.text, cell.link)
 
 
 def print_result(
@@ -125,7 +123,6 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
-    """Lay out a table in lines of at most `width` cells."""
     from rich.text import Text
 
     head = [Cell(name, "bold") for name in sheet.columns]

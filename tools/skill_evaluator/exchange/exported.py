@@ -171,7 +171,6 @@ _LEAVES = (
 
 
 def _record_rows(record: Record) -> Iterator[Row]:
-    """Yield the one row of a run."""
     row = {column.name: column.of(record) for column in (*_RUN, *_RECORDS)}
     row |= {"served_model": served_text(record.served_model), "prompt_digest": record.digests.get("prompt")}
     summaries: Mapping[str, Summary] = {**record.accuracy, **record.reproducibility}
@@ -183,7 +182,6 @@ def _record_rows(record: Record) -> Iterator[Row]:
 
 
 def _case_rows(record: Record) -> Iterator[Row]:
-    """Yield a row an answer that was planned."""
     metric = record.primary_metric
     for case in record.per_case:
         agreement = {f"agreement_{name}": value for name, value in case.reproducibility.items()}
@@ -203,7 +201,6 @@ def _case_rows(record: Record) -> Iterator[Row]:
 
 
 def _leaf_rows(record: Record) -> Iterator[Row]:
-    """Yield a row a case and field."""
     for case in record.per_case:
         for path in dict.fromkeys([*case.fields, *case.profile]):
             count, field = case.fields.get(path), record.per_field.get(path)
@@ -253,7 +250,12 @@ def table_blocks(table: Table, rows: Iterable[Row], form: TableForm) -> Iterator
         names = [*own, *sorted(found.keys() - set(own), key=lambda name: _place(table, name))]
         waiting.seek(0)
         again = (json.loads(line) for line in waiting)
-        yield from _csv(names, again) if form == "csv" else _parquet(table, names, again)
+        if form == "parquet":
+            yield from _parquet(table, names, again)
+            return
+        yield _csv_lines([names])
+        while block := list(islice(again, _AT_ONCE)):
+            yield _csv_lines([row.get(name) for name in names] for row in block)
 
 
 def _line(row: Row) -> str:
@@ -267,13 +269,6 @@ def _place(table: Table, name: str) -> tuple[str, int]:
     return name.removeprefix(starts[at]), at
 
 
-def _csv(names: list[str], rows: Iterator[Row]) -> Iterator[str]:
-    """Yield the header and a line a row; an apostrophe stands before what a spreadsheet would take for a formula."""
-    yield _csv_lines([names])
-    while block := list(islice(rows, _AT_ONCE)):
-        yield _csv_lines([row.get(name) for name in names] for row in block)
-
-
 def _csv_lines(lines: Iterable[list[Any]]) -> str:
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(map(_csv_cell, line) for line in lines)
@@ -281,7 +276,6 @@ def _csv_lines(lines: Iterable[list[Any]]) -> str:
 
 
 def _parquet(table: Table, names: list[str], rows: Iterator[Row]) -> Iterator[bytes]:
-    """Yield a file of row groups, every column nullable and of its own type."""
     arrow = _arrow()
     from pyarrow import parquet
 

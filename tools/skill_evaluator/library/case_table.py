@@ -169,7 +169,6 @@ def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Comp
 
 
 def _truth_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> Any:
-    """Return the ground truth of a row; None if it has none."""
     fields = columns.fields
     if fields is None:
         cell = row.get(columns.truth[0]) if columns.truth else None

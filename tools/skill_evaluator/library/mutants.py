@@ -79,7 +79,6 @@ def passages_of(prompt: str) -> Iterator[Passage]:
 
 
 def _end_of_text(lines: Sequence[re.Match[str]], at: int) -> int:
-    """Return the line after a paragraph or an item's own text."""
     for end in range(at + 1, len(lines)):
         text = lines[end][0]
         if not text.strip() or _ITEM.match(text) or _FENCE.match(text) or _NO_PROSE.match(text):
@@ -238,7 +237,6 @@ def neutrals(prompt: str) -> tuple[str, str, str]:
 
 
 def _edits(prompt: str, passage: Passage) -> Iterator[_Edit]:
-    """Yield what the operators make of one passage."""
 
     def edit(operator: Operator, begin: int, end: int, new: str) -> _Edit:
         return _Edit(operator, passage, prompt[:begin] + new + prompt[end:])

@@ -20,7 +20,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, parse_json, problem_message, read_text
@@ -308,17 +307,14 @@ def _problems(text: RubricText, problem: ValidationError) -> Iterator[Problem]:
         if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # pydantic counts the entries that are in order, and the others have their own problem
         place = tuple(part for part in error["loc"] if part != "[key]")  # how pydantic marks a key that is wrong
-        yield text.problem(place, _with_suggestion(error, model))
-
-
-def _with_suggestion(error: ErrorDetails, model: type[BaseModel]) -> str:
-    *around, name = error["loc"] or ("",)
-    if error["type"] == "extra_forbidden":
-        return f"unknown key {nearest(str(name), _keys_at(model, around))}"
-    if error["type"] == "literal_error":
-        value = str(error["input"])
-        return f"unknown value '{value}' {nearest(value, _EXPECTED.findall(error['ctx']['expected']))}"
-    return problem_message(error)
+        *around, name = error["loc"] or ("",)
+        message = problem_message(error)
+        if error["type"] == "extra_forbidden":
+            message = f"unknown key {nearest(str(name), _keys_at(model, around))}"
+        elif error["type"] == "literal_error":
+            value = str(error["input"])
+            message = f"unknown value '{value}' {nearest(value, _EXPECTED.findall(error['ctx']['expected']))}"
+        yield text.problem(place, message)
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:

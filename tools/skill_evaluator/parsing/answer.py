@@ -45,7 +45,8 @@ def parse_output(text: str, output: Output, options: Sequence[str] = ()) -> Pars
     for block in _FENCE.findall(stripped):
         with suppress(ValueError):
             return Parsed(value=_decode(block.strip()), found="fenced")
-    return _longest_embedded(stripped) or Parsed(problem="not_json")
+    longest = max(embedded_values(stripped), key=lambda embedded: len(embedded[0]), default=None)
+    return Parsed(problem="not_json") if longest is None else Parsed(value=longest[1], found="embedded")
 
 
 def _decode(text: str) -> Any:
@@ -82,9 +83,3 @@ def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
         candidate = text[opening.start() : position]
         with suppress(ValueError):
             yield candidate, _decode(candidate)
-
-
-def _longest_embedded(text: str) -> Parsed | None:
-    """Return the longest object or array in the text, the first of several that are as long."""
-    longest = max(embedded_values(text), key=lambda embedded: len(embedded[0]), default=None)
-    return None if longest is None else Parsed(value=longest[1], found="embedded")

@@ -22,7 +22,6 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.batch import (
     Answered,
     BatchApi,
-    Batches,
     BatchLimits,
     BatchStatus,
     answer_from,
@@ -146,10 +145,6 @@ _STATUS_OF = {  # an error of a batch has no status, only the type that goes wit
 }
 
 
-async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return await batches.post(_BATCHES, {"requests": entries})
-
-
 def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> int | None:
     counts = fields_of(body.get("request_counts"))
     return count_of(*(counts.get(name, 0) for name in names))
@@ -182,7 +177,7 @@ BATCHES = BatchApi(  # which have no name
     limits=BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
     path=_BATCHES,
     entry=lambda custom_id, body, request: {"custom_id": custom_id, "params": body},
-    create=_create_batch,
+    create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
     size_of=_batch_counts,
     created=lambda body: seconds_of(body.get("created_at")),

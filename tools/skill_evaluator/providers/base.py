@@ -389,14 +389,10 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
 
 def within_limits(completion: Completion, settings: Settings) -> Completion:
     """Return a completion; without its text where that is over `limits.answer_bytes`."""
-    if _is_longer(completion.text, settings.limits.answer_bytes):
+    text, most = completion.text, settings.limits.answer_bytes
+    if len(text) * 4 > most and len(text.encode("utf-8", "surrogatepass")) > most:  # few texts need be encoded for that
         return replace(completion, text="", stop_reason="too_large")
     return completion
-
-
-def _is_longer(text: str, most_bytes: int) -> bool:
-    """Check the length in UTF-8, which most texts need not be written in for that."""
-    return len(text) * 4 > most_bytes and len(text.encode("utf-8", "surrogatepass")) > most_bytes
 
 
 def _bug(message: str) -> ProviderError:

@@ -6,7 +6,7 @@ differs. Requests and answers are mapped by the code of direct calls, and what g
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -159,7 +159,8 @@ class Batches:
         """
         answers = [*self._api.inline(status)]
         for path in self._api.files(status):
-            answers += map(self._api.answer, _lines(await self._content("get", path)))
+            lines = (await self._content("get", path)).splitlines()
+            answers += [self._api.answer(_json_object(line)) for line in lines if line.strip()]
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if not isinstance(custom_id, str) or custom_id in results:
@@ -220,11 +221,6 @@ def _json_object(content: bytes) -> Json:
         return fields_of(parsed_body(content))
     except (ValueError, RecursionError) as problem:
         raise malformed(f"unexpected body: {problem!r}") from None
-
-
-def _lines(content: bytes) -> Iterator[Json]:
-    """Yield the objects of a file of results; raise ProviderError for a line that is none: it was torn on its way."""
-    return (_json_object(line) for line in content.splitlines() if line.strip())
 
 
 def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:

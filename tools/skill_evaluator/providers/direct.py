@@ -83,7 +83,11 @@ class DirectClient:
         self._url = url
         self._host = (parts.hostname or "").encode("idna").decode()
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._ssl = _trusted() if parts.scheme == "https" else None
+        self._ssl = None
+        if parts.scheme == "https":
+            import httpx2
+
+            self._ssl = httpx2.create_ssl_context()  # trusts whom the SDKs trust
         usual = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": "skill-evaluator"}
         own = {name.lower(): value for name, value in headers.items()}
         if parts.username or parts.password:
@@ -177,7 +181,7 @@ class DirectClient:
         shown: dict[str, str] = {}
         for name, value in response.headers:
             shown.setdefault(name.decode("latin-1"), value.decode(errors="replace"))
-        async with aclosing(_unpacked(_body(connection), shown.get("content-encoding", ""))) as unpacked:
+        async with aclosing(_unpacked(connection, shown.get("content-encoding", ""))) as unpacked:
             body = await self._limit.read(response.status_code, unpacked)
         latency_s = connection.reader.fed_at - begun
         return HttpAnswer(status=response.status_code, headers=shown, content=body, latency_s=latency_s)
@@ -198,19 +202,14 @@ async def _event(connection: _Connection) -> Any:
     return event
 
 
-async def _body(connection: _Connection) -> AsyncGenerator[bytes]:
-    while isinstance(event := await _event(connection), h11.Data):
-        yield bytes(event.data)
-
-
-async def _unpacked(parts: AsyncGenerator[bytes], packings: str) -> AsyncGenerator[bytes]:
+async def _unpacked(connection: _Connection, packings: str) -> AsyncGenerator[bytes]:
     """Yield what is in a body that is packed so, a little at a time; raise zlib.error where it is packed otherwise."""
     names = [name.strip().lower() for name in packings.split(",")]
     unpackers = [zlib.decompressobj(zlib.MAX_WBITS | 32) for name in names if name in ("gzip", "x-gzip", "deflate")]
     if len(unpackers) > _MOST_PACKINGS:
         raise zlib.error("packed too often")
-    async for part in parts:
-        for unpacked in _unpack(part, unpackers):
+    while isinstance(event := await _event(connection), h11.Data):
+        for unpacked in _unpack(bytes(event.data), unpackers):
             yield unpacked
 
 
@@ -224,10 +223,3 @@ def _unpack(part: bytes, unpackers: list[Any]) -> Iterator[bytes]:
         part = outer.unconsumed_tail
         if unpacked:
             yield from _unpack(unpacked, inner)
-
-
-def _trusted() -> ssl.SSLContext:
-    """Return a context that trusts whom the SDKs trust."""
-    import httpx2
-
-    return httpx2.create_ssl_context()

@@ -263,7 +263,6 @@ _ENDED = {"SUCCEEDED": lost, "PARTIALLY_SUCCEEDED": lost, "CANCELLED": canceled,
 
 
 async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Create a batch with its requests inline, which the SDK maps."""
     from google.genai import types
 
     created: list[str | None] = []

@@ -167,7 +167,10 @@ class LocalProvider:
         threads: int,
         context_tokens: int,
     ) -> None:
-        library = _import_engine()  # before 93 MB are fetched for it
+        try:
+            import xllamacpp as library  # before 93 MB are fetched for it
+        except ImportError:
+            raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
         self._weights = find_weights(weights, sha256)
         self.states = _load_engine(library, self._weights, threads=threads, context_tokens=context_tokens)
         self._turn = threading.Lock()  # a call that ran out of time goes on in its thread
@@ -220,14 +223,6 @@ class LocalProvider:
         """Drop the engine; its memory is freed with it."""
         self.states.close()
         del self.states
-
-
-def _import_engine() -> Any:
-    try:
-        import xllamacpp
-    except ImportError:
-        raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
-    return xllamacpp
 
 
 def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:

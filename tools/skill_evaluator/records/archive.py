@@ -236,7 +236,13 @@ class Archive:
     def record_of(self, run_id: str) -> Record:
         """Read the record of a run by its id, once, also of one without a row; raise LeaderboardError."""
         if run_id not in self._read:
-            self._read[run_id] = self._find_record(run_id)
+            path = self._component.records_dir / f"{run_id}.json"
+            blob = self._blobs.get(path.name)
+            if path.exists() or self._repository is None or blob is None:
+                self._read[run_id] = load_record(run_id, self._component.records_dir)
+            else:
+                text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
+                self._read[run_id] = parse_record(parse_json(text, path, LeaderboardError), path)
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
@@ -279,14 +285,6 @@ class Archive:
         new = [entry for entry in map(entry_of, made.values()) if not entry.is_baseline]
         self._beside = {}
         self.entries = marked([*new, *others])
-
-    def _find_record(self, run_id: str) -> Record:
-        path = self._component.records_dir / f"{run_id}.json"
-        blob = self._blobs.get(path.name)
-        if path.exists() or self._repository is None or blob is None:
-            return load_record(run_id, self._component.records_dir)
-        text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-        return parse_record(parse_json(text, path, LeaderboardError), path)
 
 
 def read_entries(path: Path) -> list[RecordedRun]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import FailedCalls
 
 _LATER = "--resume asks again"
 _PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
@@ -50,17 +49,13 @@ def remedy(reason: str, model_id: str, run_id: str, case_id: str) -> str | None:
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
     """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside."""
-    for fault in record.faults:
-        yield _sentence(fault, record, quote)
-
-
-def _sentence(fault: FailedCalls, record: Record, quote: Callable[[str], str]) -> str:
-    more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
-    words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
-    if fault.message:
-        words += f": {quote(fault.message)}"
     address = None if record.settings is None else record.settings.base_url
-    if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
-        words += f" ({quote(address)})"
-    what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])
-    return words if what is None else f"{words} → {quote(what)}"
+    for fault in record.faults:
+        more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
+        words = f"{fault.count} × {quote(fault.reason)} in {', '.join(map(quote, fault.cases))}{more}"
+        if fault.message:
+            words += f": {quote(fault.message)}"
+        if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
+            words += f" ({quote(address)})"
+        what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])
+        yield words if what is None else f"{words} → {quote(what)}"

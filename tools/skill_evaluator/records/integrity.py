@@ -203,7 +203,8 @@ def rewritings(before: Books, after: Books) -> Iterator[Problem]:
     for run_id, raw in before.records.items():
         path = after.record_path(run_id)
         if run_id not in after.records:
-            if not _is_draft(raw):
+            record = _json_or_none(raw)
+            if not (isinstance(record, dict) and record.get("draft") is True):
                 yield Problem(file=path, line=1, message="this record was removed; records are only added")
         elif raw != after.records[run_id] and _comparable(raw) != _comparable(after.records[run_id]):
             yield Problem(file=path, line=1, message="this record was edited; records are only added")
@@ -242,13 +243,11 @@ def _disorder(books: Books, rows: list[Row]) -> Iterator[Problem]:
 
 
 def _problem_at_row(books: Books, run_id: str, message: str) -> Problem:
-    """Return a problem at the line of leaderboard.json that names a run."""
     return Problem(file=books.board_path, line=_lines_of_runs(books.leaderboard or b"").get(run_id, 1), message=message)
 
 
 @lru_cache(maxsize=2)
 def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
-    """Return by run id the first line that names it."""
     numbered = [*enumerate(leaderboard.decode("utf-8", "replace").splitlines(), 1)]
     return {run_id: number for number, line in reversed(numbered) for run_id in _RUN_ID.findall(line)}
 
@@ -262,11 +261,6 @@ def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
     for row in value["runs"]:
         rows.setdefault(str(row.get("run_id")) if isinstance(row, dict) else "", []).append(row)
     return rows
-
-
-def _is_draft(raw: bytes) -> bool:
-    value = _json_or_none(raw)
-    return isinstance(value, dict) and value.get("draft") is True
 
 
 def _comparable(raw: bytes) -> str | bytes:

@@ -77,7 +77,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
             raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'")
         if outputs.model_id in pinned:
             raise JudgeError(f"{path} is a second file of outputs of {outputs.model_id}; take one away")
-        edited = _edited(outputs)
+        edited = [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]
         if edited:
             raise JudgeError(f"{path}: the output of case '{edited[0]}' is not what was pinned; pin the run again")
         pinned[outputs.model_id] = outputs
@@ -95,7 +95,3 @@ def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs
     raise JudgeError(
         f"nothing is pinned of '{skill}' for {model_id}{there}: give --baseline RUN, or `judge pin RUN` first"
     )
-
-
-def _edited(outputs: PinnedOutputs) -> list[str]:
-    return [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]

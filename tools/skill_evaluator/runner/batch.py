@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Literal
 
 from skill_evaluator.library.config import Price
-from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, within_limits
+from skill_evaluator.providers.base import Failure, ProviderError, Request, within_limits
 from skill_evaluator.providers.batch import Batches, BatchStatus, Results, Sought, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
@@ -208,12 +208,10 @@ class BatchEngine:
                 cost = dearest_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(most, most if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
-                await self._hand_on(self._answer(call, outcome, attempt), answered_at)
+                outcome = within_limits(outcome, self._settings).redacted(self._redact)
+                replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
+                await self._hand_on(replicate, answered_at)
         self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)
-
-    def _answer(self, call: Call, completion: Completion, attempt: int) -> Replicate:
-        completion = within_limits(completion, self._settings).redacted(self._redact)
-        return Replicate(call=call, completion=completion, latency_s=None, attempts=attempt)
 
     async def _hand_on(self, replicate: Replicate, cost_usd: float | None) -> None:
         self._todo.discard(replicate.call)

@@ -211,7 +211,8 @@ class _RunningModel:
         batch_mode: BatchMode,
     ) -> None:
         self._parts = parts
-        calls = [call for call in interleaved([part.schedule for part in parts]) if self._is_left(call)]
+        scheduled = interleaved([part.schedule for part in parts])
+        calls = [call for call in scheduled if _without_arm(call) in parts[call.arm].todo]
         planned = sum(len(part.schedule) for part in parts)
         self.progress = Progress(
             model_id=parts[0].assignment.run.model.id, planned=planned, answered_before=planned - len(calls)
@@ -266,9 +267,6 @@ class _RunningModel:
             server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest)
             folder = part.assignment.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server}))
-
-    def _is_left(self, call: Call) -> bool:
-        return _without_arm(call) in self._parts[call.arm].todo
 
     async def _enough(self, look: int) -> int | None:
         """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""

@@ -3,7 +3,6 @@
 A call is on disk before it is scored. A run is resumed only if what shaped its answers is unchanged.
 """
 
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -22,7 +21,6 @@ from skill_evaluator.files import (
     read_json,
     read_placed_lines,
     replace_text,
-    storing,
     validated,
 )
 from skill_evaluator.identifiers import (
@@ -249,18 +247,19 @@ class Journal:
 
     def append(self, replicate: Replicate) -> None:
         """Keep one call's outcome; raise StorageError if it cannot be written."""
-        self._lines.append(_line_of(replicate))
+        call, completion = replicate.call, replicate.completion
+        line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
+        if completion is not None:
+            line |= {name: value for name, value in asdict(completion).items() if name != "fingerprint" or value}
+            line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
+        if replicate.error is not None:
+            line["error"] = asdict(replicate.error)
+        line["latency_s"] = replicate.latency_s and round(replicate.latency_s, 4)
+        self._lines.append({**line, "attempts": replicate.attempts})
 
     def close(self) -> None:
         """Flush to the disk itself; raise StorageError if that fails."""
         self._lines.close()
-
-
-def copy_answers(source: Path, target: Path) -> None:
-    """Copy the answers of a run into a new folder, however many; raise StorageError if they cannot be written."""
-    with storing(target / ANSWERS):
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / ANSWERS, target / ANSWERS)
 
 
 def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
@@ -364,13 +363,3 @@ def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> di
         ),
         lambda replicate: replicate.answered,
     )
-
-
-def _line_of(replicate: Replicate) -> dict[str, Any]:
-    line: dict[str, Any] = {"case_id": replicate.call.case_id, "replicate": replicate.call.replicate}
-    if replicate.completion is not None:
-        line |= {name: value for name, value in asdict(replicate.completion).items() if name != "fingerprint" or value}
-        line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
-    if replicate.error is not None:
-        line["error"] = asdict(replicate.error)
-    return {**line, "latency_s": replicate.latency_s and round(replicate.latency_s, 4), "attempts": replicate.attempts}

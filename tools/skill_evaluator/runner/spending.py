@@ -272,7 +272,6 @@ def _cost_of(made: Replicate, priced: Priced | None) -> float | None:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Read a file; one that cannot be read is empty, and so no record."""
     try:
         return read_bytes(path)
     except SkillEvaluatorError:

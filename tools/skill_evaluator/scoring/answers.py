@@ -209,15 +209,13 @@ class AnswerScorer:
         Not even the truth has a value of some, such as `jaccard` where there is no array.
         """
         if case_id not in self._undefined:
-            self._undefined[case_id] = self._find_undefined(self.cases[case_id])
+            case = self.cases[case_id]
+            metrics = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
+            if case.labelled:
+                truth = self._comparison(case_id, case.truth, holds=True)
+                metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
+            self._undefined[case_id] = frozenset(metrics)
         return self._undefined[case_id]
-
-    def _find_undefined(self, case: Case) -> frozenset[str]:
-        needing = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
-        if not case.labelled:
-            return frozenset(needing)
-        truth = self._comparison(case.id, case.truth, holds=True)
-        return frozenset(name for name, metric in needing.items() if metric.score(truth) is None)
 
     def _contract(self, output: Any) -> OutputContract:
         drift = name_drift(output, self._names)

@@ -140,9 +140,7 @@ def test_weights_are_of_benchmarks_there_are(served: AuditLibrary, audited: Audi
         ((), "audits holds no audit; make one with audit run"),
         (("--cube", "nowhere.csv"), "cannot read nowhere.csv"),
         (("--cube", str(PAPER), "somewhere"), "does not go with folders"),
-        (("--cube", str(PAPER), "--resample", "both"), "needs single answers"),
         (("--questions", "5", "--audits", "none"), "none holds no audit"),
-        (("--cube", str(PAPER), "--grades", "8"), "needs at least 20 models; there are 13"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

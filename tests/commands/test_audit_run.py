@@ -116,33 +116,24 @@ def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditL
     assert missing(gathered) == {"served": 0}
 
 
-def new_truth(library: AuditLibrary) -> str:
-    library.case("beta", {"title": "other", "year": 2024})
-    return f"case 'beta' of '{SKILL}'"
+CHANGED = {
+    f"case 'beta' of '{SKILL}'": lambda library: library.case("beta", {"title": "other", "year": 2024}),
+    "scenario 'curt'": lambda library: library.write(
+        ".evaluator/scenarios/curt.md", "---\nname: curt\nintent: i\n---\nShort!\n{{ prompt }}\n"
+    ),
+    f"prompt of '{SECOND}'": lambda library: library.write(
+        f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 1.0.0\n---\nAnother.\n"
+    ),
+    "the settings of 'served'": lambda library: library.served_by("http://127.0.0.1:9/v1"),
+}
 
 
-def new_scenario(library: AuditLibrary) -> str:
-    library.write(".evaluator/scenarios/curt.md", "---\nname: curt\nintent: i\n---\nShort!\n{{ prompt }}\n")
-    return "scenario 'curt'"
-
-
-def new_prompt(library: AuditLibrary) -> str:
-    library.write(f"components/{SECOND}/prompt.md", f"---\nname: {SECOND}\nversion: 1.0.0\n---\nAnother.\n")
-    return f"prompt of '{SECOND}'"
-
-
-def new_settings(library: AuditLibrary) -> str:
-    library.served_by("http://127.0.0.1:9/v1")
-    return "the settings of 'served'"
-
-
-@pytest.mark.parametrize("change", [new_truth, new_scenario, new_prompt, new_settings])
+@pytest.mark.parametrize("what", CHANGED)
 def test_what_changed_since_it_was_drawn_is_not_gone_on_with(
-    change: object, served: AuditLibrary, server: ChatServer
+    what: str, served: AuditLibrary, server: ChatServer
 ) -> None:
     served.audit("--max-calls", "1")
-    assert callable(change)
-    what = change(served)
+    CHANGED[what](served)
     refused = served.call("audit", "run", "--resume")
     assert (refused.code, server.requests) == (2, 1)
     assert f"changed since it was drawn: {what}; " in refused.err

@@ -53,6 +53,7 @@ def of_files(library: Library, *arguments: str) -> Ended:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
     done = of_stored(Library(tmp_path_factory.mktemp("stored")), "--format", "json")
     assert done.code == 0, done.err
+    jsonschema.validate(done.json, json.loads(schema_text("judge-calibration")))
     return done.json
 
 
@@ -98,10 +99,6 @@ def test_every_figure_has_an_interval_that_holds_it_and_has_a_width(stored: Any)
             for value, (low, high) in figures:
                 assert low <= value <= high
                 assert high - low > 0.01
-
-
-def test_the_result_keeps_to_its_schema(stored: Any) -> None:
-    jsonschema.validate(stored, json.loads(schema_text("judge-calibration")))
 
 
 def test_the_page_says_in_words_what_each_judge_may_be_used_for(library: Library) -> None:

@@ -76,13 +76,3 @@ def test_a_killed_judging_resumes_and_asks_no_answered_question_again(
     assert len(asked) == len({(line["case_id"], line["replicate"]) for line in asked}) == calls
     if prepare is pairs:
         assert judge["criteria"][0]["counts"] == {"1": 6}
-
-
-def test_a_judging_whose_items_changed_does_not_go_on(tmp_path: Path) -> None:
-    library = JudgingLibrary(tmp_path)
-    library.items({"id": "i0", **ITEM})
-    library.record_answers({("i0/direct", 0): answer(totals=written(3))})
-    assert library.judge("score", "--judge", "recorded").code == 0
-    library.items({"id": "i0", **ITEM, "output": QUOTE + " Or 13."})
-    changed = library.judge("score", "--judge", "recorded", "--resume")
-    assert (changed.code, "changed since it began: item 'i0'" in changed.err) == (2, True)

@@ -137,12 +137,6 @@ def test_each_criterion_goes_by_its_own_method_and_reference_makes_it_one_for_al
         ({}, ITEM, ("--run", "somewhere"), "say what is judged: --items FILE, or --run DIR"),
         ({}, ITEM, ("--judge", "recordet"), "did you mean 'recorded'"),
         ({}, ITEM, ("--replicates", "0"), "--replicates must be at least 1"),
-        (
-            {"method": method("direct_scoring", "different_model_family")},
-            {**ITEM, "model": "recorded-2"},
-            (),
-            "'totals' wants a judge of another family",
-        ),
     ],
 )
 def test_wrong_input_is_one_line_before_any_call(

@@ -1,11 +1,11 @@
-"""What a reviewer sees and presses: an order of the outputs by chance, and keys that mean the same in either."""
+"""What a reviewer sees and presses: an order by chance, the same keys in either order, and what differs marked."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.steps import first_shown, keys_of, label_from, shown_outputs, steps_of
+from skill_evaluator.judges.people.steps import differences, first_shown, keys_of, label_from, shown_outputs, steps_of
 
 from tests.support.reviews import NOON, change, pair, scored
 
@@ -57,3 +57,27 @@ def test_the_impact_is_asked_whichever_is_better_and_keys_that_are_no_answer_are
 def test_either_order_shows_both_outputs(reviewer: str, text: str, seed: int) -> None:
     item = pair(outputs=[text, "other"])
     assert sorted(shown_outputs(item, first_shown(item, reviewer, seed))) == sorted(item.outputs)
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", " ", "\n", "12", ".", "ß"])).map("".join)
+
+
+@given(WORDS | st.text(), WORDS | st.text())
+def test_joined_the_pieces_are_the_texts(left: str, right: str) -> None:
+    for text, pieces in zip((left, right), differences(left, right), strict=True):
+        assert "".join(part for part, _ in pieces) == text
+
+
+@given(WORDS)
+def test_equal_texts_have_no_difference(text: str) -> None:
+    assert not any(own for pieces in differences(text, text) for _, own in pieces)
+
+
+def test_what_is_marked_is_what_the_other_lacks_but_in_very_long_texts() -> None:
+    for left, right, own in (
+        ("The fee is 0.40 a day", "The fee is 0.45 a day", (["40"], ["45"])),
+        ("one two three", "one three", (["two "], [])),
+        ("big old red house", "house", (["big old red "], [])),
+    ):
+        assert tuple([part for part, marked in pieces if marked] for pieces in differences(left, right)) == own, left
+    assert differences("a " * 20_000, "b") == ([("a " * 20_000, False)], [("b", False)])

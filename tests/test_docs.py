@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
     (ROOT / "docs").glob("*.md")
 )
-WORKFLOWS = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "github.md").read_text(), flags=re.DOTALL)
+WORKFLOWS = re.findall(r"```yaml\n(name: .*?)```", (ROOT / "docs" / "ci.md").read_text(), flags=re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:

@@ -1,4 +1,4 @@
-"""The walk-throughs of docs/extending.md, done literally: their blocks are applied to a copy of the package.
+"""The walk-throughs of docs/extend.md, done literally: their blocks are applied to a copy of the package.
 
 A `diff` block names a file in its first line; its lines without a sign say where the added ones go. A `python` block
 that begins with a path in a comment is a new file.
@@ -25,7 +25,7 @@ from tests.support.vendor_server import Status, vendor_server
 
 pytestmark = pytest.mark.pages
 
-PAGE = ROOT / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "extend.md"
 _NEW_FILE = re.compile(r"`(?P<path>tools/\S+\.py)`:\n\n```python\n(?P<text>.*?)```", re.DOTALL)
 _JSON = re.compile(r"```json\n(.*?)```", re.DOTALL)
 _DIFF = re.compile(r"```diff\n--- (?P<path>\S+)\n(?P<lines>.*?)```", re.DOTALL)

@@ -21,7 +21,7 @@ from tests.support.library import ROOT, SKILL, Library
 from tests.support.records import NOTHING, Score, a_run, keep
 from tests.support.shell import blocks, clone, is_excerpt, type_block
 
-PAGE = ROOT / "docs" / "export.md"
+PAGE = ROOT / "docs" / "records.md"
 TYPES = {"text": "string", "integer": "int64", "number": "double", "boolean": "bool"}
 RIGHT: dict[str, list[Score]] = {f"case-{at:02d}": [0.9, 0.92, 0.88] for at in range(12)}
 WRONG: dict[str, list[Score]] = {**{name: [0.4, 0.38, 0.42] for name in list(RIGHT)[:11]}, "case-11": ["timeout"] * 3}

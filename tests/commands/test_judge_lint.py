@@ -195,7 +195,7 @@ def test_the_shipped_rubrics_draw_no_remark(library: Library) -> None:
 
 
 def test_the_rubric_on_the_page_draws_no_remark(library: Library) -> None:
-    rubric, *_ = blocks(ROOT / "docs" / "judging.md", "yaml")
+    rubric, *_ = blocks(ROOT / "docs" / "judge.md", "yaml")
     library.write(FILE, rubric)
     ended = library.call("judge", "lint")
     assert (ended.code, ended.out) == (0, "1 rubric, 1 criterion: 0 errors, 0 warnings\n")

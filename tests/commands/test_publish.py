@@ -141,7 +141,7 @@ def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
     hook.chmod(0o755)
     done = pipeline.publish()
     assert (done.code, done.out) == (2, "")
-    assert "cannot push to main of origin: hook declined; see docs/github.md" in done.err
+    assert "cannot push to main of origin: hook declined; see docs/ci.md" in done.err
 
 
 def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:

@@ -351,7 +351,7 @@ def _called(job: Mapping[str, Any]) -> str:
     return str(job["uses"]).partition("/workflows/")[2].partition("@")[0]
 
 
-_PAGE = (ROOT / "docs" / "github.md").read_text()
+_PAGE = (ROOT / "docs" / "ci.md").read_text()
 CALLERS = {
     **{path.name: path.read_text() for path in WORKFLOWS.glob("*.yml") if "    uses: $/" in path.read_text()},
     **{text.splitlines()[0]: text for text in re.findall(r"```yaml\n(name: .*?)```", _PAGE, re.DOTALL)},

@@ -233,7 +233,7 @@ class Repository:
             reason = _REJECTED.search(problem.output)
             if reason is None or not _MOVED.search(reason[1]):
                 raise GitError(
-                    f"cannot push to {branch} of {remote}: {reason[1] if reason else problem}; see docs/github.md on "
+                    f"cannot push to {branch} of {remote}: {reason[1] if reason else problem}; see docs/ci.md on "
                     "permissions and protected branches"
                 ) from None
             return False

@@ -49,7 +49,7 @@ Next:
    skill-evaluator init --workflows && gh secret set OPENAI_API_KEY
 4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
 5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
-More: docs/github.md of skill-evaluator.
+More: docs/ci.md of skill-evaluator.
 """
 _NEXT_OF_ADOPTED = """
 Next: see that .evaluator/models.yaml has your models, then skill-evaluator lint && skill-evaluator plan

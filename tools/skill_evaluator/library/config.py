@@ -65,7 +65,7 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are reduced to one verdict; see docs/judging.md. A judge without a weight has 1.
+    """How several judges are reduced to one verdict; see docs/judge.md. A judge without a weight has 1.
 
     `same_family` is about criteria with `different_model_family`: a judge of the family that wrote an output is
     refused, has half its weight, or counts in full.
@@ -77,7 +77,7 @@ class JudgePanel(StrictModel):
 
 
 class JudgeCascade(StrictModel):
-    """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judging.md.
+    """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judge.md.
 
     `alpha` and `delta` are for a threshold that labels choose: with confidence 1 − δ at least 1 − α of what the cheap
     judge settles agrees with people.

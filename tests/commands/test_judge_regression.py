@@ -68,10 +68,10 @@ def test_lost_bullets_and_lost_content_block_with_observations_as_evidence(libra
     page = judge(library)
     assert page.out.splitlines()[-1] == "block"
     assert "p: block by recorded: a regression of high impact: format_adherence, completeness" in page.out
-    assert "    candidate, observation: Free prose without any bullet." in page.out
+    assert " · candidate, observation: Free prose without any bullet." in page.out
     markdown = judge(library, "--format", "markdown").out
     assert markdown.startswith("## Regressions by judges: block\n")
-    assert "\n    - candidate, observation: Free prose without any bullet.\n" in markdown
+    assert " · candidate, observation: `Free prose without any bullet.`\n" in markdown
 
 
 QUOTED = json.dumps(answer(SAME))

@@ -72,7 +72,7 @@ def test_it_leaves_four_files_beside_its_journal(library: JudgingLibrary) -> Non
     done = library.judge("score", "--judge", JUDGE)
     assert done.code == 0, done.err
     folder = library.judging()
-    assert f"written to judgements/{folder.name}" in done.out
+    assert f"everything else is in judgements/{folder.name}" in done.out
     results, rubric = read(folder / "evaluation_results.json"), read(folder / "evaluation_rubric.json")
     judging = read(folder / "judging.json")
     assert results["judging"]["rubric"] == rubric["digest"] == judging["rubric"]

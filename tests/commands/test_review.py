@@ -111,7 +111,7 @@ def test_status_says_how_far_reviewers_agree(library: Library) -> None:
     assert done.json["reviewers"] == {"ada": 5, "ben": 4}
     assert [(row["n"], row["agreed"]) for row in done.json["agreement"]] == [(4, 3)]
     assert done.json["disputed"][0]["notes"] == {"ben": "both say 8"}
-    assert "disputed: p3, overall" in library.call("review", "status").out
+    assert "p3    overall   ada says tie · ben says 1 (both say 8)" in library.call("review", "status").out
     assert "| `overall` | `ada · ben` | 4 | 3 |" in library.call("review", "status", "--format", "markdown").out
 
 

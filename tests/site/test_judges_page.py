@@ -67,20 +67,14 @@ def test_every_table_says_what_the_build_left(browser: Any, judged: JudgedSite) 
     with watched(browser, root_of(judged)) as watch:
         for mode in MODES:
             name = judged.results_of(mode)["judging"]["id"]
-            blocks = site_data(judged.root / "site", f"judgings/{name}")["blocks"]
-            sheets = [block["sheet"] if block["kind"] == "chart" else block for block in blocks if "lines" not in block]
+            sections = site_data(judged.root / "site", f"judgings/{name}")["sections"]
+            blocks = [block for section in sections for block in section["blocks"]]
+            sheets = [block.get("sheet", block) for block in blocks if "columns" in block or "sheet" in block]
             tables = watch.open(f"judges.html#judging={name}").evaluate(read)
             assert [caption for caption, _ in tables] == [sheet["caption"] for sheet in sheets]
             for (_, rows), sheet in zip(tables, sheets, strict=True):
-                if sheet["kind"] == "parts":
-                    words = ["worse", "uncertain", "same", "better"]
-                    assert rows == [
-                        [row["label"], " · ".join(f"{n} {word}" for n, word in zip(row["parts"], words, strict=True))]
-                        for row in sheet["rows"]
-                    ]
-                else:
-                    texts = [[cell.lstrip("▲▼? ") for cell in row] for row in rows]
-                    assert texts == [[text.lstrip("▲▼? ") for text, _ in row] for row in sheet["rows"]]
+                texts = [[cell.lstrip("▲▼? ") for cell in row] for row in rows]
+                assert texts == [[text.lstrip("▲▼? ") for text, _ in row] for row in sheet["rows"]]
 
 
 def test_the_rates_on_the_page_are_those_of_the_results(browser: Any, judged: JudgedSite) -> None:

@@ -33,7 +33,7 @@ from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.providers.redaction import redactor_of
-from skill_evaluator.reports.judge_figures import JudgeSize, print_judging_size
+from skill_evaluator.reports.judging import JudgeSize, print_judging_size
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.assignment import assignment, with_keys
 from skill_evaluator.runner.execute import execute

@@ -33,7 +33,7 @@ from skill_evaluator.judges.modes.regression_results import read_regressions
 from skill_evaluator.judges.statistics.agreement import BAR
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import MethodName, Rubric, load_rubric
-from skill_evaluator.reports.judging import calibration_page, print_judge_calibration
+from skill_evaluator.reports.judge_calibration import calibration_page, print_judge_calibration
 from skill_evaluator.text import canonical_json, counted, digest
 
 EXAMPLES = (
@@ -242,7 +242,7 @@ def _measure(
         for part in asked.runs
     ]
     measured = measured_answers(questions, judges, head, options.bar, families_of(asked.configuration.models))
-    page = f"# What the judge is worth\n\n{calibration_page(measured.calibration)}"
+    page = calibration_page(measured.calibration).markdown()
     write_papers(asked.folder, paper, questions.prompts, asking.systems, measured.calibration, page)
     measured.write(asked.folder)
     print_judge_calibration(measured.calibration, options.format)

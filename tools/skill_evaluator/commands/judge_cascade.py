@@ -26,7 +26,6 @@ from skill_evaluator.judges.people.items import for_people
 from skill_evaluator.judges.people.queue import queue_in
 from skill_evaluator.library.config import Model, load_settings
 from skill_evaluator.providers import Configuration
-from skill_evaluator.reports.judge_cascade import cascade_notes
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Cascade:
     asking: Asking
     kind: "CascadeKind"
     labels: Path | None
-    show: Callable[[AskedJudging, Any, Sequence[str]], int]
+    show: Callable[[AskedJudging, Any], int]
     again: Sequence[str]
 
 
@@ -115,7 +114,7 @@ def run_cascade(
         guaranteed=counting is not None,
     )
     results = kind.results(first.judging, said, shares, decisions)
-    code = cascade.show(first, results, list(cascade_notes(shares)))
+    code = cascade.show(first, results)
     if second is not None and not second.complete:
         incomplete = replace(second, folder=first.folder).close(cascade.again)
         return code if code == EXIT_REGRESSED else incomplete

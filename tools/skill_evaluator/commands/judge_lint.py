@@ -17,7 +17,7 @@ from skill_evaluator.commands.options import (
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ConfigError
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import find_rubrics
-from skill_evaluator.reports.rubrics import print_rubric_lint
+from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml")

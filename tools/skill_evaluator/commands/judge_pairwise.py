@@ -1,6 +1,5 @@
 """`skill-evaluator judge pairwise`: which of two outputs is better, in both orders; or which of several is best."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.pairwise import OVERALL, PairItem, PairMatch, PairwiseResults, make_matches
 from skill_evaluator.judges.people.items import doubts_of_pairs
 from skill_evaluator.library.rubrics import load_rubric
-from skill_evaluator.reports.judge_pairs import pairs_bias_page, print_judge_pairs
+from skill_evaluator.reports.judge_results import bias_page, print_judged
 
 EXAMPLES = (
     "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id> --dry-run",
@@ -83,7 +82,7 @@ def judge_pairwise(options: JudgePairwiseOptions) -> int:
             asking=asking,
             kind=PairCascade(rubric=rubric, matches=matches),
             labels=options.labels,
-            show=lambda asked, results, notes: _show(asked, asking, rubric, results, options, notes),
+            show=lambda asked, results: _show(asked, asking, rubric, results, options),
             again=options.words("pairwise", "items", "opponents", "cascade", "labels"),
         )
         return run_cascade(cascade, options, configuration, models)
@@ -109,14 +108,13 @@ def _show(
     rubric: NamedRubric,
     results: PairwiseResults,
     options: JudgePairwiseOptions,
-    notes: Sequence[str] = (),
 ) -> int:
     """Write what a judging leaves beside its journals, and print it."""
-    write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, pairs_bias_page(results))
     from skill_evaluator.judges.modes.reduce_pairs import write_verdicts  # imports numpy
 
+    write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, bias_page(results))
     write_verdicts(asked.folder, results)
-    print_judge_pairs(results, str(asked.folder), options.format, notes)
+    print_judged(results, str(asked.folder), options.format)
     return EXIT_OK
 
 

@@ -43,7 +43,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, SafetyLimits
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.pinned import pinned_of_model
-from skill_evaluator.reports.judge_regressions import print_judge_regressions, regressions_bias_page
+from skill_evaluator.reports.judge_results import bias_page, print_judged
 from skill_evaluator.runner.journal import find_run
 
 EXAMPLES = (
@@ -98,7 +98,7 @@ def judge_regression(options: JudgeRegressionOptions) -> int:
         asking=asking,
         kind=RegressionsCascade(batch=batch, models=models),
         labels=options.labels,
-        show=lambda asked, results, notes: _show(asked, batch, asking, results, options, [*notes, *remarks]),
+        show=lambda asked, results: _show(asked, batch, asking, results, options, remarks),
         again=_words(options),
     )
     return run_cascade(cascade, options, configuration, models)
@@ -261,8 +261,8 @@ def _show(
     notes: Sequence[str] = (),
 ) -> int:
     """Write what a judging leaves beside its journals, and print it; return the exit code of the decision."""
-    write_papers(asked.folder, batch.paper, asking.prompts, asking.systems, results, regressions_bias_page(results))
-    print_judge_regressions(results, str(asked.folder), options.format, notes)
+    write_papers(asked.folder, batch.paper, asking.prompts, asking.systems, results, bias_page(results))
+    print_judged(results, str(asked.folder), options.format, notes)
     return results.exit_code
 
 

@@ -20,7 +20,7 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import storing
 from skill_evaluator.judges.asking.reading import text_of
 from skill_evaluator.judges.drafting import QUESTION, draft_question, draft_text, read_draft
-from skill_evaluator.reports.rubrics import print_rubric_lint
+from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.schedule import Call
 from skill_evaluator.text import digest
 

@@ -1,6 +1,6 @@
 """`skill-evaluator judge score`: outputs one by one, by the criteria of a rubric, beside a source if need be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.rubrics import MethodName, load_rubric
-from skill_evaluator.reports.judge_scores import print_judge_scores, scores_bias_page
+from skill_evaluator.reports.judge_results import bias_page, print_judged
 from skill_evaluator.runner.journal import outcomes, read_component_manifest
 
 EXAMPLES = (
@@ -94,7 +94,7 @@ def judge_score(options: JudgeScoreOptions) -> int:
             asking=asking,
             kind=ScoresCascade(rubric=rubric, items=items, asked=questions, methods=methods, left_out=left_out),
             labels=options.labels,
-            show=lambda asked, results, notes: _show(asked, asking, rubric, results, options, notes),
+            show=lambda asked, results: _show(asked, asking, rubric, results, options),
             again=_again(options),
         )
         return run_cascade(cascade, options, configuration, models)
@@ -175,14 +175,13 @@ def _show(
     rubric: NamedRubric,
     results: ScoreResults,
     options: JudgeScoreOptions,
-    notes: Sequence[str] = (),
 ) -> int:
     """Write what a judging leaves beside its journals, and print it."""
     from skill_evaluator.judges.modes.reduce_scores import write_scores  # imports scipy: not for a dry run
 
-    write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, scores_bias_page(results))
+    write_papers(asked.folder, rubric.paper, asking.prompts, asking.systems, results, bias_page(results))
     write_scores(asked.folder, results.judges)
-    print_judge_scores(results, str(asked.folder), options.format, notes)
+    print_judged(results, str(asked.folder), options.format)
     return EXIT_OK
 
 

@@ -13,12 +13,12 @@ from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
+from skill_evaluator.display.pages import Block, Fold, Lines, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
-from skill_evaluator.reports.judge_regressions import alert_sentences, judge_markdown, regression_notes
+from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.runner.prices import pooled_hit_rate
 from skill_evaluator.stats import total_or_none
@@ -322,11 +322,11 @@ def judged_sections(judged: Sequence[JudgedOutcome], most: int) -> Iterator[Sect
     for one in sorted(shown, key=lambda one: list(_DECISIONS).index(one.decision or "review_required")):
         if one.results is not None:
             whose = f"{code_span(one.skill)} on {code_span(one.candidate)}, judged by {code_span(one.judge)}"
-            notes = bullets([prose(note) for note in regression_notes(one.results)])
+            notes = Lines(list(regression_notes(one.results)), mark="-")
             yield Section(
                 name=f"{one.skill} on {one.candidate}, judged",
                 heading=f"### {whose}",
-                blocks=[*map(judge_markdown, one.results.judges), notes],
+                blocks=[*regression_findings(one.results), notes],
             )
 
 

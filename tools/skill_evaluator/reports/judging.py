@@ -1,161 +1,279 @@
-"""Calibrated judges → text, Markdown or JSON: a table, and in a sentence each what a judge may be used for."""
+"""What the reports of all judge modes say alike: figures, trust, charts, panels, cascades, doubts, sizes."""
 
-from collections.abc import Iterator
-
-from rich.text import Text
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
 
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import (
+    Block,
+    Captioned,
+    Heading,
+    Line,
+    Lines,
+    SiteBlock,
+    page_of,
+    print_page,
+    site_block,
+)
+from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.judges.asking.judging import Judging
+from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.results import FigureResult
-from skill_evaluator.judges.calibration.results import ConfidenceResult, JudgeCalibration, StratumResult
-from skill_evaluator.reports.judge_biases import bias_pieces, score_pieces
-from skill_evaluator.reports.judge_detection import detection_pieces
-from skill_evaluator.reports.judge_figures import TRUST_STYLES, TRUSTED, trust_sentence
+from skill_evaluator.judges.modes.pairwise import PanelPreferences
+from skill_evaluator.judges.modes.regression_results import PanelRegressions
+from skill_evaluator.judges.modes.scoring import PanelScores
+from skill_evaluator.judges.panel.cascade_results import CascadeShares
+from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
-_NUMBERS = ("n", "unparsed", "right, order 1", "order 2", "flips", "picks first", "κ people", "κ orders")
-_COLUMNS = ("stratum", "judge", *_NUMBERS, "")
-_RULE = (
-    "Trust goes by κ with people of the verdict that both orders give (a tie where they differ): trusted if its whole "
-    "95 % interval is at {bar:.2f} or above, not trusted if all of it is below. Agreeing with itself is no reason for "
-    "trust."
+TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
+_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_NO_LABELS = Line(
+    "Nothing here was held against people: what this judge is worth is not known. ",
+    Cell("judge calibrate", code=True),
+    " says it, from labelled items.",
 )
-_HELD_OUT = "On held-out items alone, which rubric and thresholds were not made with:"
+_AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 
 
-def print_judge_calibration(calibration: JudgeCalibration, form: Format) -> None:
-    """Print what judges are worth."""
-    print_result(
+def interval(figure: FigureResult) -> str:
+    """Return an interval as `(0.31–0.78)`; a dash where there is none."""
+    if figure.ci95 is None:
+        return "–"
+    low, high = figure.ci95
+    return f"({number(low)}–{number(high)})"
+
+
+def share(figure: FigureResult) -> str:
+    """Return a figure with its interval; a dash where it rests on nothing."""
+    return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
+
+
+def is_off(figure: FigureResult, usual: float = 0.0) -> bool:
+    """Say whether a figure is off its usual value beyond chance."""
+    return figure.ci95 is not None and not figure.ci95[0] <= usual <= figure.ci95[1]
+
+
+def reasons(counts: Mapping[UnscoredReason, int]) -> str:
+    """Return reasons with how often each occurred; a dash where none did."""
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
+
+
+def severity_counts(counts: Mapping[str, int]) -> str:
+    """Return pairs by severity, as `none 30, low 2`."""
+    return ", ".join(f"{level} {count}" for level, count in counts.items())
+
+
+def trust_cell(trusted: bool | None) -> Cell:
+    """Return whether a judge is trusted, coloured."""
+    return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
+
+
+def trust_sentence(trusted: bool | None, kappa: FigureResult, more_labels: int | None, bar: float, name: str) -> str:
+    """Say whether a judge is trusted, what would decide if that is open, and by which κ."""
+    words = TRUSTED[trusted]
+    if kappa.value is None or kappa.ci95 is None:
+        return f"{words}: labels and verdicts are all of one kind, so that there is nothing to tell it by"
+    low, high = kappa.ci95
+    if trusted:
+        beside = f"all of it at {bar:.2f} or above"
+    elif trusted is None:
+        beside = f"on both sides of {bar:.2f}"
+        words += (
+            f": about {more_labels:,} more labels would decide"
+            if more_labels is not None
+            else ": so close to the bar that no number of labels would decide"
+        )
+    else:
+        coin = "worse than a coin" if high < 0 else "no better than a coin"
+        beside = coin if low <= 0 else f"all of it below {bar:.2f}"
+    return f"{words}. {name} {_two(kappa.value)} ({_two(low)} to {_two(high)}), {beside}"
+
+
+def _two(value: float) -> str:
+    """Write a figure to two places; what rounds to zero has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def point(label: str, series: str, figure: FigureResult) -> dict[str, Any]:
+    """Return a point of a chart with its interval."""
+    low, high = figure.ci95 or (None, None)
+    name = label if label == series else f"{label}, {series}"
+    words = f"{name}: {share(figure)}, n {figure.n}"
+    return {"label": label, "series": series, "value": figure.value, "low": low, "high": high, "words": words}
+
+
+def interval_chart(
+    title: str,
+    note: str,
+    rows: Sequence[Mapping[str, Any]],
+    table: Captioned,
+    *,
+    axis: str,
+    domain: tuple[float, float] = (0.0, 1.0),
+    marks: Mapping[float, str] = MappingProxyType({}),
+) -> SiteBlock:
+    """Return a chart of points with their intervals, and its table; `marks` are lines to read them by."""
+    measured = [row for row in rows if row["value"] is not None]
+    words = {
+        "labels": list(dict.fromkeys(row["label"] for row in measured)),
+        "series": list(dict.fromkeys(row["series"] for row in measured)),
+        "domain": list(domain),
+        "title": axis,
+    }
+    more = {"marks": [{"at": at, "words": meaning} for at, meaning in marks.items()]}
+    return chart_block("intervals", title, note, measured, table, words=words, more=more)
+
+
+def chart_block(
+    name: str,
+    title: str,
+    note: str,
+    rows: Sequence[Mapping[str, Any]],
+    table: Captioned,
+    *,
+    words: Mapping[str, Any],
+    more: Mapping[str, Any],
+) -> SiteBlock:
+    """Return a chart by its specification's name; without a row its table stands alone."""
+    sheet = site_block(table)
+    if not rows:
+        return {**sheet, "note": note} if sheet else {}
+    return {
+        "kind": "chart",
+        "chart": name,
+        "title": title,
+        "note": note,
+        "rows": list(rows),
+        "words": words,
+        "more": more,
+        "sheet": sheet,
+    }
+
+
+def panel_of_scores(panel: PanelScores | None) -> Iterator[str]:
+    """Yield the panel's score of each criterion and of all."""
+    if panel is None:
+        return
+    for criterion in panel.criteria:
+        agree = _agreement(criterion.disputed, "item", criterion.agreement)
+        yield f"panel ({panel.policy.scores}), {criterion.criterion}: {_within(criterion.score)}; {agree}"
+    yield f"panel, all criteria from 0 to 1: {_within(panel.summary)}"
+
+
+def panel_of_pairs(panel: PanelPreferences | None, shown: Collection[str]) -> Iterator[str]:
+    """Yield what the majority prefers, by the criteria that are shown."""
+    for criterion in () if panel is None else panel.criteria:
+        if criterion.criterion in shown:
+            counts = criterion.counts
+            won = f"1 better {counts.get('1', 0)}, 2 better {counts.get('2', 0)}, ties {counts.get('tie', 0)}"
+            agree = _agreement(criterion.disputed, "comparison", criterion.agreement)
+            yield f"panel (majority), {criterion.criterion}: {won}; {agree}"
+
+
+def panel_of_regressions(panel: PanelRegressions | None) -> Iterator[str]:
+    """Yield in how many pairs the majority finds each dimension worse."""
+    for dimension in () if panel is None else panel.dimensions:
+        agree = _agreement(dimension.disputed, "pair", dimension.agreement)
+        yield f"panel (majority), {dimension.dimension}: worse in {_within(dimension.worse)}; {agree}"
+
+
+def _within(figure: FigureResult) -> str:
+    return number(figure.value) if figure.ci95 is None else f"{number(figure.value)} {interval(figure)}"
+
+
+def _agreement(disputed: int, noun: str, alpha: FigureResult) -> str:
+    return f"judges differ on {counted(disputed, noun)}, α {_within(alpha)}"
+
+
+def cascade_notes(result: CascadeShares) -> Iterator[str]:
+    """Yield what a reader needs before believing a cascade."""
+    cheap, strong = result.stages
+    how = own = "by the criteria's own thresholds"
+    if result.guarantee is not None:
+        chosen = f"on {counted(cheap.labels, 'label')}"
+        how = f"no threshold could be shown to be safe {chosen}"
+        if cheap.threshold is not None:
+            how = f"from a confidence of {number(cheap.threshold)}, chosen {chosen}"
+    for stage, reason in ((cheap, how), (strong, own)):
+        yield f"{stage.judge} settled {stage.settled:,} of {stage.asked:,}: {reason}"
+    yield f"left to people: {result.people:,}"
+    if result.guarantee is not None:
+        agreeing, sure = 1 - result.guarantee.alpha, 1 - result.guarantee.delta
+        yield (
+            f"with confidence {number(sure)}, at least {number(agreeing)} of what {cheap.judge} settled agrees with "
+            "people, if the labelled items were drawn from these by chance"
+        )
+    else:
+        if result.reviewed:
+            yield (
+                f"{counted(result.reviewed, 'label')} from review: too few to choose a threshold, which takes "
+                f"{result.fewest_labels:,} on what is drawn by chance (--review-sample)"
+            )
+        yield (
+            "nothing guarantees that what the judges settled agrees with people: no labels chose a threshold; give "
+            "--labels FILE"
+        )
+    checked = f"{number(result.audit.value)} {interval(result.audit)}" if result.audited else "none was drawn"
+    yield f"audit: {strong.judge} saw {result.audited:,} of what {cheap.judge} settled, and said the same: {checked}"
+
+
+def doubt_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]], *remarks: str) -> Iterator[Block]:
+    """Yield what of a judge can be measured without labels, and that nothing else can.
+
+    `judges`: of each its model's id, a table and sentences. `remarks` stand before them.
+    """
+    yield Heading("What may be wrong with the judge", level=1)
+    yield from (_NO_LABELS, *map(Line, remarks))
+    for model_id, table, sentences in judges:
+        yield Captioned(table, f"As far as it shows without labels, {model_id}")
+        yield Lines(list(sentences))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSize:
+    """What one judge is asked, and whether its key is there."""
+
+    model_id: str
+    provider: str
+    key: str
+    estimate: Estimate
+
+
+def print_judging_size(judging: Judging, judges: Sequence[JudgeSize], notes: Sequence[str], form: Format) -> None:
+    """Write the size of a judging to stdout; `notes` are sentences about how its calls come about."""
+    total = sum_of([judge.estimate for judge in judges])
+    asked = counted(len(judging.questions), "question")
+    rows = [
+        (Cell(judge.model_id, code=True), Cell(judge.provider), Cell(judge.key), *_amounts(judge.estimate))
+        for judge in judges
+    ]
+    rows.append((Cell("all"), Cell(""), Cell(""), *_amounts(total)))
+    blocks: list[Block] = [
+        Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"),
+        Sheet(columns=("judge", "provider", "key", *_AMOUNTS), rows=rows, numbers=frozenset(_AMOUNTS)),
+        Lines([*notes, "dry run: no call was made, nothing was written"]),
+    ]
+    print_page(
         form,
-        json=lambda: calibration.model_dump(mode="json"),
-        markdown=lambda: calibration_page(calibration),
-        text=lambda: _pieces(calibration),
+        json=lambda: {
+            **judging.model_dump(mode="json", include={"mode", "rubric", "criteria", "prompts", "seed", "replicates"}),
+            "items": len(judging.items),
+            "questions": len(judging.questions),
+            "judges": [
+                {"model_id": judge.model_id, "provider": judge.provider, "key": judge.key, **asdict(judge.estimate)}
+                for judge in judges
+            ],
+            "total": asdict(total),
+            "notes": list(notes),
+        },
+        page=lambda: page_of("the judging", blocks),
     )
 
 
-def calibration_page(calibration: JudgeCalibration) -> str:
-    """Return all of it as Markdown."""
-    parts = []
-    if any(judge.strata or judge.criteria for judge in calibration.judges):
-        sentences = (
-            f"- {code_span(judge)} on {code_span(stratum)}: {_sentence(figures, calibration.bar)}\n"
-            for stratum, judge, figures in by_stratum(calibration)
-        )
-        table = markdown_table(_table(calibration))
-        parts.append(
-            f"## Judges against people\n\n{table}\n{_RULE.format(bar=calibration.bar)}\n\n{''.join(sentences)}"
-        )
-    for piece in _further(calibration):
-        parts.append(markdown_table(piece) if isinstance(piece, Sheet) else f"{prose(piece)}\n")
-    if calibration.held_out:
-        parts.append(f"{_HELD_OUT}\n\n{calibration_page(_held_out(calibration))}")
-    return "\n".join(parts)
-
-
-def calibration_pieces(calibration: JudgeCalibration) -> Iterator[Sheet | str]:
-    """Yield its tables and its sentences, those on held-out items last."""
-    if any(judge.strata or judge.criteria for judge in calibration.judges):
-        yield _table(calibration)
-        yield _RULE.format(bar=calibration.bar)
-        for stratum, judge, figures in by_stratum(calibration):
-            yield f"{judge} on {stratum}: {_sentence(figures, calibration.bar)}"
-    yield from _further(calibration)
-    if calibration.held_out:
-        yield _HELD_OUT
-        yield from calibration_pieces(_held_out(calibration))
-
-
-def _pieces(calibration: JudgeCalibration) -> Iterator[Sheet | Text]:
-    if any(judge.strata or judge.criteria for judge in calibration.judges):
-        yield _table(calibration)
-        yield from (Text(), Text(_RULE.format(bar=calibration.bar)), Text())
-        for stratum, judge, figures in by_stratum(calibration):
-            yield Text(visible(f"{judge} on {stratum}: {_sentence(figures, calibration.bar)}"))
-    for piece in _further(calibration):
-        yield from (piece, Text()) if isinstance(piece, Sheet) else (Text(visible(piece)),)
-    if calibration.held_out:
-        yield from (Text(), Text(_HELD_OUT), Text())
-        yield from _pieces(_held_out(calibration))
-
-
-def _held_out(calibration: JudgeCalibration) -> JudgeCalibration:
-    return JudgeCalibration(bar=calibration.bar, judges=calibration.held_out)
-
-
-def _further(calibration: JudgeCalibration) -> Iterator[Sheet | str]:
-    """Yield what is said beside verdicts on labelled pairs."""
-    yield from score_pieces(calibration)
-    yield from detection_pieces(calibration)
-    yield from bias_pieces(calibration)
-
-
-def by_stratum(calibration: JudgeCalibration) -> Iterator[tuple[str, str, StratumResult]]:
-    """Yield stratum (and criterion), judge and figures; what belongs to one stratum stands together."""
-    rows: dict[str, list[tuple[str, StratumResult]]] = {}
-    for judge in calibration.judges:
-        for stratum, figures in judge.strata.items():
-            rows.setdefault(stratum, []).append((judge.judge, figures))
-    for judge in calibration.judges:
-        for criterion, strata in judge.criteria.items():
-            for stratum, figures in strata.items():
-                rows.setdefault(f"{stratum} by {criterion}", []).append((judge.judge, figures))
-    for where, mine in rows.items():
-        yield from ((where, name, figures) for name, figures in mine)
-
-
-def _table(calibration: JudgeCalibration) -> Sheet:
-    rows = [
-        [
-            Cell(stratum, code=True),
-            Cell(judge, code=True),
-            Cell(str(figures.n)),
-            Cell(str(figures.unparsed)),
-            *map(Cell, map(number, figures.accuracy)),
-            *map(Cell, map(number, (figures.flip_rate, figures.picks_first))),
-            *map(Cell, map(number, (figures.kappa_people, figures.kappa_orders))),
-            Cell(TRUSTED[figures.trusted], style=TRUST_STYLES[figures.trusted]),
-        ]
-        for stratum, judge, figures in by_stratum(calibration)
-    ]
-    below = ("unparsed", "picks first", "order 2", "right, order 1", "κ orders", "flips")
-    return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_NUMBERS), below=below)
-
-
-def _sentence(figures: StratumResult, bar: float) -> str:
-    """Say what the judge may be used for, and why."""
-    kappa = FigureResult(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
-    parts = [trust_sentence(figures.trusted, kappa, figures.more_labels, bar, "κ with people")]
-    if figures.flip_rate is not None:
-        parts.append(f"It agrees with itself in {1 - figures.flip_rate:.0%}{_leaning(figures)}")
-    if figures.noise is not None and figures.noise.value is not None:
-        parts.append(f"Asked the same again it says something else in {figures.noise.value:.0%}")
-    if figures.length is not None and (often := _beyond_people(figures.length)):
-        parts.append(f"It picks the longer output {often} than people do")
-    if figures.confidence is not None and _follows_nothing(figures.confidence):
-        parts.append("Its confidence tells nothing")
-    if figures.incomplete or figures.unjudged:
-        parts.append(f"{counted(figures.incomplete, 'pair')} with one order only, {figures.unjudged} not judged")
-    return ". ".join(parts) + "."
-
-
-def _follows_nothing(confidence: ConfidenceResult) -> bool:
-    """Say whether confidence was seen to follow neither labels nor the other order."""
-    follows = (confidence.labels.follows, confidence.orders.follows)
-    return False in follows and True not in follows
-
-
-def _beyond_people(length: FigureResult) -> str:
-    """Say how much oftener than people, in points of per cent; nothing where it may be chance."""
-    if length.value is None or length.ci95 is None or length.ci95[0] <= 0 <= length.ci95[1]:
-        return ""
-    return f"{abs(length.value) * 100:.0f} points {'more' if length.value > 0 else 'less'} often"
-
-
-def _leaning(figures: StratumResult) -> str:
-    """Say whether it goes by position, beyond chance."""
-    low, high = figures.lean_ci95 or (0.0, 0.0)
-    if low <= 0 <= high or figures.picks_first is None:
-        return ""
-    place = "first" if low > 0 else "second"
-    return f" and leans to the {place} place ({figures.picks_first:.0%} of its verdicts are for the first)"
+def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
+    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
+    counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
+    return (*(Cell(f"{count:,}") for count in counts), Cell(cost))

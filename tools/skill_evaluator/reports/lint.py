@@ -1,13 +1,14 @@
-"""Linted components → text, Markdown or JSON: field plans, hints and problems."""
+"""Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
+from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE
-from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, print_page
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted
@@ -115,3 +116,28 @@ def _left_out(linted: Linted) -> list[str]:
 def _attested(counts: Mapping[str, int]) -> str:
     words = {"verified": "verified", "absent": "without attestation", "failed": "whose attestation does not hold"}
     return ", ".join(f"{counts[status]} {meaning}" for status, meaning in words.items() if counts[status]) or "none"
+
+
+def print_rubric_lint(linted: RubricLint, form: Format) -> None:
+    """Print what `judge lint` says of rubrics: every remark with its place."""
+    criteria = sum(len(rubric.criteria) for rubric in linted.rubrics)
+    closing = (
+        f"{counted(len(linted.rubrics), 'rubric')}, {criteria} {'criterion' if criteria == 1 else 'criteria'}: "
+        f"{counted(linted.errors, 'error')}, {counted(linted.warnings, 'warning')}"
+    )
+    remarks = [
+        Line(
+            Cell(f"{rubric.file}:{remark.line}", code=True),
+            ": ",
+            Cell(remark.severity, {"error": "red", "warning": "yellow"}[remark.severity]),
+            f" {remark.rule}: ",
+            Cell(remark.message, code=True),
+        )
+        for rubric in linted.rubrics
+        for remark in rubric.remarks
+    ]
+    print_page(
+        form,
+        json=lambda: linted.model_dump(mode="json"),
+        page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]),
+    )

@@ -1,16 +1,16 @@
 """Reviews on the terminal: an item with both outputs, and how far a queue is. What is asked is decided elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from rich.text import Text
 
 from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.pages import Block, Captioned, Heading, Lines, page_of, print_page
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.judges.people.items import ReviewItem
 from skill_evaluator.judges.people.queue import ReviewStatus
-from skill_evaluator.judges.people.steps import Piece, ReviewStep, differences
+from skill_evaluator.judges.people.steps import ReviewStep, differences
 from skill_evaluator.text import counted
 
 _SHOWN_AS = "\n\t"
@@ -28,7 +28,10 @@ def item_pieces(item: ReviewItem, outputs: Sequence[str]) -> Iterator[Text]:
         return
     for name, pieces in zip("AB", differences(*outputs), strict=True):
         yield _heading(f"Output {name}")
-        yield _marked(pieces, "green" if name == "A" else "cyan")
+        marked = Text()
+        for part, own in pieces:
+            marked.append(visible(part, keep=_SHOWN_AS), f"bold {'green' if name == 'A' else 'cyan'}" if own else "")
+        yield marked
 
 
 def step_text(step: ReviewStep) -> Text:
@@ -45,70 +48,62 @@ def _heading(name: str) -> Text:
     return Text(f"\n── {name} ──", "bold")
 
 
-def _marked(pieces: Sequence[Piece], style: str) -> Text:
-    text = Text()
-    for part, own in pieces:
-        text.append(visible(part, keep=_SHOWN_AS), f"bold {style}" if own else "")
-    return text
-
-
 def print_review_status(status: ReviewStatus, form: Format) -> None:
     """Print how far a queue is, and how far its reviewers agree."""
-    sheet = agreement_sheet(status)
-    lines = queue_sentences(status)
-    lines += [f"{name}: {counted(count, 'label')}" for name, count in status.reviewers.items()]
-
-    def text() -> Iterator[Sheet | Text]:
-        yield Text("\n".join(visible(line) for line in lines))
-        if sheet.rows:
-            yield Text()
-            yield sheet
-        for item in status.disputed:
-            yield Text(visible(f"disputed: {item.item}, {item.question}: {_said(item.answers, item.notes)}"))
-
-    def markdown() -> str:
-        disputed = "".join(
-            f"- {code_span(f'{item.item}, {item.question}: {_said(item.answers, item.notes)}')}\n"
-            for item in status.disputed
-        )
-        table = f"{markdown_table(sheet)}\n" if sheet.rows else ""
-        return "\n".join(f"{line}\n" for line in queue_sentences(status)) + "\n" + table + disputed
-
-    print_result(form, json=lambda: status.model_dump(mode="json"), markdown=markdown, text=text)
-
-
-def agreement_sheet(status: ReviewStatus, names: Mapping[str, str] = MappingProxyType({})) -> Sheet:
-    """Return how far each two reviewers agree; `names` are shown in place of theirs."""
-    return Sheet(
-        columns=("question", "reviewers", "items", "agreed", "κ", "95 % interval"),
-        rows=[
-            [
-                Cell(row.question, code=True),
-                Cell(" · ".join(names.get(name, name) for name in row.reviewers), code=True),
-                Cell(str(row.n)),
-                Cell(str(row.agreed)),
-                Cell(number(row.kappa.value)),
-                Cell(" to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else "–"),
-            ]
-            for row in status.agreement
-        ],
-        numbers=frozenset({"items", "agreed", "κ"}),
+    print_page(
+        form,
+        json=lambda: status.model_dump(mode="json"),
+        page=lambda: page_of("the review queue", queue_blocks(status)),
     )
 
 
-def queue_sentences(status: ReviewStatus) -> list[str]:
-    """Say how far a queue is, and how long the oldest item waits."""
-    because = ", ".join(f"{reason} {count}" for reason, count in status.reasons.items())
-    lines = [
-        f"{counted(status.items, 'item')} in the queue{f' ({because})' if because else ''}, "
-        f"{status.unlabelled} without a label"
-    ]
+def queue_blocks(status: ReviewStatus, *, published: bool = False) -> Iterator[Block]:
+    """Yield how far a queue is and where reviewers differ; on a `published` page they are numbered, without notes."""
+    names = {name: f"reviewer {at}" if published else name for at, name in enumerate(status.reviewers, 1)}
+    labelled = f"{status.items - status.unlabelled} labelled, {status.unlabelled} without a label"
+    lines = [f"{counted(status.items, 'item')} in the queue: {labelled}"]
     if status.oldest is not None:
-        lines.append(f"the oldest of them was judged at {status.oldest}")
-    return lines
+        lines.append(f"the oldest item that waits was judged at {status.oldest}")
+    if status.newest_label is not None:
+        lines.append(f"the latest label was given at {status.newest_label}")
+    yield Heading("Review queue", level=2)
+    yield Lines([*lines, *(f"{names[name]}: {counted(count, 'label')}" for name, count in status.reviewers.items())])
+    yield Captioned(_reason_sheet(status), "The queue by reason")
+    agreement = [
+        [
+            Cell(row.question, code=True),
+            Cell(" · ".join(names.get(name, name) for name in row.reviewers), code=True),
+            Cell(str(row.n)),
+            Cell(str(row.agreed)),
+            Cell(number(row.kappa.value)),
+            Cell(" to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else "–"),
+        ]
+        for row in status.agreement
+    ]
+    columns = ("question", "reviewers", "items", "agreed", "κ", "95 % interval")
+    sheet = Sheet(columns=columns, rows=agreement, numbers=frozenset({"items", "agreed", "κ"}))
+    yield Captioned(sheet, "How far reviewers agree")
+    disputed = [
+        [
+            Cell(item.item, code=True),
+            Cell(item.question, code=True),
+            Cell(_said(item.answers, {} if published else item.notes, names), code=True),
+        ]
+        for item in status.disputed
+    ]
+    yield Captioned(Sheet(columns=("item", "question", "answers"), rows=disputed), "Reviewers differ on")
 
 
-def _said(answers: Mapping[str, str], notes: Mapping[str, str]) -> str:
+def _reason_sheet(status: ReviewStatus) -> Sheet:
+    rows = [
+        [Cell(reason), Cell(str(status.open.get(reason, 0))), Cell(str(count))]
+        for reason, count in status.reasons.items()
+    ]
+    return Sheet(columns=("why", "waiting", "in the queue"), rows=rows, numbers=frozenset({"waiting", "in the queue"}))
+
+
+def _said(answers: Mapping[str, str], notes: Mapping[str, str], names: Mapping[str, str]) -> str:
     return " · ".join(
-        f"{name} says {answer}{f' ({notes[name]})' if name in notes else ''}" for name, answer in answers.items()
+        f"{names.get(name, 'reviewer')} says {answer}{f' ({notes[name]})' if name in notes else ''}"
+        for name, answer in answers.items()
     )

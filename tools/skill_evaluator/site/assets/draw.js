@@ -67,7 +67,6 @@
       el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
   }
 
-  const PARTS = [["wrong", "worse"], ["flaky", "uncertain"], ["unknown", "same"], ["right", "better"]];
   const name = (text) => el("bdi", {}, text);
 
   /** Return a text as a badge, where it is of a verdict's mood. */
@@ -104,21 +103,6 @@
     },
     sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el(block.ordered ? "ol" : "ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
     chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
-    parts(block) {
-      const bar = ({ parts }) => {
-        const line = el("div", { class: "shares", "aria-hidden": "true" });
-        PARTS.forEach(([look], place) => {
-          if (!parts[place]) return;
-          const part = el("span", { class: look });
-          part.style.flexGrow = parts[place];
-          line.append(part);
-        });
-        return [line, el("span", { class: "counts" }, PARTS.map(([, word], place) => `${parts[place]} ${word}`).join(" · "))];
-      };
-      return [el("h3", { class: "above" }, name(block.caption)),
-        el("div", { class: "key" }, PARTS.map(([look, word]) => el("span", {}, el("i", { class: look }), word))),
-        table(block.caption, [{ title: "dimension", cell: (row) => name(row.label) }, { title: "pairs by verdict", cell: bar }], block.rows, { class: "parts" })];
-    },
   };
   const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));
 

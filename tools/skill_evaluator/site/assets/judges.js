@@ -1,7 +1,7 @@
 // Judges: what each judging came to, rates beside their control, what a judge is worth, and how far the review queue is.
 "use strict";
 (function () {
-  const { el, load, state, link, dash, share, age, span, table, page, mood, sheet, drawn } = window.site;
+  const { el, load, state, link, age, table, page, mood, drawn } = window.site;
   const name = (text) => el("bdi", {}, text);
   const MODES = { regression: "regressions", score: "scores", pairwise: "comparisons", calibrate: "calibration" };
   function facts(rows) {
@@ -21,17 +21,11 @@
     return table("Judgings, the newest first", columns, rows);
   }
 
+  const sections = (shown) => shown.map((one) => el("section", {}, el("h2", {}, name(one.title)), drawn(one.blocks)));
+
   function queue(shown) {
-    if (!shown) return el("p", { class: "notice" }, "Nothing is queued for people. With --review, judges leave what they are in doubt of to them: skill-evaluator judge regression … --review.");
-    const reasons = [{ title: "Why", cell: (row) => row.reason }, { title: "Waiting", number: true, cell: (row) => String(row.open) }, { title: "In the queue", number: true, cell: (row) => String(row.items) }];
-    return [
-      facts([["Waiting", String(shown.unlabelled)], ["Labelled", String(shown.labelled)], ["Seen differently", String(shown.disputed)],
-        ["Oldest waiting", shown.oldest ? age(shown.oldest) : dash()], ["Latest label", shown.newest ? age(shown.newest) : dash()]]),
-      el("p", { class: "soft" }, shown.sentences.join("; "), ". skill-evaluator review serve opens the queue."),
-      table("The queue by reason", reasons, shown.reasons),
-      shown.agreement.rows.length ? sheet(shown.agreement) : null,
-      shown.disputes.rows.length ? el("details", {}, el("summary", {}, shown.disputes.caption), sheet(shown.disputes)) : null,
-    ];
+    if (!shown) return [el("h2", {}, "Review queue"), el("p", { class: "notice" }, "Nothing is queued for people. With --review, judges leave what they are in doubt of to them: skill-evaluator judge regression … --review.")];
+    return [sections(shown), el("p", { class: "soft" }, "skill-evaluator review serve opens the queue.")];
   }
 
   function notices(shown) {
@@ -54,9 +48,9 @@
       el("p", { class: "lede" }, "What judges say of outputs, and what that is worth. What they quote is not on this page: it lies with the judging."),
       rows.length ? list(rows, component) : el("p", { class: "notice" }, "No judging is recorded here. Ask a judge whether a run's answers are worse than the pinned ones: skill-evaluator judge regression --candidate RUN --judge ID."),
       component ? null : notices(shown),
-      detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), drawn(detail.blocks)] : null,
+      detail ? [el("h2", {}, "The newest comparison with a baseline"), el("p", {}, mood(detail.outcome, detail.mood), " ", link("judges", { component, judging: newest.id }, newest.id)), sections(detail.sections)] : null,
       !component && shown.calibration ? [el("h2", {}, "The calibration that the settings name"), el("p", {}, mood(...shown.calibration), " ", link("judges", { judging: "of settings" }, "What it says"))] : null,
-      el("h2", {}, "Review queue"), queue(shown.queues[component || ""]),
+      queue(shown.queues[component || ""]),
     ];
   }
 
@@ -66,12 +60,12 @@
     if (!row && !(judging === "of settings" && shown.calibration)) throw new Error(`There is no judging '${judging}' here.`);
     const detail = await load(`judgings/${judging}`);
     const crumbs = el("p", { class: "crumbs" }, link("judges", {}, "Judges"), component ? [" / ", link("judges", { component }, name(component))] : null, " / ", judging);
-    if (!row) return [crumbs, el("h1", {}, "The calibration that the settings name"), el("p", { class: "lede" }, name(detail.file)), drawn(detail.blocks)];
+    if (!row) return [crumbs, el("h1", {}, "The calibration that the settings name"), el("p", { class: "lede" }, name(detail.file)), sections(detail.sections)];
     return [
       crumbs, el("h1", {}, `${MODES[row.mode][0].toUpperCase()}${MODES[row.mode].slice(1)}${row.component ? ` of ${row.component}` : ""}`),
       el("p", {}, mood(row.outcome, row.mood)),
       facts([["Judges", name(row.judges.join(", "))], ["Items", String(row.items)], ["Asked by", name(row.rubric)], ["Judged", age(row.created)]]),
-      drawn(detail.blocks),
+      sections(detail.sections),
     ];
   }
 

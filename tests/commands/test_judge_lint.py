@@ -176,7 +176,7 @@ def test_no_rubric_at_all_is_an_error_of_one_line(library: Library) -> None:
 def test_a_name_from_outside_is_no_mark_up(library: Library) -> None:
     library.write(FILE, {"criteria": [some_criterion(name="a|b <b>", edge_cases=None)]})
     page = library.call("judge", "lint", "--format", "markdown").out
-    assert "a|b <b>" in page
+    assert "a\\|b <b>" in page
     assert "<b>" not in re.sub("`[^`]*`", "", page)
 
 

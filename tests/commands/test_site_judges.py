@@ -150,7 +150,8 @@ def test_the_queue_is_as_review_status_says_and_names_no_reviewer(built: JudgedS
         "the latest label was given at 2026-03-01T12:00:00Z",
     ]
     assert status["oldest"] == built.results_of("regression")["judging"]["created"]
-    assert len(disputed["rows"]) == 1
+    assert "reviewers differ on 1 item" in words["lines"]
+    assert {row[0][0] for row in disputed["rows"]} == {"alpha"}
     assert {row[0][0]: int(row[1][0]) for row in reasons["rows"] if row[1][0] != "0"} == status["open"]
     assert sum(status["open"].values()) < sum(status["reasons"].values())
     assert "reviewer 1 · reviewer 2" in json.dumps(shown, ensure_ascii=False)

@@ -66,6 +66,8 @@ def queue_blocks(status: ReviewStatus, *, published: bool = False) -> Iterator[B
         lines.append(f"the oldest item that waits was judged at {status.oldest}")
     if status.newest_label is not None:
         lines.append(f"the latest label was given at {status.newest_label}")
+    if status.disputed:
+        lines.append(f"reviewers differ on {counted(len({item.id for item in status.disputed}), 'item')}")
     yield Heading("Review queue", level=2)
     yield Lines([*lines, *(f"{names[name]}: {counted(count, 'label')}" for name, count in status.reviewers.items())])
     yield Captioned(_reason_sheet(status), "The queue by reason")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Caching, Completion, Failure, Request, Usage
@@ -95,7 +96,6 @@ async def drive(
         provider=driven.provider,
         calls=calls,
         request_for=_request,
-        most_input_tokens=lambda request: 10,
         concurrency=concurrency,
         price=price,
         shared=shared,
@@ -103,7 +103,8 @@ async def drive(
     )
     progress = Progress(model_id="m", planned=len(calls))
     engine = Engine(job, progress, on_outcome or driven.outcomes.append)
-    await engine.run()
+    with patch("skill_evaluator.runner.engine.most_input_tokens", lambda request: 10):
+        await engine.run()
     driven.halted = engine.halted
     return driven
 

@@ -15,7 +15,6 @@ from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import price_of
-from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight
 
 _QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "What is rust?", "What does a judge do?")
@@ -189,7 +188,6 @@ async def probe(model: Model, configuration: Configuration) -> dict[str, Any]:
             provider=opened(kind, model, find_key(model, kind, configuration.keys), settings),
             calls=[Call(question, number) for number in rounds for question in _QUESTIONS][:32],
             request_for=lambda call: Request(case_id="", replicate=0, system="In 60 words.", user=call.case_id, **same),
-            most_input_tokens=most_input_tokens,
             concurrency=calls_in_flight(model, kind, in_flight),
             price=price_of(model, kind),
             shared=Invocation(settings=settings, budget=Budget(), redact=redact, stop=Stop()),

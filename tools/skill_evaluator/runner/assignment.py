@@ -11,7 +11,6 @@ from skill_evaluator.providers.base import ProviderKind, Request
 from skill_evaluator.runner.engine import OnOutcome
 from skill_evaluator.runner.journal import Looks
 from skill_evaluator.runner.prices import price_of
-from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, calls_in_flight
 
@@ -29,7 +28,6 @@ class Assignment:
     price: Price | None
     concurrency: int
     request_for: Callable[[Call], Request]
-    most_input_tokens: Callable[[Request], int]
     on_outcome: OnOutcome
     looks: Sequence[int] = ()
     look: Callable[[int], Looks] | None = None
@@ -69,6 +67,5 @@ def assignment(
         price=price_of(model, kind),
         concurrency=calls_in_flight(model, kind, concurrency),
         request_for=request_for,
-        most_input_tokens=most_input_tokens,
         on_outcome=on_outcome,
     )

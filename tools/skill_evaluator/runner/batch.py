@@ -46,7 +46,6 @@ class BatchJob:
     calls: Sequence[Call]
     failed: Mapping[Call, int]
     request_for: Callable[[Call], Request]
-    most_input_tokens: Callable[[Request], int]
     price: Price | None
     mode: BatchMode
     shared: Invocation
@@ -286,7 +285,7 @@ class BatchEngine:
 
     def _most(self, call: Call, request: Request | None = None) -> Most:
         request = request or self._job.request_for(call)
-        return Most.of(request, self._job.most_input_tokens(request), self._job.price, batch=True)
+        return Most.of(request, self._job.price, batch=True)
 
     def _lying(self) -> set[Call]:
         """Return the calls that lie with the vendor, or may."""

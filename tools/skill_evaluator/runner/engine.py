@@ -17,6 +17,7 @@ from skill_evaluator.providers.base import Caching, Completion, Failure, Provide
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
+from skill_evaluator.runner.prompting import most_input_tokens
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.turns import Turns, cached_prompts, prompt_of
 
@@ -103,7 +104,6 @@ class ModelJob:
     provider: Provider
     calls: Sequence[Call]
     request_for: Callable[[Call], Request]
-    most_input_tokens: Callable[[Request], int]
     concurrency: int
     price: Price | None
     shared: Invocation
@@ -121,8 +121,9 @@ class Most:
     usd: float
 
     @classmethod
-    def of(cls, request: Request, input_tokens: int, price: Price | None, *, batch: bool = False) -> "Most":
-        """Return the worst case of a request that has so many tokens at most."""
+    def of(cls, request: Request, price: Price | None, *, batch: bool = False) -> "Most":
+        """Return the worst case of a request."""
+        input_tokens = most_input_tokens(request)
         usd = most_cost(price, input_tokens, request.max_output_tokens, batch=batch)
         return cls(input_tokens + request.max_output_tokens, usd or 0.0)
 
@@ -211,7 +212,7 @@ class Engine:
         request = self._job.request_for(call)
         if prompt_of(call) in self._cached:
             request = replace(request, cache=True)
-        most = Most.of(request, self._job.most_input_tokens(request), self._job.price)
+        most = Most.of(request, self._job.price)
         retry = self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:

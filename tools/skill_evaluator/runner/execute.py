@@ -160,9 +160,8 @@ class _RunningAssignment:
 
     def _most_usd(self, call: Call) -> float:
         request = self.assignment.request_for(call)
-        most_input_tokens = self.assignment.most_input_tokens(request)
         batch = self.assignment.run.manifest.transport == "batch"
-        return Most.of(request, most_input_tokens, self.assignment.price, batch=batch).usd
+        return Most.of(request, self.assignment.price, batch=batch).usd
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""
@@ -233,7 +232,6 @@ class _RunningModel:
             provider=opened(first.kind, first.run.model, first.key, shared.settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].assignment.request_for(_without_arm(call)),
-            most_input_tokens=first.most_input_tokens,
             concurrency=min(first.concurrency, limits.max_concurrency or first.concurrency),
             price=first.price,
             shared=shared,
@@ -295,7 +293,6 @@ def _batch_job(part: _RunningAssignment, shared: Invocation, mode: BatchMode) ->
         calls=[call for call in part.schedule if call in part.todo],
         failed=part.failed,
         request_for=lambda call: replace(request_for(call), cache=prompt_of(call) in cached),
-        most_input_tokens=assignment.most_input_tokens,
         price=assignment.price,
         mode=mode,
         shared=shared,

@@ -69,7 +69,7 @@ class EvaluateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
     baseline_commit: str | None = option(
         "With --with-baseline: take the prompt of this commit, whatever is recorded.", metavar="COMMIT"
     )
-    aa: bool = flag("Measure the recorded version again, to see what the same prompt varies by.")
+    aa: bool = flag("Run the recorded version again to measure noise.")
     neutral: int | None = option(
         "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
     )

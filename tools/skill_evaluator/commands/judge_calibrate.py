@@ -51,7 +51,7 @@ class JudgeCalibrateOptions(JudgeAskingOptions):
 
     labels: Path | None = option("JSON Lines of people's labels: pairs, scores, regressions.", metavar="FILE")
     rubric: Path | None = option("With --judge: the rubric by which pairs are compared.", metavar="FILE")
-    broken: int = option("With --judge: plant so many broken outputs, and controls.", 0, metavar="N", min=0)
+    broken: int = option("With --judge: plant N broken outputs, and controls.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option(
         f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
     )

@@ -49,7 +49,7 @@ class MutateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption
         autocompletion=model_ids,
     )
     replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
-    mutants: int = option("Ask at most so many, of each kind in turn.", 40)
+    mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None

@@ -143,7 +143,7 @@ MaxCost = Annotated[
 ]
 MaxCalls = Annotated[
     int | None,
-    typer.Option("--max-calls", help="Make at most so many calls (retries not counted), all models together."),
+    typer.Option("--max-calls", help="Stop after N calls over all models; retries are free."),
 ]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Calls in flight per model; default 8.")]
 Batch = Annotated[
@@ -154,7 +154,7 @@ SubmitOnly = Annotated[
     bool,
     typer.Option("--submit-only", help="With --batch: do not wait; collect --batches takes the answers later."),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why this is started, for the summary.")]
+Reason = Annotated[str, typer.Option("--reason", help="Reason shown in the job summary.")]
 Legs = Annotated[
     str,
     typer.Option(

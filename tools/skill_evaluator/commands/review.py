@@ -171,7 +171,7 @@ class ReviewAddOptions(ConfigOption):
     """The options of `review add`."""
 
     file: Path = argument("JSON Lines: id, output_1, output_2; or baseline_output, candidate_output.", metavar="FILE")
-    sample: int | None = option("Only so many, by chance.", min=1)
+    sample: int | None = option("Take N items at random.", min=1)
     seed: int = option("Seed of the sample.", 0)
     dimensions: tuple[str, ...] = option("What a candidate is compared in; repeatable.", (), metavar="NAME")
     preset: str = option("Dimensions by name: default, chat, code, checklist.", "default")

@@ -212,7 +212,7 @@ def bullets(lines: Sequence[str]) -> str:
 
 
 def cut_table(sheet: Sheet, most: int) -> list[Block]:
-    """Return a table of at most so many rows, and how many more there are."""
+    """Return a table of at most `most` rows, and how many more there are."""
     more = len(sheet.rows) - most
     return [replace(sheet, rows=sheet.rows[:most]), f"… and {more} more."] if more > 0 else [sheet]
 

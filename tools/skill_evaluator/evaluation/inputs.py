@@ -44,7 +44,7 @@ def as_asked(request: EvaluationRequest) -> EvaluationRequest:
 def read_inputs(request: EvaluationRequest, configuration: Configuration | None = None) -> Inputs:
     """Read settings, component, cases and models, and see that the leaderboard can be added to; raise for any fault.
 
-    Who evaluates several times reads the `configuration` once, since that takes the keys out of the environment.
+    Pass `configuration` when evaluating repeatedly: reading it removes the keys from the environment.
     """
     refuse_amounts(
         {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost

@@ -314,7 +314,7 @@ def _keep(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:
 def _changed_answers(
     verdict: ComparisonResult, finished: Sequence[Finished], archive: Archive, inputs: Inputs
 ) -> Iterator[ChangedAnswers]:
-    """Yield of each model which of its answers are others than its baseline's, whose run folder may be gone."""
+    """Yield, per model, the answers that changed since its baseline. The baseline's run folder may be missing."""
     runs = {run.record.run_id: run for run in finished}
     for model in verdict.models:
         run = runs.get(model.candidate.run_id)

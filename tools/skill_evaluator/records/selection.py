@@ -119,7 +119,7 @@ def _choose_candidates(
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
     """Return by model and version all complete runs without a scenario: lowest version first, oldest run first.
 
-    A run that `--adaptive` stopped early counts only where a version has no other, and one of an edited prompt never.
+    Runs stopped by `--adaptive` are used only if a version has no other run. Runs of an edited prompt are never used.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):

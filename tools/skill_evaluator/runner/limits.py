@@ -108,7 +108,7 @@ class Bucket:
         self._at = time.monotonic()
 
     async def take(self, units: float) -> None:
-        """Wait until so many units are there; one request larger than the bucket goes into debt."""
+        """Wait until the units are available; one request larger than the bucket goes into debt."""
         now = time.monotonic()
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
@@ -124,7 +124,7 @@ class Pace:
         self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
 
     async def wait(self, tokens: int) -> None:
-        """Wait for the turn of a request of so many tokens."""
+        """Wait until a request with this number of tokens may be sent."""
         if self._requests is not None:
             await self._requests.take(1)
         if self._tokens is not None:

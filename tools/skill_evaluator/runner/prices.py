@@ -283,7 +283,7 @@ def _or(price: float | None, other: float) -> float:
 
 
 def most_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the most that a call of so many tokens can cost: none of its input is cached, all is read, or written."""
+    """Return the most that a call with these tokens can cost: none of its input is cached, all is read, or written."""
     read, written = {"cache_read_tokens": input_tokens}, {"cache_write_tokens": input_tokens}
     usages = [
         Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch, **part)

@@ -421,7 +421,7 @@ class _Run:
         return remarks
 
     def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
-        """Return what is shown of a case in at most so many bytes."""
+        """Return the shown part of a case, within a number of bytes."""
         record = self._record
         kept = next(kept for kept in record.per_case if kept.case_id == case_id)
         place = f"{key}/{record.run_id}"

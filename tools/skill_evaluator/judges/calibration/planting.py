@@ -454,7 +454,7 @@ class PlantedSet:
 
 
 def plant(outputs: Sequence[GoodOutput], broken: int, controls: int, seed: int) -> PlantedSet:
-    """Return up to so many broken pairs and controls, in turns by dimension and way, spread over the outputs."""
+    """Return up to `broken` broken pairs and `controls` controls, in turns by dimension and way."""
     refused: dict[str, Counter[str]] = {}
     ways: dict[str, list[Iterator[PlantedPair]]] = {}
     for damage in DAMAGES.values():

@@ -207,7 +207,7 @@ def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[Revie
 
 
 def sampled(items: Sequence[ReviewItem], count: int | None, seed: int) -> list[ReviewItem]:
-    """Return so many items by chance, in their order; all without a count."""
+    """Return a random sample of the items, in their order; all items without a count."""
     if count is None or count >= len(items):
         return list(items)
     chosen = sorted(random.Random(seed).sample(range(len(items)), count))  # noqa: S311 (no secret)
@@ -221,7 +221,7 @@ _APART = 2  # scores of one output so far from each other are a disagreement
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt with their reasons, and so many by chance of all, which have the reason `random`.
+    """Return the items in doubt with their reasons, and a random sample of all, which has the reason `random`.
 
     The sample is of all items, in doubt or not, so that what people say of it holds for the judging as a whole.
     """

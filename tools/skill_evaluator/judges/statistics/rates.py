@@ -18,7 +18,7 @@ _STEPS = 2_001  # true rates that are tried, from 0 to 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """So many successes in so many trials (at least one)."""
+    """A number of successes in a number of trials (at least one)."""
 
     count: int
     n: int

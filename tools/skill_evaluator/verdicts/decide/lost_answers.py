@@ -43,7 +43,7 @@ class Missing(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Range:
-    """One side of a case: its mean score at least and at most, and what was lost of so many planned answers."""
+    """One side of a case: its mean score at least and at most, and the number of planned answers that were lost."""
 
     low: float
     high: float

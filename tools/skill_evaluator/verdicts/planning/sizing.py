@@ -23,7 +23,7 @@ _ENOUGH, _MOST = 12, 1000  # cases
 
 
 def can_show(cases: int, tolerance: float = 0.05) -> str:
-    """Return what so many cases can and cannot show, if their differences spread as is typical.
+    """Return what this number of cases can and cannot show, if their differences spread as is typical.
 
     >>> can_show(3)
     '3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12'
@@ -43,7 +43,7 @@ def can_show(cases: int, tolerance: float = 0.05) -> str:
 
 
 def typical_drop(cases: int) -> float | None:
-    """Return the drop of the mean that a paired t over so many cases sees; None where it sees none."""
+    """Return the drop of the mean that a paired t over this number of cases sees; None where it sees none."""
     if cases < _LEAST:
         return None
     return (_quantile(_FALL, cases - 1) + _quantile(_POWER, cases - 1)) * _SPREAD / math.sqrt(cases)

@@ -288,3 +288,11 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     assert [line for line in lines[1:] if len(line) > 110] == []
     assert lines[-4:-1] == ["", f"▼ {lines[0].partition(' · ')[0]}", lost]
     assert lines[-1] == "next: look at field total; the answers are not on this machine"
+
+
+def test_a_component_has_its_own_required_coverage(library: Library) -> None:
+    half: dict[str, list[Score]] = {case: [0.4, 0.42, *["provider_error"] * 3] for case in GOOD}
+    keep(library, a_run("1.0.0", 1, GOOD), a_run("1.1.0", 2, half))
+    assert verdict(library) == "inconclusive"
+    library.settings(policy={"components": {SKILL: {"required_coverage": 0.3}}})
+    assert verdict(library) == "regressed"

@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import (
-    Model,
-    Models,
-    Settings,
-    load_models,
-    load_settings,
-    select_models,
-)
+from skill_evaluator.library.config import Model, Models, Settings, load_models, load_settings, select_models
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -34,18 +34,7 @@ from tests.support.vendor_server import (
     VendorServer,
     vendor_server,
 )
-from tests.support.vendors import (
-    KEY,
-    USUAL,
-    VENDORS,
-    ask,
-    ask_and_fail,
-    asking,
-    entry,
-    failure_of,
-    opened,
-    point_at,
-)
+from tests.support.vendors import KEY, USUAL, VENDORS, ask, ask_and_fail, asking, entry, failure_of, opened, point_at
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

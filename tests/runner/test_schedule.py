@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure
-from skill_evaluator.runner.schedule import (
-    Call,
-    Replicate,
-    Shard,
-    digest_of_answers,
-    interleaved,
-    schedule_calls,
-)
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, interleaved, schedule_calls
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 

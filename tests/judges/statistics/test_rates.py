@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.statistics.bounded import difference, mean_within, rate
-from skill_evaluator.judges.statistics.rates import (
-    Trials,
-    against_control,
-    corrected_rate,
-    prediction_powered_rate,
-)
+from skill_evaluator.judges.statistics.rates import Trials, against_control, corrected_rate, prediction_powered_rate
 
 TRIALS = st.integers(1, 300).flatmap(lambda n: st.builds(Trials, count=st.integers(0, n), n=st.just(n)))
 

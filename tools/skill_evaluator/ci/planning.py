@@ -12,23 +12,10 @@ from pathlib import Path, PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
 from skill_evaluator.ci.judging import plan_judgings
-from skill_evaluator.ci.matrix import (
-    Checkout,
-    Wanted,
-    affordable,
-    beside_baselines,
-    capped,
-    entries_of,
-    sharing,
-)
+from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
-from skill_evaluator.errors import (
-    GitError,
-    NotEvaluatedError,
-    PlanError,
-    SkillEvaluatorError,
-)
+from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component

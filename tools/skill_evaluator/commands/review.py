@@ -16,14 +16,7 @@ from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.files import replace_text
 from skill_evaluator.judges.people.items import ReviewItem, items_from, sampled
 from skill_evaluator.judges.people.labelled import labelled_items, merge_labels
-from skill_evaluator.judges.people.queue import (
-    QUEUE,
-    ReviewQueue,
-    labels_table,
-    latest,
-    queue_in,
-    read_labels_table,
-)
+from skill_evaluator.judges.people.queue import QUEUE, ReviewQueue, labels_table, latest, queue_in, read_labels_table
 from skill_evaluator.judges.people.server import HOST, ReviewServer
 from skill_evaluator.judges.people.steps import first_shown, label_from, shown_outputs, steps_of
 from skill_evaluator.reports.reviewing import item_pieces, print_review_status, step_text

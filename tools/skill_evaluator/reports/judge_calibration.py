@@ -5,17 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from skill_evaluator.display import number
-from skill_evaluator.display.pages import (
-    Block,
-    Captioned,
-    Heading,
-    Line,
-    Lines,
-    Page,
-    SiteBlock,
-    page_of,
-    print_page,
-)
+from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Page, SiteBlock, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.calibration.results import (

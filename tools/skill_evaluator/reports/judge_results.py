@@ -3,16 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from skill_evaluator.display import number
-from skill_evaluator.display.pages import (
-    Block,
-    Captioned,
-    Heading,
-    Line,
-    Lines,
-    Only,
-    page_of,
-    print_page,
-)
+from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.judges.asking.reading import UnscoredReason

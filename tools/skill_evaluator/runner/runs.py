@@ -15,12 +15,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS, Kinds
-from skill_evaluator.runner.journal import (
-    Manifest,
-    Role,
-    Transport,
-    read_manifest,
-)
+from skill_evaluator.runner.journal import Manifest, Role, Transport, read_manifest
 from skill_evaluator.runner.prices import input_sizes, not_applicable
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.text import canonical_json, digest

@@ -21,10 +21,7 @@ from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import CaseAnswers
-from skill_evaluator.metrics.diagnosis.field_profile import (
-    field_profile,
-    flawed_fields,
-)
+from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
 from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import NOT_RUN, SCORED

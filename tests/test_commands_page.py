@@ -41,5 +41,5 @@ def test_every_command_has_an_example() -> None:
 
 def test_it_stays_short() -> None:
     text = PAGE.read_text()
-    assert len(text.splitlines()) <= 614
+    assert len(text.splitlines()) <= 618
     assert mean_sentence(text) < 18

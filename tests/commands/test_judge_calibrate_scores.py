@@ -77,7 +77,7 @@ def test_the_page_says_by_criterion_whether_scores_are_trusted(library: JudgingL
     library.lines(ITEMS, *({"id": f"s{place}", "scores": {"clear": score}} for place, score in enumerate(PEOPLE[:15])))
     library.lines("scores.jsonl", *said("keen", KEEN[:15]))
     page = scored(library, "--format", "markdown").out
-    assert "keen, clear on all: undecided: about" in page
+    assert "`keen`, `clear` on `all`: undecided: about" in page
     assert "more labels would decide" in page
 
 
@@ -115,7 +115,7 @@ def test_strata_splits_and_scores_that_do_not_count_are_kept_apart(library: Judg
     assert apart["scores"]["clear"] == held_out
     assert scored(library, "--format", "json", "--split", "held_out").json["held_out"] == []
     for form in ("text", "markdown"):
-        before, _, after = scored(library, "--format", form).out.partition("On held-out items alone")
+        before, _, after = scored(library, "--format", form).out.replace("`", "").partition("On held-out items alone")
         assert "keen, clear on kind 1" in before
         assert "keen, clear on kind 1" not in after
         assert "keen, clear on kind 0" in after

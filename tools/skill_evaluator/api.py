@@ -318,7 +318,7 @@ class Library:
         need no component. `between` compares two models on the same version. `apart`: the results of the other tool
         were measured on different days.
         """
-        from skill_evaluator.verdicts.history.chosen import chosen_models, chosen_of_files, chosen_runs
+        from skill_evaluator.verdicts.history.component import chosen_of_files
 
         before, after = _records_named(baseline), _records_named(candidate)
         if before and after:
@@ -328,13 +328,13 @@ class Library:
             if skill is None:
                 raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
             if between is None:
-                chosen = chosen_runs(self.recorded(skill), lower, judged, models)
+                chosen = self.recorded(skill).chosen(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
                 raise LeaderboardError(
                     "--models names two models of one version, which --candidate may name; no --baseline"
                 )
             else:
-                chosen = chosen_models(self.recorded(skill), between, candidate)
+                chosen = self.recorded(skill).chosen_models(between, candidate)
         return (chosen.apart() if apart else chosen).judged(self.settings, self.config)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> "History":

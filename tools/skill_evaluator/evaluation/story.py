@@ -140,8 +140,8 @@ def _compare(
     """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
     finished, component = planned.finished, inputs.component
     judged = [run.record for run in finished if planned.is_judged(run.record) and run.record.complete]
-    verdict, ranking, archive = None, None, Archive(component)
-    recorded = RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
+    verdict, ranking, recorded = None, None, _recorded(inputs, request)
+    archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
@@ -168,6 +168,12 @@ def _compare(
     )
 
 
+def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
+    component = inputs.component
+    archive = Archive(component)
+    return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
+
+
 def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
     """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
     month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
@@ -181,13 +187,7 @@ def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
     """Return the runs, those that asked a recorded version again with whether the model moved; warn where it did."""
     again = [run.record for run in scored if run.run.manifest.role == "again" and run.record.complete]
-    recorded = RecordedComponent(
-        component=inputs.component,
-        archive=Archive(inputs.component),
-        settings=inputs.settings,
-        config=request.config,
-    )
-    drifts = drifts_in(drift_of(again, recorded)) if again else {}
+    drifts = drifts_in(drift_of(again, _recorded(inputs, request))) if again else {}
     for record in again:
         if record.run_id in drifts and (moved := drifts[record.run_id].moved):
             told = f"{record.model_id} moved though the prompt did not: {listed(moved)}"

@@ -18,7 +18,7 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_models, runs_of_versions
-from skill_evaluator.verdicts.decide.comparability import Pair, cut_to
+from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
 from skill_evaluator.verdicts.history.baselines import (
@@ -48,6 +48,47 @@ class ComponentStanding:
     history: History
     ranking: ModelRanking
     kept: KeptVerdicts = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The records to compare, one pair a model, and the models that have nothing to judge, with the reason.
+
+    `rest` has the pairs of models that were not named: the models of a version are one family.
+    """
+
+    pairs: Sequence[Pair]
+    rest: Sequence[Pair] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def apart(self) -> "Chosen":
+        """Take results of another tool as measured on different days; raise LeaderboardError for records of ours."""
+        if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
+            told = "--apart is of another tool's results; a record says by itself what it was asked beside"
+            raise LeaderboardError(told)
+        return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
+
+    def judged(self, settings: Settings, config: Path) -> ComparisonResult:
+        """Compare what was chosen, under today's rules."""
+        from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
+
+        first = self.pairs[0].candidate
+        rules = rules_for(settings, config, first)
+        return compare_records(first.skill, self.pairs, rules, left_out=self.left_out, rest=self.rest)
+
+
+def chosen_of_files(
+    baselines: Sequence[Record], candidates: Sequence[Record], models: Sequence[str], files: tuple[str, str]
+) -> Chosen:
+    """Choose the records of two files to compare: of either its only one, else those of equal models."""
+    if len(baselines) == len(candidates) == 1:
+        return Chosen(pairs=[as_asked(Pair(baseline=baselines[0], candidate=candidates[0]))])
+    before = {record.model_id: record for record in baselines}
+    after = {record.model_id: record for record in candidates if not models or record.model_id in models}
+    pairs = [as_asked(Pair(baseline=before[name], candidate=one)) for name, one in after.items() if name in before]
+    if not pairs:
+        raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
+    return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,30 +158,63 @@ class RecordedComponent:
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
 
+    def chosen(
+        self, baseline: str | Record | None, candidate: str | Record | None, models: Sequence[str] = ()
+    ) -> Chosen:
+        """Choose the runs to compare, one pair a model; raise LeaderboardError when there is nothing to judge.
+
+        `baseline` and `candidate` name a version, a run or a draft, or are records. Named runs and records are compared
+        as they are; of versions, all runs count.
+        """
+        archive, policy = self.archive, self.settings.policy
+        if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
+            beside = None if draft.beside is None else archive.draft(draft.beside)
+            archive.add([] if beside is None else [beside])
+            candidate = draft
+        record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
+        where = self.component.leaderboard_path
+        choices = choose(
+            self.runs(models) if record is None else runs_of_models(archive.entries, models, where),
+            entry_of(candidate) if isinstance(candidate, Record) else candidate,
+            entry_of(baseline) if isinstance(baseline, Record) else baseline,
+            usual=lambda run: usual_baseline(run, archive, policy),
+        )
+        pairs, family = [], []
+        for choice in choices.choices:
+            judged = record or archive.record(choice.candidate)
+            if choice.exact:
+                met = lower or (archive.record(choice.baseline) if choice.baseline else None)
+                pairs.append(replace(as_asked(Pair(baseline=met, candidate=judged)), absent=choice.absent))
+            else:
+                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=choice.absent))
+                family.append(pairs[-1])
+        version = baseline if isinstance(baseline, str) else None
+        rest = rest_of_family(family, archive, policy, version) if models else ()
+        return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
+
+    def chosen_models(self, names: tuple[str, str], version: str | None) -> Chosen:
+        """Choose the runs of two models of a version, by default of the highest that both have."""
+        pair = models_pair(self.runs(names), names, self.archive, version)
+        if pair is None:
+            of, name = "" if version is None else f" of {version}", self.component.name
+            raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{name}'")
+        return Chosen(pairs=[pair])
+
+    def judged(self, chosen: Chosen) -> ComparisonResult:
+        """Compare what was chosen, under today's rules."""
+        return chosen.judged(self.settings, self.config)
+
     def comparisons(self) -> Comparisons:
         """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
-        entries, policy, archive = self.archive.entries, self.settings.policy, self.archive
+        entries = self.archive.entries
         by_model = runs_of_versions(entries)
         every = {version for versions in by_model.values() for version in versions}
-        versions = {}
-        for version in sorted(every, key=precedence, reverse=True)[:_NEWEST]:
-            chosen = choose(entries, version, None, usual=lambda run: usual_baseline(run, archive, policy))
-            pairs = [
-                replace(pair_of(archive.record(one.candidate), one.baseline, archive, policy), absent=one.absent)
-                for one in chosen.choices
-            ]
-            versions[version] = self.compared(pairs, left_out=chosen.left_out)
-        beside = (models_pair(entries, names, archive) for names in combinations(sorted(by_model)[:_MOST_MODELS], 2))
-        return Comparisons(versions=versions, models=[self.compared([pair]) for pair in beside if pair is not None])
-
-    def compared(
-        self, pairs: Sequence[Pair], *, rest: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
-    ) -> ComparisonResult:
-        """Judge pairs of runs, one a model; `rest` are the pairs of models that are not shown, of the same family."""
-        from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-
-        rules = self.rules(pairs[0].candidate)
-        return compare_records(self.component.name, pairs, rules, left_out=left_out or {}, rest=rest)
+        newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
+        versions = {version: self.judged(self.chosen(None, version)) for version in newest}
+        names = combinations(sorted(by_model)[:_MOST_MODELS], 2)
+        beside = (models_pair(entries, pair, self.archive) for pair in names)
+        models = [self.judged(Chosen(pairs=[pair])) for pair in beside if pair is not None]
+        return Comparisons(versions=versions, models=models)
 
     def verdict_on(self, records: Sequence[Record], partial: Container[str] = ()) -> ComparisonResult | None:
         """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
@@ -161,7 +235,7 @@ class RecordedComponent:
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return self.compared(pairs, rest=rest) if pairs else None
+        return self.judged(Chosen(pairs=pairs, rest=rest)) if pairs else None
 
     def ranking_of(
         self,

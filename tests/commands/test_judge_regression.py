@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.judged import CHANGE, SAME, Short, answer
+from tests.support.judged import BLOCKS, CHANGE, LOST, SAME, Short, answer
 from tests.support.library import ANSWERS, CASES, REPLAY, SKILL, Ended, read
 
 PAIRS = "pairs.jsonl"
@@ -50,19 +50,8 @@ def result(library: JudgingLibrary, given: Any, *arguments: str, **line: Any) ->
 
 
 def test_lost_bullets_and_lost_content_block_with_observations_as_evidence(library: JudgingLibrary) -> None:
-    findings: Mapping[str, Short | str] = {
-        "factuality": "same",
-        "format_adherence": ("worse", "high", "Three bullets, as requested.", "Free prose without any bullet."),
-        "completeness": (
-            "worse",
-            "high",
-            "Has the opening hours, the raised fee and the closed archive.",
-            "Has the founding year instead, and says nothing of fee or archive.",
-        ),
-    }
-    stated = {"regression_detected": True, "regression_severity": "high", "ship_decision": "block"}
     code, whole = result(
-        library, answer(findings, **stated), regression_dimensions="factuality, format_adherence, completeness"
+        library, answer(LOST, **BLOCKS), regression_dimensions="factuality, format_adherence, completeness"
     )
     assert (code, whole["ship_decision"]) == (BLOCK, "block")
     page = judge(library)

@@ -21,6 +21,17 @@ CHANGE = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candid
 DEFAULT = dimensions_of()
 Short = tuple[str, str] | tuple[str, str, str, str]
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
+LOST: Mapping[str, Short | str] = {  # of CHANGE: the bullets and most of the content
+    "factuality": "same",
+    "format_adherence": ("worse", "high", "Three bullets, as requested.", "Free prose without any bullet."),
+    "completeness": (
+        "worse",
+        "high",
+        "Has the opening hours, the raised fee and the closed archive.",
+        "Has the founding year instead, and says nothing of fee or archive.",
+    ),
+}
+BLOCKS = {"regression_detected": True, "regression_severity": "high", "ship_decision": "block"}
 
 
 def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from skill_evaluator.judges.modes.regression import RegressionItem, pairs_of
 from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, dimensions_of
 
-from tests.support.judged import SAME, answer, judged, reading
+from tests.support.judged import BLOCKS, LOST, SAME, answer, judged, reading
 
 
 def mismatched(verdict: PairResult) -> Counter[str]:
@@ -82,18 +82,7 @@ def test_a_preset_or_the_team_says_which_dimensions_block() -> None:
 
 
 def test_the_worked_example_of_lost_bullets_and_lost_content_blocks_on_observations_alone() -> None:
-    worse = {
-        "factuality": "same",
-        "format_adherence": ("worse", "high", "Three bullets, as requested.", "Free prose without any bullet."),
-        "completeness": (
-            "worse",
-            "high",
-            "Has the opening hours, the raised fee and the closed archive.",
-            "Has the founding year instead, and says nothing of fee or archive.",
-        ),
-    }
-    stated = {"regression_detected": True, "regression_severity": "high", "ship_decision": "block"}
-    verdict = judged(answer(worse, **stated))
+    verdict = judged(answer(LOST, **BLOCKS))
     assert (verdict.ship_decision, verdict.regression_severity, mismatched(verdict)) == (BLOCK, "high", {})
     assert {each.dimension: each.legs for each in verdict.dimensions} == {
         "factuality": [],

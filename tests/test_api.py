@@ -26,6 +26,7 @@ from skill_evaluator import (
     score_output,
     score_text,
 )
+from skill_evaluator.api import scores
 from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
 from skill_evaluator.metrics.base import Comparison
@@ -323,11 +324,11 @@ def test_a_scorer_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
 
     def counting(name: str) -> Callable[..., Any]:
-        original = getattr(api, name)
+        original = getattr(scores, name)
         return lambda *arguments: (compiled.append(name), original(*arguments))[1]
 
     for name in ("Contract", "plan_fields", "accuracy_metrics"):
-        monkeypatch.setattr(api, name, counting(name))
+        monkeypatch.setattr(scores, name, counting(name))
     scorer = OutputScorer(SCHEMA, FIELDS)
     results = [scorer.score(TRUTH, OUTPUT), scorer.score(TRUTH, OUTPUT), scorer.score_text(TRUTH, json.dumps(OUTPUT))]
     assert compiled == ["Contract", "plan_fields", "accuracy_metrics"]
@@ -350,7 +351,7 @@ def test_a_result_is_frozen() -> None:
 
 def test_every_exported_name_is_there_and_no_other() -> None:
     for name in skill_evaluator.__all__:
-        assert getattr(skill_evaluator, name) is getattr(api, name)
+        assert getattr(skill_evaluator, name) is getattr(api if name == "Library" else scores, name)
     with pytest.raises(AttributeError, match=r"module 'skill_evaluator' has no attribute 'score_outputs'"):
         skill_evaluator.score_outputs  # noqa: B018
 

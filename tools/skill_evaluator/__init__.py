@@ -4,10 +4,10 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # type checkers take a variable of this name as true; importing `typing` takes its time
 if TYPE_CHECKING:
-    from skill_evaluator.api import (
+    from skill_evaluator.api import Library
+    from skill_evaluator.api.scores import (
         NO_TRUTH,
         LeafRow,
-        Library,
         NotJsonError,
         OutputScorer,
         OutputScores,
@@ -33,6 +33,7 @@ def __getattr__(name: str) -> object:
     """Import a name of `__all__` at its first use, so that `import skill_evaluator` stays cheap."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from skill_evaluator import api
+    from importlib import import_module
 
-    return getattr(api, name)
+    module = import_module("skill_evaluator.api" if name == "Library" else "skill_evaluator.api.scores")
+    return getattr(module, name)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import semver
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FormatOption,

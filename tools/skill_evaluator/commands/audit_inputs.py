@@ -20,7 +20,7 @@ from skill_evaluator.audit.run.materials import (
     read_materials,
 )
 from skill_evaluator.audit.run.plan import AuditManifest
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

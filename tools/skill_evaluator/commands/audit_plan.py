@@ -8,7 +8,7 @@ from skill_evaluator.audit.run.plan import AuditPlan, audit_jobs
 from skill_evaluator.ci.matrix import capped, job_words, legs_of, sharing
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit_inputs import AuditOptions, asked_models, new_audit
-from skill_evaluator.commands.options import Legs, PlatformOption, Reason, option, options
+from skill_evaluator.display.options import Legs, PlatformOption, Reason, option, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.repository import commit_of

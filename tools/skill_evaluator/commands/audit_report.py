@@ -15,7 +15,7 @@ from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.run.plan import AUDIT, read_audit_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     AUDITS,
     Audits,
     ComponentsOption,

@@ -20,7 +20,7 @@ from skill_evaluator.audit.run.plan import (
     write_manifest,
 )
 from skill_evaluator.commands.audit_inputs import AuditInputs, AuditOptions, asked_models, drawn_audit, new_audit
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     AUDITS,
     Audits,
     Batch,

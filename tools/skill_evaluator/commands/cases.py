@@ -4,7 +4,8 @@ from pathlib import Path
 
 from skill_evaluator.ci.fixtures import fetched_fixtures
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import (
+from skill_evaluator.commands.options import leave_out
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
@@ -15,7 +16,6 @@ from skill_evaluator.commands.options import (
     SkipInvalid,
     argument,
     flag,
-    leave_out,
     option,
     options,
 )

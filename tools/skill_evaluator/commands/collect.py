@@ -10,7 +10,8 @@ from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.collect_batches import CollectingPlaces, collect_batches, collect_planned
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
@@ -21,7 +22,6 @@ from skill_evaluator.commands.options import (
     option,
     options,
 )
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, PlanError
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.reports.ci import outcome_page, print_outcome

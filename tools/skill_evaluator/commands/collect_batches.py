@@ -19,7 +19,7 @@ from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.judge_pairwise import JudgePairwiseOptions, judge_pairwise
 from skill_evaluator.commands.judge_regression import JudgeRegressionOptions, judge_regression
 from skill_evaluator.commands.judge_score import JudgeScoreOptions, judge_score
-from skill_evaluator.commands.options import AUDITS, JUDGEMENTS
+from skill_evaluator.display.options import AUDITS, JUDGEMENTS
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (

@@ -3,20 +3,19 @@
 from dataclasses import replace
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import (
+from skill_evaluator.commands.options import named_verdicts
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FormatOption,
     OnlyModels,
     argument,
-    component_names,
     flag,
-    named_verdicts,
     option,
     options,
     words_of,
 )
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.ending import print_ending
@@ -37,7 +36,7 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `compare`."""
 
     skill: str | None = argument(
-        "The component; or the file of a record, or of another tool's results.", None, autocompletion=component_names
+        "The component; or the file of a record, or of another tool's results.", None, completes="components"
     )
     other: str | None = argument("The file to compare with the first one.", None, metavar="[FILE]", show_default=False)
     baseline: str | None = option(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skill_evaluator.commands.evaluate import EvaluateOptions, evaluate
-from skill_evaluator.commands.options import argument, options
+from skill_evaluator.display.options import argument, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files, demo_version

@@ -10,8 +10,8 @@ from rich.text import Text
 from skill_evaluator.ci.doctor import DoctorReport, examine, is_on_github, probe
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms.github_setup import read_setup
-from skill_evaluator.commands.options import COMPONENTS, ConfigOption, FormatOption, option, options
 from skill_evaluator.display import cost_words
+from skill_evaluator.display.options import COMPONENTS, ConfigOption, FormatOption, option, options
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Sheet, markdown_table, print_result
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, GitError, SkillEvaluatorError

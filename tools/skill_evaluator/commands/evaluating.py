@@ -3,8 +3,8 @@
 import shlex
 import sys
 
-from skill_evaluator.commands.options import words_of
 from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import EvaluationRequest

@@ -4,7 +4,7 @@ import re
 import sys
 from functools import partial
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
@@ -13,7 +13,6 @@ from skill_evaluator.commands.options import (
     flag,
     option,
     options,
-    run_ids,
 )
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, RunError
@@ -42,7 +41,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `explain`."""
 
-    run: str = argument("A run folder, or the id of a run in a component's evals/results.", autocompletion=run_ids)
+    run: str = argument("A run folder, or the id of a run in a component's evals/results.", completes="runs")
     case: str | None = option("Show this case leaf by leaf.", metavar="ID")
     replicate: int | None = option("Which answer, from 0; default: the first scored.", metavar="N")
     field: str | None = option("Show this field (as lint names it) in every case and replicate.", metavar="PATH")

@@ -5,15 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import (
-    ComponentsOption,
-    ConfigOption,
-    OnlyModels,
-    argument,
-    component_names,
-    option,
-    options,
-)
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
@@ -45,7 +37,7 @@ class ExportOptions(ComponentsOption, ConfigOption):
         "Components, run folders, run ids, or files of records; default: all components.",
         (),
         metavar="[SOURCE]...",
-        autocompletion=component_names,
+        completes="components",
         show_default=False,
     )
     to: Literal["csv", "jsonl", "parquet", "junit"] = option("The form to write.", "csv")

@@ -1,17 +1,17 @@
 """`skill-evaluator history`: every recorded version of every model, and which of them made it worse. Makes no call."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import (
+from skill_evaluator.commands.options import named_verdicts
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FormatOption,
     OnlyModels,
     Skill,
-    named_verdicts,
     option,
     options,
 )
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.verdicts.decide.rules import exit_code
 

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.legs import Secrets, secrets_of, stale_workflows, with_legs
-from skill_evaluator.commands.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.commands.schemas import EDITED, schema_text
+from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet, show
 from skill_evaluator.errors import EXIT_OK, ComponentError, ConfigError, GitError

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.commands.judge_options import BatchAskingOptions, JudgeAskingOptions
-from skill_evaluator.commands.options import COMPONENTS
+from skill_evaluator.display.options import COMPONENTS
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.judging import (
     JUDGING,

@@ -11,7 +11,7 @@ from typing import Any
 
 from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import option, options, words_of
+from skill_evaluator.display.options import option, options, words_of
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.asking.items import read_items

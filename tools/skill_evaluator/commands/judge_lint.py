@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skill_evaluator.checking.rubrics import lint_rubrics
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

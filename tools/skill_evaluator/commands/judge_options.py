@@ -5,11 +5,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
 
-import typer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     JUDGEMENTS,
     Batch,
     Concurrency,
@@ -22,6 +21,7 @@ from skill_evaluator.commands.options import (
     flag,
     option,
     options,
+    shared,
     words_of,
 )
 from skill_evaluator.errors import JudgeError
@@ -33,11 +33,9 @@ from skill_evaluator.runner.pending import mode_of
 ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
 CascadeJudges = Annotated[
     str | None,
-    typer.Option("--cascade", metavar="CHEAP,STRONG", help="Instead of --judge: STRONG for what CHEAP leaves open."),
+    shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG"),
 ]
-CascadeLabelsFile = Annotated[
-    Path | None, typer.Option("--labels", metavar="FILE", help="With --cascade: what people say of some of it.")
-]
+CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: what people say of some of it.", metavar="FILE")]
 
 _SAID_AGAIN = frozenset(
     ("batch", "collecting", "components", "config", "dry_run", "fixtures", "format", "out", "resume", "submit_only")

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

@@ -21,7 +21,7 @@ from skill_evaluator.commands.judge_asking import (
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
 from skill_evaluator.commands.judge_options import ASKED_AGAIN, BatchAskingOptions, CascadeJudges, CascadeLabelsFile
-from skill_evaluator.commands.options import ComponentsOption, FixturesOption, option, options, words_of
+from skill_evaluator.display.options import ComponentsOption, FixturesOption, option, options, words_of
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.judges.asking.criteria import Voices, Writers, refuse_family
 from skill_evaluator.judges.asking.items import read_items

@@ -6,7 +6,7 @@ from pathlib import Path
 from skill_evaluator.checking.rubrics import lint_rubrics
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     COMPONENTS,
     JUDGEMENTS,
     ConfigOption,

@@ -14,7 +14,7 @@ from skill_evaluator.commands.judge_asking import (
 )
 from skill_evaluator.commands.judge_cascade import Cascade, cascade_judges, run_cascade
 from skill_evaluator.commands.judge_options import CascadeJudges, CascadeLabelsFile, RubricAskingOptions
-from skill_evaluator.commands.options import ComponentsOption, FixturesOption, flag, option, options
+from skill_evaluator.display.options import ComponentsOption, FixturesOption, flag, option, options
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import (
     NamedRubric,

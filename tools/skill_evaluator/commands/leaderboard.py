@@ -1,7 +1,7 @@
 """`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FormatOption,

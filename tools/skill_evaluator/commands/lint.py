@@ -17,7 +17,7 @@ from skill_evaluator.checking.lint import Linted, answer_problems, lint_componen
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

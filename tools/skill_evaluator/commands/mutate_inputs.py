@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     Concurrency,
     ConfigOption,
@@ -14,7 +14,6 @@ from skill_evaluator.commands.options import (
     MaxCost,
     Skill,
     flag,
-    model_ids,
     option,
     options,
 )
@@ -46,7 +45,7 @@ class MutateOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption
         None,
         "-m",
         metavar="ID",
-        autocompletion=model_ids,
+        completes="models",
     )
     replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
     mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)

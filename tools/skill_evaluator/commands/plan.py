@@ -9,7 +9,7 @@ from pathlib import Path
 from skill_evaluator.ci.matrix import Checkout, outputs_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan, plan_collection
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

@@ -7,7 +7,7 @@ from typing import Literal
 from rich.text import Text
 
 from skill_evaluator.ci.publishing import Target, publish_records, read_left, read_records
-from skill_evaluator.commands.options import ComponentsOption, FormatOption, argument, option, options
+from skill_evaluator.display.options import ComponentsOption, FormatOption, argument, option, options
 from skill_evaluator.display.sheets import print_result
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.records.record import Record

@@ -3,16 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from skill_evaluator.commands.options import (
-    ComponentsOption,
-    ConfigOption,
-    SkipInvalid,
-    argument,
-    leave_out,
-    option,
-    options,
-)
+from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display import number
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, LeaderboardError, refuse
 from skill_evaluator.exchange.foreign import ForeignRun, read_results

@@ -6,8 +6,8 @@ from pathlib import Path
 from skill_evaluator.ci.outcome import OUTCOME, Outcome, lost, read_outcome
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.options import ConfigOption, PlatformOption, argument, option, options
 from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.judges.modes.regression_results import decision_code

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import typer
 from rich.text import Text
 
-from skill_evaluator.commands.options import ConfigOption, FormatOption, argument, option, options
+from skill_evaluator.display.options import ConfigOption, FormatOption, argument, option, options, shared
 from skill_evaluator.display.sheets import show, write
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.files import replace_text
@@ -33,10 +33,8 @@ EXAMPLES = {
     "review_import": ("skill-evaluator review import labels.csv",),
     "review_status": ("skill-evaluator review status",),
 }
-Reviewer = Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Who labels: a name in the repository.")]
-OrderSeed = Annotated[
-    int, typer.Option("--seed", help="Seed of the order in which each reviewer sees the two outputs.")
-]
+Reviewer = Annotated[str, shared("Who labels: a name in the repository.", metavar="NAME")]
+OrderSeed = Annotated[int, shared("Seed of the order in which each reviewer sees the two outputs.")]
 _INTERRUPT, _END = "\x03", "\x04"
 
 

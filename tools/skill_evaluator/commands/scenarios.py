@@ -14,7 +14,7 @@ from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.run.plan import AUDIT, read_audit_manifest
 from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
 from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
     Audits,

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.commands.options import CONFIG, argument, options
+from skill_evaluator.display.options import CONFIG, argument, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.files import json_text, replace_text
 

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 from threading import Thread
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,
@@ -12,7 +13,6 @@ from skill_evaluator.commands.options import (
     argument,
     options,
 )
-from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.evaluation.adaptive import with_looks

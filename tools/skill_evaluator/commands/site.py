@@ -5,7 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
     Audits,

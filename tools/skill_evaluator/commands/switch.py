@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from skill_evaluator.commands.evaluating import print_how_to_resume
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FixturesOption,

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate import Cases
-from skill_evaluator.commands.options import (
+from skill_evaluator.display.options import (
+    Cases,
     ComponentsOption,
     Concurrency,
     ConfigOption,

@@ -1,43 +1,27 @@
-"""What other programs import from `skill_evaluator`: `Library`, and the score of one output against one truth.
-
-Stable: its names, arguments and result fields change only with a major version. The commands use `Library`, too.
-"""
+"""The score of one output against one truth, for other programs. Stable, as `Library` is."""
 
 import copy
 import marshal
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from enum import Enum
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
 from skill_evaluator.comparing.declarations import refuse_idle_settings
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
-from skill_evaluator.errors import ComponentError, LeaderboardError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.parsing import FoundBy, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
-
-if TYPE_CHECKING:
-    from skill_evaluator.evaluation.story import Evaluation
-    from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Settings
-    from skill_evaluator.records.record import Record
-    from skill_evaluator.runner.engine import Stop
-    from skill_evaluator.runner.execute import Watch
-    from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import RecordedComponent
-    from skill_evaluator.verdicts.history.series import History
-    from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
@@ -241,141 +225,6 @@ def score_text(
     'not_json'
     """
     return _scorer(schema, fields, metrics).score_text(truth, text)
-
-
-class Library:
-    """A prompt library on disk: settings, components and what is recorded, read when they are asked for.
-
-    >>> library = Library("components", config=".evaluator")
-    >>> library.compare("receipts").verdict  # doctest: +SKIP
-    'regressed'
-
-    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. None makes a call to a
-    model but `evaluate`.
-    """
-
-    def __init__(
-        self,
-        components: str | Path = "components",
-        *,
-        config: str | Path = ".evaluator",
-        fixtures: str | Path | None = None,
-    ) -> None:
-        """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
-        self.components, self.config = Path(components), Path(config)
-        self.fixtures = None if fixtures is None else Path(fixtures)
-
-    @cached_property
-    def settings(self) -> "Settings":
-        """What settings.yaml says."""
-        from skill_evaluator.library.config import load_settings
-
-        return load_settings(self.config)
-
-    def component(self, skill: str) -> "Component":
-        """Read a component: its prompt, its contract, and how its fields are compared."""
-        from skill_evaluator.library.components import load_component
-
-        return load_component(self.components, skill, self.settings.limits, self.fixtures)
-
-    def recorded(self, skill: str) -> "RecordedComponent":
-        """Return a component with its recorded runs, and the rules by which they are judged."""
-        from skill_evaluator.records.archive import Archive
-        from skill_evaluator.verdicts.history.component import RecordedComponent
-
-        component = self.component(skill)
-        return RecordedComponent(
-            component=component, archive=Archive(component), settings=self.settings, config=self.config
-        )
-
-    def evaluate(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
-        """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
-
-        `watch` shows how the calls go; without it nothing is shown.
-        """
-        from skill_evaluator.evaluation.request import EvaluationRequest
-        from skill_evaluator.evaluation.story import evaluate
-        from skill_evaluator.reports.evaluation import write_report
-
-        places: dict[str, Any] = {"components": self.components, "config": self.config, "fixtures": self.fixtures}
-        return evaluate(
-            EvaluationRequest(skill=skill, **places, **options), watch=watch or _unseen, on_kept=write_report
-        )
-
-    def compare(
-        self,
-        skill: str | None = None,
-        *,
-        baseline: str | None = None,
-        candidate: str | None = None,
-        models: Sequence[str] = (),
-        between: tuple[str, str] | None = None,
-        apart: bool = False,
-    ) -> "ComparisonResult":
-        """Say whether a version is worse than the recorded one, as `compare` does.
-
-        `baseline` and `candidate` are versions, run ids, or files of records or of another tool's results; two files
-        need no component. `between` compares two models on the same version. `apart`: the results of the other tool
-        were measured on different days.
-        """
-        from skill_evaluator.verdicts.history.component import chosen_of_files
-
-        before, after = _records_named(baseline), _records_named(candidate)
-        if before and after:
-            chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
-        else:
-            lower, judged = _only(before, baseline), _only(after, candidate)
-            if skill is None:
-                raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
-            if between is None:
-                chosen = self.recorded(skill).chosen(lower, judged, models)
-            elif baseline is not None or between[0] == between[1]:
-                raise LeaderboardError(
-                    "--models names two models of one version, which --candidate may name; no --baseline"
-                )
-            else:
-                chosen = self.recorded(skill).chosen_models(between, candidate)
-        return (chosen.apart() if apart else chosen).judged(self.settings, self.config)
-
-    def history(self, skill: str, models: Sequence[str] = ()) -> "History":
-        """Judge every recorded version of every model against the one before, as `history` does."""
-        from skill_evaluator.records.selection import runs_of_versions
-
-        recorded = self.recorded(skill)
-        entries = recorded.runs(models)
-        if not runs_of_versions(entries):
-            where = recorded.component.leaderboard_path
-            raise LeaderboardError(f"{where} holds no complete run yet; `export` writes the others")
-        return recorded.history(entries)
-
-    def leaderboard(
-        self, skills: Sequence[str] = (), *, models: Sequence[str] = (), version: str | None = None
-    ) -> list["ModelRanking"]:
-        """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does."""
-        names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
-        if not names:
-            raise LeaderboardError(f"no component in {self.components} has a recorded run yet; evaluate one first")
-        every = map(self.recorded, names)
-        return [recorded.ranking(recorded.runs(models), version) for recorded in every]
-
-
-async def _unseen(_: object, stop: "Stop") -> None:
-    await stop.event.wait()
-
-
-def _records_named(named: str | None) -> "list[Record]":
-    """Read the records if a file is named."""
-    if named is None or not (named.endswith((".json", ".jsonl", ".csv", ".tsv", ".eval")) or Path(named).is_file()):
-        return []
-    from skill_evaluator.exchange.imported import records_in  # brings with it what scores answers
-
-    return records_in(Path(named))
-
-
-def _only(records: "Sequence[Record]", named: str | None) -> "str | Record | None":
-    if len(records) > 1:
-        raise LeaderboardError(f"{named} holds {len(records)} models; compare it with another file, model by model")
-    return records[0] if records else named
 
 
 def _scorer(

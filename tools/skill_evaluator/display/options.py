@@ -1,0 +1,143 @@
+"""How the options of a command are declared: a frozen dataclass, an `option("help", default)` a line.
+
+It stands on the ground so that a room declares what its own story takes; `commands` makes a command line of it. Here
+are also the options that several commands share: one wording and one default.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
+
+from skill_evaluator.display.sheets import Format
+
+COMPONENTS = Path("components")
+CONFIG = Path(".evaluator")
+AUDITS = Path("audits")
+JUDGEMENTS = Path("judgements")
+_Options = TypeVar("_Options")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Declared:
+    """How an option or an argument is typed: its flags (None: an argument), and what else `typer` takes, by name.
+
+    Its `completes` names what a shell may complete a word to: "components", "models" or "runs".
+    """
+
+    flags: tuple[str, ...] | None
+    how: Mapping[str, Any]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def options(cls: type[_Options]) -> type[_Options]:
+    """Make a class of annotated fields the options of a command."""
+    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+def option(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
+    """Declare an option. Its flag is the field's name; `flags` says another or a short one; `...` makes it required.
+
+    Put into `how` what else `typer.Option` takes.
+
+    >>> option("Answers per case and model.", 3, "-n").default
+    3
+    """
+    if default is ...:
+        default = dataclasses.MISSING
+    return dataclasses.field(default=default, metadata={"declared": Declared(flags, {"help": help, **how})})
+
+
+def flag(help: str, *flags: str, **how: Any) -> Any:
+    """Declare an option that is off unless its flag is typed."""
+    return option(help, False, *flags, **how)
+
+
+def argument(help: str, default: Any = dataclasses.MISSING, **how: Any) -> Any:
+    """Declare a positional argument, which is required if it has no default."""
+    return dataclasses.field(default=default, metadata={"declared": Declared(None, {"help": help, **how})})
+
+
+@options
+class ComponentsOption:
+    """A command that reads components."""
+
+    components: Path = option("Folder of the components.", COMPONENTS, metavar="DIR")
+
+
+@options
+class FixturesOption:
+    """A command that reads cases."""
+
+    fixtures: Path | None = option("Folder of <skill>/cases/ (or questions.jsonl); default: fixtures.", metavar="DIR")
+
+
+@options
+class ConfigOption:
+    """A command that reads models.yaml or settings.yaml."""
+
+    config: Path = option("Folder of models.yaml and settings.yaml.", CONFIG, metavar="DIR")
+
+
+@options
+class PlatformOption:
+    """A command that CI runs, too."""
+
+    platform: Literal["github"] | None = option("Also tell the CI this runs in: outputs, summary, marks on files.")
+
+
+@options
+class FormatOption:
+    """A command that prints a result."""
+
+    format: Format = option("How to print the result (on stdout).", "text")
+
+
+def shared(help: str, *flags: str, **how: Any) -> Declared:
+    """Declare an option that several classes have, as `Annotated[tuple[str, ...], shared("Only these cases.")]`."""
+    return Declared(flags, {"help": help, **how})
+
+
+SkipInvalid = Annotated[bool, shared("Leave out a row that is wrong, with a warning.")]
+Skill = Annotated[
+    str, Declared(None, {"help": "The component: a folder name under --components.", "completes": "components"})
+]
+Names = Annotated[
+    tuple[str, ...],
+    Declared(
+        None,
+        {
+            "help": "Folder names under --components; default: all.",
+            "metavar": "component",
+            "completes": "components",
+        },
+    ),
+]
+OnlyModels = Annotated[
+    tuple[str, ...],
+    shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID", completes="models"),
+]
+Cases = Annotated[tuple[str, ...], shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+MaxCost = Annotated[float | None, shared("Spend at most this, all models together.", metavar="USD")]
+MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.")]
+Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8.")]
+Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
+SubmitOnly = Annotated[bool, shared("With --batch: do not wait; collect --batches takes the answers later.")]
+Reason = Annotated[str, shared("Reason shown in the job summary.")]
+Legs = Annotated[
+    str, shared("With --platform: those that the workflow has jobs of their own for.", metavar="ENVIRONMENTS")
+]
+Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR")]
+Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR")]
+
+
+def words_of(options: Any, *names: str) -> list[str]:
+    """Return the flags that give these options again, without those that have their default."""
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    values = {name: getattr(options, name) for name in names}
+    return [
+        word
+        for name, value in values.items()
+        if value != defaults[name]
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]

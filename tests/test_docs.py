@@ -56,6 +56,11 @@ def test_the_page_shows_two_such_workflows() -> None:
     assert len(WORKFLOWS) == 2
 
 
+def test_the_glossary_stays_short_enough_to_read() -> None:
+    words = re.findall(r"\*\*[^*]+\*\*", (ROOT / "docs" / "glossary.md").read_text())
+    assert len(words) == len(set(words)) <= 60, "explain a word that one page needs on that page"
+
+
 def test_the_marks_of_the_dialect_only_fall() -> None:
     """Count words that make a reader read twice; lower `MOST_MARKS` when you have rewritten some."""
     texts = [page.read_text() for page in sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,5 +1,6 @@
 """Identifiers in files: what could be a path, a second line or a forgery is refused, and what teams use is not."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from skill_evaluator import identifiers as types
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.components import check_semver
 from skill_evaluator.runner.runs import run_id_of
 
 GOOD: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -54,3 +57,15 @@ def test_what_teams_use_is_taken_and_what_could_be_more_than_a_name_is_refused()
 def test_every_run_that_is_made_has_an_id_that_is_taken(skill: str, model: str, mark: str) -> None:
     run_id = run_id_of("20260301T080000Z-abcdef", skill, model, mark=mark)
     assert TypeAdapter(types.RunId).validate_python(run_id) == run_id
+
+
+@given(
+    core=st.tuples(*[st.integers(0, 10**40).map(str)] * 3).map(".".join),
+    rest=st.from_regex(r"\A(-[a-z][a-z0-9-]{0,150})?(\+[a-z0-9-]{1,150})?\Z"),
+)
+def test_a_version_that_a_prompt_may_have_is_one_that_every_file_takes(core: str, rest: str) -> None:
+    try:
+        version = check_semver(core + rest, Path("prompt.md"))
+    except ComponentError:
+        return
+    assert TypeAdapter(types.VersionText).validate_python(version) == version

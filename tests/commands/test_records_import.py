@@ -329,3 +329,15 @@ def test_the_action_fails_on_worse_results_and_shows_the_verdict(
     assert (tmp_path / "summary.md").read_text() == ended.stdout
     assert ended.stdout.startswith("## `results`: ")
     assert ("taken to be measured side by side" in ended.stdout) == (not apart)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("cost_usd", "1e308"), ("model", "m" * 5_000)], ids=["endless cost", "long model"]
+)
+def test_a_value_beyond_all_measure_is_one_line(library: Library, column: str, value: str) -> None:
+    for name in ("a.csv", "b.csv"):
+        library.write(name, f"case,score,{column}\nx,1,{value}\ny,1,{value}\n")
+    compared = library.call("compare", "a.csv", "b.csv")
+    assert (compared.code, compared.out) == (2, "")
+    assert len(compared.err.splitlines()) == 1
+    assert compared.err.startswith("error: ")

@@ -188,20 +188,30 @@ def _run(arguments: list[str]) -> None:
         sys.exit(EXIT_BUG)
     except OSError as problem:
         if problem.errno != errno.ENOSPC:
-            _report_bug(keys)
+            _report_bug(keys, problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
-    except Exception:
-        _report_bug(keys)
+    except Exception as problem:
+        _report_bug(keys, problem)
 
 
-def _report_bug(keys: Sequence[str]) -> NoReturn:
-    """Print the traceback of the current exception without secrets, and exit with the code of a bug."""
+def _report_bug(keys: Sequence[str], problem: Exception) -> NoReturn:
+    """Print a traceback without secrets, and exit with the code of a bug.
+
+    A value from outside that a model refuses, though no reader did, is wrong input: a line, and the code for that.
+    """
     import traceback
 
+    from pydantic import ValidationError
+
+    from skill_evaluator.files import first_problem
     from skill_evaluator.providers.redaction import Redactor
 
+    if isinstance(problem, ValidationError):
+        line = f"error: {first_problem(problem)} in what was read for {problem.title}"
+        print(visible(Redactor(keys)(line)), file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
     print(Redactor(keys)(traceback.format_exc()), file=sys.stderr, end="")
     sys.exit(EXIT_BUG)
 

@@ -72,19 +72,22 @@ def _refuse_no_file_name(name: str) -> str:
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Usd = Annotated[float, Field(ge=0, le=1e12)]  # so that no sum of costs is infinite
 MOST_REPLICATES = 10_000  # a case and model; every planned call takes memory before the first one is made
 ReplicateCount = Annotated[int, Field(gt=0, le=MOST_REPLICATES)]
 Label = Annotated[str, Field(max_length=500), AfterValidator(_refuse_no_line)]
 FileName = Annotated[str, AfterValidator(_refuse_no_file_name)]
 RunId = FileName
 ComponentName = Annotated[str, Field(max_length=_LONGEST_NAME, pattern=_COMPONENT_NAME)]
+ProviderName = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME), AfterValidator(_refuse_no_line)]
 ModelId = Annotated[str, Field(max_length=_LONGEST_NAME, pattern="^[A-Za-z0-9][A-Za-z0-9._:@/-]*$")]
 CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
 ModelPatterns = Annotated[
     tuple[Annotated[Label, Field(min_length=1)], ...],
     Field(description="models that are not asked this case: ids, or patterns with *"),
 ]
-VersionText = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
+LONGEST_VERSION = 100  # characters
+VersionText = Annotated[str, Field(max_length=LONGEST_VERSION, pattern="^[A-Za-z0-9][A-Za-z0-9.+-]*$")]
 ShardText = Annotated[str, Field(pattern="^[0-9]{1,6}/[0-9]{1,6}$")]
 Digest = Annotated[str, Field(max_length=100, pattern="^[A-Za-z0-9:._-]+$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{4,64}(-dirty)?$")]

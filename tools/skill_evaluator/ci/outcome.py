@@ -6,12 +6,12 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.ci.plan import Plan
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import FrozenModel, read_json, validated
-from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, VersionText
+from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, Usd, VersionText
 from skill_evaluator.judges.modes.regression_results import RegressionResults, most_careful
 from skill_evaluator.judges.modes.ship_rules import ShipDecision
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -50,7 +50,7 @@ class RunOutcome(FrozenModel):
     is_baseline: bool = False
     primary_metric: str | None = None
     figures: Figures | None = None
-    cost_usd: NonNegativeFloat | None = None
+    cost_usd: Usd | None = None
     hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
 
 

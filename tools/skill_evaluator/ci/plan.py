@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import PlanError
@@ -26,6 +26,7 @@ from skill_evaluator.identifiers import (
     RunId,
     ShardText,
     Timestamp,
+    Usd,
     VersionText,
 )
 from skill_evaluator.library.config import Limits
@@ -73,8 +74,8 @@ class Entry(FrozenModel):
     cases: dict[CaseId, Digest]
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
-    cost_upper_usd: NonNegativeFloat | None
-    max_cost_usd: NonNegativeFloat | None = None
+    cost_upper_usd: Usd | None
+    max_cost_usd: Usd | None = None
     limits: Limits | None = None
     baseline: PlannedBaseline | None = None
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
@@ -116,8 +117,8 @@ class PlannedJudging(FrozenModel):
     baseline: RunId
     pinned: dict[CaseId, Digest]
     calls: NonNegativeInt
-    cost_upper_usd: NonNegativeFloat | None
-    max_cost_usd: NonNegativeFloat | None = None
+    cost_upper_usd: Usd | None
+    max_cost_usd: Usd | None = None
     limits: Limits | None = None
 
 

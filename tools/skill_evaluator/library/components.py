@@ -19,7 +19,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.files import StrictModel, read_json, read_text, validated
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import LONGEST_VERSION, is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter
@@ -393,6 +393,8 @@ def check_semver(text: str, where: Path) -> str:
     """Return the text, if it is a semantic version; raise ComponentError otherwise."""
     if not semver.Version.is_valid(text):
         raise ComponentError(f"version '{text}' in {where} is not semver; write MAJOR.MINOR.PATCH, such as 1.2.0")
+    if len(text) > LONGEST_VERSION:
+        raise ComponentError(f"version '{text[:20]}…' in {where} has {len(text):,} characters of {LONGEST_VERSION}")
     return text
 
 

@@ -25,7 +25,7 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import Label, ModelId, ReplicateCount, Share
+from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
@@ -210,7 +210,7 @@ class Model(StrictModel):
     """One entry of models.yaml: `{id, provider}` is enough."""
 
     id: ModelId
-    provider: str
+    provider: ProviderName
     api_id: str | None = None
     params: Params = Params()
     profile: Literal["deterministic", "sampled"] = "deterministic"

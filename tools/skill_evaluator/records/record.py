@@ -22,6 +22,7 @@ from skill_evaluator.identifiers import (
     RunId,
     ShardText,
     Share,
+    Usd,
     VersionText,
     is_baseline,
 )
@@ -228,7 +229,7 @@ class Row(FrozenModel):
     reproducibility: dict[str, Annotated[float | None, _only("strict_mean")]]
     failures: dict[str, NonNegativeInt]
     tokens: RowTokens
-    cost_usd: NonNegativeFloat | None
+    cost_usd: Usd | None
     latency_s: Latency
     digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]
     evaluator_version: Label
@@ -289,7 +290,7 @@ class Record(FrozenModel):
     reasons: dict[str, NonNegativeInt]
     retries: NonNegativeInt | None
     tokens: Tokens
-    cost_usd: NonNegativeFloat | None
+    cost_usd: Usd | None
     latency_s: Latency
     settings: ModelSettings | None
     digests: dict[str, Digest]

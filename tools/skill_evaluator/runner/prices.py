@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from pydantic import NonNegativeFloat, NonNegativeInt
+from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import ModelId
+from skill_evaluator.identifiers import ModelId, Usd
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
@@ -310,9 +310,9 @@ class Forecast(FrozenModel):
 
     model_id: ModelId | None
     calls: NonNegativeInt
-    direct_usd: NonNegativeFloat | None
-    cached_usd: NonNegativeFloat | None
-    batch_usd: NonNegativeFloat | None
+    direct_usd: Usd | None
+    cached_usd: Usd | None
+    batch_usd: Usd | None
 
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:

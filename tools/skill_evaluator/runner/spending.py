@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, ValidationError
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel, read_bytes
-from skill_evaluator.identifiers import Label, RunId
+from skill_evaluator.identifiers import Label, RunId, Usd
 from skill_evaluator.library.config import Model, Settings, load_models
 from skill_evaluator.providers import Kinds, kinds_of
 from skill_evaluator.providers.base import LOST, Usage
@@ -46,10 +46,10 @@ class Month(FrozenModel):
 
     month: Label
     cap_usd: PositiveFloat
-    spent_usd: NonNegativeFloat
+    spent_usd: Usd
     runs: NonNegativeInt
     unknown: list[RunId]
-    lying_usd: NonNegativeFloat = Field(default=0.0, exclude_if=lambda usd: not usd)
+    lying_usd: Usd = Field(default=0.0, exclude_if=lambda usd: not usd)
 
     @property
     def left_usd(self) -> float:
@@ -88,7 +88,7 @@ class _Paid(BaseModel):
 
     run_id: RunId
     timestamp: Label
-    cost_usd: NonNegativeFloat | None
+    cost_usd: Usd | None
     settings: dict[str, object] | None
     model_id: Label = ""
     tokens: RowTokens = RowTokens(input=None, output=None)
@@ -105,8 +105,8 @@ class _Paid(BaseModel):
 
 
 class _Job(BaseModel):
-    cost_upper_usd: NonNegativeFloat | None
-    max_cost_usd: NonNegativeFloat | None = None
+    cost_upper_usd: Usd | None
+    max_cost_usd: Usd | None = None
 
     @property
     def most_usd(self) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shard_counts
 from skill_evaluator.errors import AuditError
@@ -25,6 +25,7 @@ from skill_evaluator.identifiers import (
     RunId,
     ShardText,
     Timestamp,
+    Usd,
     VersionText,
 )
 from skill_evaluator.library.config import Jobs, Limits, Model
@@ -156,8 +157,8 @@ class AuditJob(FrozenModel):
     key_variable: str
     shard: ShardText | None
     calls: NonNegativeInt
-    cost_upper_usd: NonNegativeFloat | None
-    max_cost_usd: NonNegativeFloat | None = None
+    cost_upper_usd: Usd | None
+    max_cost_usd: Usd | None = None
     limits: Limits | None = None
 
 

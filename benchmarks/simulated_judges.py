@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from skill_evaluator.judges.calibration.against_people import reliability_of
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, krippendorff, spearman
-from skill_evaluator.judges.statistics.bounded import Bounded, rate
+from skill_evaluator.judges.statistics.bounded import Figure, rate
 from skill_evaluator.judges.statistics.habits import (
     central_tendency,
     excess,
@@ -27,7 +27,7 @@ from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
-Draw = Callable[[np.random.Generator], Bounded]
+Draw = Callable[[np.random.Generator], Figure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def judged(judge: Judge, n: int, rng: np.random.Generator) -> Pairs:
 
 
 def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
-    def estimate(figure: Callable[[Pairs], Bounded]) -> Draw:
+    def estimate(figure: Callable[[Pairs], Figure]) -> Draw:
         return lambda rng: figure(judged(judge, n, rng))
 
     lean = (1 - judge.noise) * judge.position
@@ -147,13 +147,13 @@ def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
     }
 
 
-def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Bounded:
+def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Figure:
     pairs, others = judged(judge, n, rng), judged(judge, n, rng)
     flips = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).flips
     return flips_beyond_noise(flips, rate(int((others.in_order != others.again).sum()), n))
 
 
-def padded(n: int, gain: float, rng: np.random.Generator) -> Bounded:
+def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
     """Draw picks of a text against another, plain and padded; padding turns a share `gain` of the lost ones."""
     plain = rng.random(n) < 0.5
     return shift(plain.astype(float), (plain | (rng.random(n) < gain)).astype(float))
@@ -181,7 +181,7 @@ def raised(n: int, chance: float, rng: np.random.Generator) -> tuple[np.ndarray,
     return people, people + off + (rng.random(n) < chance)  # from 0 to 6: no end of the scale hides a level
 
 
-def favoured(n: int, rng: np.random.Generator) -> Bounded:
+def favoured(n: int, rng: np.random.Generator) -> Figure:
     """Draw how far a judge's scores are above people's, for its own outputs (3 of 10) a level higher in 2 of 5."""
     own = max(2, round(0.3 * n))
     gaps = [(judge - people) / 6 for people, judge in (raised(own, 0.4, rng), raised(n - own, 0.0, rng))]
@@ -200,7 +200,7 @@ def rated(n: int, raters: int, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random((raters, n)) < 0.3, rng.integers(1, 5, (raters, n)), own)
 
 
-def _moved(values: tuple[np.ndarray, np.ndarray]) -> Bounded:
+def _moved(values: tuple[np.ndarray, np.ndarray]) -> Figure:
     return rate(int((values[0] != values[1]).sum()), len(values[0]))
 
 
@@ -209,14 +209,14 @@ def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
     scores = [1, 2, 3, 4]
 
     def weighted(weighting: str) -> Draw:
-        def draw(rng: np.random.Generator) -> Bounded:
+        def draw(rng: np.random.Generator) -> Figure:
             left, right = rated(n, 2, rng).tolist()
             return cohen_kappa(confusion(left, right, scores), weighting)
 
         return draw
 
     def alpha(level: str) -> Draw:
-        def draw(rng: np.random.Generator) -> Bounded:
+        def draw(rng: np.random.Generator) -> Figure:
             columns = rated(n, 3, rng).T.tolist()
             return krippendorff([{score: column.count(score) for score in set(column)} for column in columns], level)
 
@@ -283,7 +283,7 @@ def long_and_short(n: int, rng: np.random.Generator) -> tuple[list[float], list[
     return (rng.random(n) < 1 / (1 + np.exp(-0.4 - 0.8 * pull))).astype(float).tolist(), longer_by.tolist()
 
 
-def labelled_in_part(n: int, rest: int, regressions: float, rng: np.random.Generator) -> Bounded:
+def labelled_in_part(n: int, rest: int, regressions: float, rng: np.random.Generator) -> Figure:
     """Draw a batch with this share of regressions, and a judge that is right in 85 %; n have labels."""
     truth = rng.random(n + rest) < regressions
     verdicts = np.where(rng.random(n + rest) < 0.85, truth, ~truth).astype(float)
@@ -324,9 +324,7 @@ class Design:
     controls: int
 
 
-def corrected(
-    design: Design, rate_: float, sensitivity: float, specificity: float, rng: np.random.Generator
-) -> Bounded:
+def corrected(design: Design, rate_: float, sensitivity: float, specificity: float, rng: np.random.Generator) -> Figure:
     """Draw what a judge reports of a batch of this true rate, of broken pairs and of controls, and correct it."""
     reported = rng.binomial(design.pairs, rate_ * sensitivity + (1 - rate_) * (1 - specificity))
     return corrected_rate(

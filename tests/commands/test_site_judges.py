@@ -48,7 +48,7 @@ def points(blocks: list[Any], axis: str) -> dict[tuple[str, str], Mapping[str, A
 
 
 def is_figure(point: Mapping[str, Any], figure: Mapping[str, Any]) -> bool:
-    return [point["value"], [point["low"], point["high"]]] == [figure["value"], figure["ci95"]]
+    return [point[name] for name in ("value", "low", "high")] == pytest.approx([figure["value"], *figure["ci95"]])
 
 
 def test_every_judging_is_listed_with_what_it_came_to(built: JudgedSite) -> None:

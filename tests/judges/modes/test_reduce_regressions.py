@@ -4,13 +4,14 @@ import json
 import random
 
 import pytest
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord
+from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.detection import detection
 from skill_evaluator.judges.calibration.planting import PlantedPair
 from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -41,7 +42,7 @@ def judged(broken: float, seed: int, misses: int = 0) -> JudgeRegressions:
     return reduce_regressions(pairs, answers, 1, ShipRules(), JUDGE, declared_strong=True)
 
 
-def holds(figure: FigureResult, truth: float) -> bool:
+def holds(figure: Figure, truth: float) -> bool:
     return figure.ci95 is not None and figure.ci95[0] <= truth <= figure.ci95[1]
 
 

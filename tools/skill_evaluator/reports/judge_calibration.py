@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Page, SiteBlock, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchDimension,
@@ -21,6 +20,7 @@ from skill_evaluator.judges.calibration.results import (
     ScoreResult,
     StratumResult,
 )
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.reports.judging import (
     TRUSTED,
     chart_block,
@@ -109,7 +109,7 @@ class _Trust(NamedTuple):
 
     judge: str
     where: str
-    figure: FigureResult
+    figure: Figure
     trusted: bool | None
 
 
@@ -128,7 +128,7 @@ def _trusts(calibration: JudgeCalibration) -> Iterator[_Trust]:
         by_criterion = {f" by {name}": strata for name, strata in judge.criteria.items()}
         for suffix, strata in {"": judge.strata, **by_criterion}.items():
             for stratum, figures in strata.items():
-                kappa = FigureResult(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
+                kappa = Figure(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
                 yield _Trust(judge.judge, f"pairs: {stratum}{suffix}", kappa, figures.trusted)
         for criterion, scored in judge.scores.items():
             for stratum, scores in scored.items():
@@ -208,13 +208,13 @@ def _verdict_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     )
 
 
-def _lean(figures: StratumResult) -> FigureResult:
-    return FigureResult(value=figures.lean, ci95=figures.lean_ci95, n=figures.n)
+def _lean(figures: StratumResult) -> Figure:
+    return Figure(value=figures.lean, ci95=figures.lean_ci95, n=figures.n)
 
 
 def _sentence(figures: StratumResult, bar: float) -> str:
     """Say what the judge may be used for, and why."""
-    kappa = FigureResult(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
+    kappa = Figure(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
     parts = [trust_sentence(figures.trusted, kappa, figures.more_labels, bar, "κ with people")]
     if figures.flip_rate is not None:
         leaning = ""
@@ -374,7 +374,7 @@ def _dimension_table(judge: str, detection: DetectionResult) -> Sheet:
     return Sheet(columns=columns, rows=rows, numbers=_COUNTS)
 
 
-def _of(figure: FigureResult | None) -> str:
+def _of(figure: Figure | None) -> str:
     return "–" if figure is None or figure.value is None else f"{round(figure.value * figure.n)} of {figure.n}"
 
 

@@ -20,11 +20,11 @@ from skill_evaluator.display.pages import (
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.judges.panel.cascade_results import CascadeShares
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted
 
@@ -38,7 +38,7 @@ _NO_LABELS = Line(
 _AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 
 
-def interval(figure: FigureResult) -> str:
+def interval(figure: Figure) -> str:
     """Return an interval as `(0.31–0.78)`; a dash where there is none."""
     if figure.ci95 is None:
         return "–"
@@ -46,14 +46,14 @@ def interval(figure: FigureResult) -> str:
     return f"({number(low)}–{number(high)})"
 
 
-def share(figure: FigureResult) -> str:
+def share(figure: Figure) -> str:
     """Return a figure with its interval; a dash where it rests on nothing."""
     return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
 
 
-def is_off(figure: FigureResult, usual: float = 0.0) -> bool:
-    """Say whether a figure is off its usual value beyond chance."""
-    return figure.ci95 is not None and not figure.ci95[0] <= usual <= figure.ci95[1]
+def is_off(figure: Figure, usual: float = 0.0) -> bool:
+    """Say whether a figure is off its usual value beyond chance, by the six digits that files have."""
+    return figure.ci95 is not None and not round(figure.ci95[0], 6) <= usual <= round(figure.ci95[1], 6)
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
@@ -71,7 +71,7 @@ def trust_cell(trusted: bool | None) -> Cell:
     return Cell(TRUSTED[trusted], style=_TRUST_STYLES[trusted])
 
 
-def trust_sentence(trusted: bool | None, kappa: FigureResult, more_labels: int | None, bar: float, name: str) -> str:
+def trust_sentence(trusted: bool | None, kappa: Figure, more_labels: int | None, bar: float, name: str) -> str:
     """Say whether a judge is trusted, what would decide if that is open, and by which κ."""
     words = TRUSTED[trusted]
     if kappa.value is None or kappa.ci95 is None:
@@ -97,12 +97,13 @@ def _two(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}"
 
 
-def point(label: str, series: str, figure: FigureResult) -> dict[str, Any]:
+def point(label: str, series: str, figure: Figure) -> dict[str, Any]:
     """Return a point of a chart with its interval."""
-    low, high = figure.ci95 or (None, None)
+    written = figure.model_dump()  # with the digits that files have
+    low, high = written["ci95"] or (None, None)
     name = label if label == series else f"{label}, {series}"
     words = f"{name}: {share(figure)}, n {figure.n}"
-    return {"label": label, "series": series, "value": figure.value, "low": low, "high": high, "words": words}
+    return {"label": label, "series": series, "value": written["value"], "low": low, "high": high, "words": words}
 
 
 def interval_chart(
@@ -180,11 +181,11 @@ def panel_of_regressions(panel: PanelRegressions | None) -> Iterator[str]:
         yield f"panel (majority), {dimension.dimension}: worse in {_within(dimension.worse)}; {agree}"
 
 
-def _within(figure: FigureResult) -> str:
+def _within(figure: Figure) -> str:
     return number(figure.value) if figure.ci95 is None else f"{number(figure.value)} {interval(figure)}"
 
 
-def _agreement(disputed: int, noun: str, alpha: FigureResult) -> str:
+def _agreement(disputed: int, noun: str, alpha: Figure) -> str:
     return f"judges differ on {counted(disputed, noun)}, α {_within(alpha)}"
 
 

@@ -1,7 +1,7 @@
 """What every file of results says of its judging and of each judge: what was asked, of whom, and what it took."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
@@ -14,10 +14,7 @@ from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.stats import Interval, rounded, total_or_none
-
-if TYPE_CHECKING:  # it imports numpy, which a dry run need not wait for
-    from skill_evaluator.judges.statistics.bounded import Bounded
+from skill_evaluator.stats import rounded, total_or_none
 
 
 def _refuse_booleans(value: object) -> object:
@@ -54,14 +51,6 @@ class StoredScore(StrictModel):
     score: Level | None = Field(description="null: the answer could not be parsed")
     replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
     confidence: Share | None = None
-
-
-class FigureResult(FrozenModel):
-    """A figure with its 95 % interval and the number of pairs it rests on."""
-
-    value: float | None
-    ci95: Interval | None
-    n: int
 
 
 _OF_JUDGING = {"id", "created", "mode", "skill", "rubric", "seed", "replicates", "transport"}
@@ -142,14 +131,4 @@ def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, 
         cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers.values())),
         hit_rate=hit_rate([completion.usage for completion in completions]),
         stopped=stopped,
-    )
-
-
-def figure(bounded: "Bounded") -> FigureResult:
-    """Return a figure as files have it."""
-    low, high = bounded.ci95 or (0.0, 0.0)
-    return FigureResult(
-        value=None if bounded.value is None else round(bounded.value, 6) + 0.0,  # what rounds to zero has no sign
-        ci95=None if bounded.ci95 is None else (round(low, 6) + 0.0, round(high, 6) + 0.0),
-        n=bounded.n,
     )

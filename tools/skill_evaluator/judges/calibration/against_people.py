@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import family_of
-from skill_evaluator.judges.asking.results import FigureResult, StoredScore, StoredVerdict, figure
+from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem, by_stratum
 from skill_evaluator.judges.calibration.results import (
     BiasResult,
@@ -27,7 +27,7 @@ from skill_evaluator.judges.calibration.results import (
 )
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.statistics.agreement import Floats, cohen_kappa, confusion, krippendorff, spearman, trust_of
-from skill_evaluator.judges.statistics.bounded import Bounded, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
 from skill_evaluator.judges.statistics.habits import (
     central_tendency,
     excess,
@@ -38,7 +38,6 @@ from skill_evaluator.judges.statistics.habits import (
     shift,
 )
 from skill_evaluator.library.rubrics import SCALES
-from skill_evaluator.stats import rounded
 
 SELF_PREFERENCE = "self_preference"
 _SMALL = 0.1  # of the scale: a shift that an interval leaves no room for beyond it is none to speak of
@@ -46,7 +45,7 @@ GivenVerdicts = Mapping[str, Mapping[int, tuple[StoredVerdict, ...]]]
 
 
 def bias_of(
-    bias: str, mode: JudgedMode, criterion: str, shift: Bounded, moved: Bounded | None = None, way: str = ""
+    bias: str, mode: JudgedMode, criterion: str, shift: Figure, moved: Figure | None = None, way: str = ""
 ) -> BiasResult:
     """Return the row of a bias; by the interval of its shift it is there, is none to speak of, or is undecided."""
     present = None
@@ -59,8 +58,8 @@ def bias_of(
         criterion=criterion,
         way=way,
         items=shift.n,
-        shift=figure(shift),
-        moved=None if moved is None else figure(moved),
+        shift=shift,
+        moved=None if moved is None else moved,
         present=present,
     )
 
@@ -110,7 +109,7 @@ _CATEGORIES = (1, 2, "tie", None)  # None: not parsed
 _ORDERS = (1, 2)
 _BINS = 10
 _BEYOND_CHANCE = 0.025
-_NOTHING = Bounded(value=None, ci95=None, n=0)
+_NOTHING = Figure(value=None, ci95=None, n=0)
 Verdicts = Mapping[int, StoredVerdict]
 
 
@@ -230,8 +229,8 @@ def _stratum(pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, bar: float)
             _name(judge): {_name(human): int(count) for human, count in zip(_CATEGORIES[:-1], row, strict=False)}
             for judge, row in zip(_CATEGORIES, table, strict=True)
         },
-        noise=None if noise is None else figure(noise),
-        flips_beyond_noise=None if noise is None else figure(flips_beyond_noise(flips, noise)),
+        noise=noise,
+        flips_beyond_noise=None if noise is None else flips_beyond_noise(flips, noise),
         length=_length_of_pairs(seen),
         confidence=_confidence_of_pairs(complete),
         trusted=trust.trusted,
@@ -243,14 +242,14 @@ def _name(category: Hashable) -> str:
     return "unparsed" if category is None else str(category)
 
 
-def _against_people(seen: Sequence[tuple[LabelledPair, Verdicts]], order: int) -> tuple[Bounded, Bounded]:
+def _against_people(seen: Sequence[tuple[LabelledPair, Verdicts]], order: int) -> tuple[Figure, Figure]:
     """Return the share right and κ with people of the verdicts in one order."""
     given = [(verdicts[order].winner, pair.human) for pair, verdicts in seen if order in verdicts]
     judge, people = [winner for winner, _ in given], [human for _, human in given]
     return rate(sum(winner == human for winner, human in given), len(given)), _kappa(judge, people)
 
 
-def _kappa(left: Sequence[Hashable], right: Sequence[Hashable]) -> Bounded:
+def _kappa(left: Sequence[Hashable], right: Sequence[Hashable]) -> Figure:
     return cohen_kappa(confusion(left, right, _CATEGORIES))
 
 
@@ -260,7 +259,7 @@ def _decided(given: Verdicts) -> Hashable:
     return winners.pop() if len(winners) == 1 else None if None in winners else "tie"
 
 
-def _length_of_pairs(seen: Sequence[tuple[LabelledPair, Verdicts]]) -> FigureResult | None:
+def _length_of_pairs(seen: Sequence[tuple[LabelledPair, Verdicts]]) -> Figure | None:
     """Return how much oftener the judge prefers the longer output than people do; None without texts."""
     unequal = [(pair, given, pair.longer) for pair, given in seen if pair.longer in _ORDERS]
     if not unequal:
@@ -268,7 +267,7 @@ def _length_of_pairs(seen: Sequence[tuple[LabelledPair, Verdicts]]) -> FigureRes
     judge = [
         sum(pick(verdict.winner, longer) for verdict in given.values()) / len(given) for _, given, longer in unequal
     ]
-    return figure(excess(judge, [pick(pair.human, longer) for pair, _, longer in unequal]))
+    return excess(judge, [pick(pair.human, longer) for pair, _, longer in unequal])
 
 
 def _confidence_of_pairs(complete: Sequence[tuple[LabelledPair, Verdicts]]) -> ConfidenceResult | None:
@@ -299,7 +298,7 @@ def reliability_of(sure: Sequence[float], right: Sequence[bool]) -> ReliabilityR
         low, high = place / _BINS, (place + 1) / _BINS
         inside = [verdict for verdict in verdicts if low < verdict[0] <= high or verdict[0] == low == 0.0]
         if inside:
-            share = figure(rate(sum(was for _, was in inside), len(inside)))
+            share = rate(sum(was for _, was in inside), len(inside))
             mean = fmean(confidence for confidence, _ in inside)
             table.append(ReliabilityBin(low=low, high=high, confidence=mean, right=share))
     off = sum(abs(bin.right.n * ((bin.right.value or 0.0) - bin.confidence)) for bin in table)
@@ -310,9 +309,9 @@ def reliability_of(sure: Sequence[float], right: Sequence[bool]) -> ReliabilityR
         area = float(tested.statistic) / (len(of_right) * len(of_wrong))
         follows = bool(tested.pvalue < _BEYOND_CHANCE)
     return ReliabilityResult(
-        error=FigureResult(value=rounded(off / len(sure) if sure else None), ci95=None, n=len(sure)),
-        overconfidence=figure(mean_within([confidence - was for confidence, was in verdicts], -1.0, 1.0)),
-        ranking=FigureResult(value=rounded(area), ci95=None, n=len(sure)),
+        error=Figure(value=off / len(sure) if sure else None, ci95=None, n=len(sure)),
+        overconfidence=mean_within([confidence - was for confidence, was in verdicts], -1.0, 1.0),
+        ranking=Figure(value=area, ci95=None, n=len(sure)),
         follows=follows,
         table=table,
     )
@@ -391,20 +390,16 @@ def _score_stratum(
         unscored=len(judged) - len(scored),
         unjudged=len(items) - len(judged),
         raters=max((len(scores) for scores in people), default=0),
-        right=figure(
-            mean_within([scores.count(mine) / len(scores) for mine, scores in zip(judge, people, strict=True)])
-        ),
-        kappa_linear=figure(trust.kappa),
-        kappa_quadratic=figure(cohen_kappa(table, "quadratic")),
-        alpha=figure(
-            krippendorff([Counter((mine, *scores)) for mine, scores in zip(judge, people, strict=True)], "ordinal")
-        ),
-        people_alpha=figure(krippendorff([Counter(scores) for scores in people], "ordinal")),
-        spearman=figure(spearman(judge, means)),
-        higher=figure(shift(means, judge, scale)),
-        middle=figure(tendency.middle),
-        spread=figure(tendency.spread),
-        noise=None if noise is None else figure(noise),
+        right=mean_within([scores.count(mine) / len(scores) for mine, scores in zip(judge, people, strict=True)]),
+        kappa_linear=trust.kappa,
+        kappa_quadratic=cohen_kappa(table, "quadratic"),
+        alpha=krippendorff([Counter((mine, *scores)) for mine, scores in zip(judge, people, strict=True)], "ordinal"),
+        people_alpha=krippendorff([Counter(scores) for scores in people], "ordinal"),
+        spearman=spearman(judge, means),
+        higher=shift(means, judge, scale),
+        middle=tendency.middle,
+        spread=tendency.spread,
+        noise=noise,
         length=_length_of_scores(scored, means),
         confidence=_confidence_of_scores(scored, means),
         confusion={
@@ -427,14 +422,14 @@ def _table(judge: Sequence[int], people: Sequence[Sequence[int]], highest: int) 
     )
 
 
-def _length_of_scores(scored: _Scored, means: Sequence[float]) -> FigureResult | None:
+def _length_of_scores(scored: _Scored, means: Sequence[float]) -> Figure | None:
     """Return how far the judge scores longer outputs higher than people do; None without texts."""
     beyond = [
         (len(item.output), (one.score or 0) - mean)
         for (item, one), mean in zip(scored, means, strict=True)
         if item.output is not None
     ]
-    return figure(spearman([length for length, _ in beyond], [gap for _, gap in beyond])) if beyond else None
+    return spearman([length for length, _ in beyond], [gap for _, gap in beyond]) if beyond else None
 
 
 def _confidence_of_scores(scored: _Scored, means: Sequence[float]) -> ReliabilityResult | None:

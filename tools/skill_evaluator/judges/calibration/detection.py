@@ -14,7 +14,7 @@ import numpy as np
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.questions import PromptIdentity
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, figure
+from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES, PlantedPair
 from skill_evaluator.judges.calibration.results import (
@@ -39,7 +39,7 @@ from skill_evaluator.judges.modes.regression_results import (
 )
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, SEVERITIES, Finding, count_severities
 from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, confusion, trust_of
-from skill_evaluator.judges.statistics.bounded import Bounded, difference, rate
+from skill_evaluator.judges.statistics.bounded import Figure, difference, rate
 from skill_evaluator.judges.statistics.rates import Trials, against_control, corrected_rate, prediction_powered_rate
 from skill_evaluator.library.config import JudgePolicy, Settings
 from skill_evaluator.library.reading import Root
@@ -103,7 +103,7 @@ def detection(
         dimensions=[_of_planted(name, seen, bar) for name in (*sorted(names), ANY)],
         ways=[_way(name, mine) for name in DAMAGES if (mine := _of_kind(broken, name))],
         control_kinds=[
-            ControlDetection(planted=name, quiet=figure(rate(sum(not one.reported(ANY) for one in mine), len(mine))))
+            ControlDetection(planted=name, quiet=rate(sum(not one.reported(ANY) for one in mine), len(mine)))
             for name in CONTROLS
             if (mine := _of_kind(seen, name))
         ],
@@ -112,7 +112,7 @@ def detection(
             for impact in IMPACTS
             if any(planted_impact == impact for planted_impact, _ in found)
         },
-        severity_kappa=figure(cohen_kappa(table, "linear")),
+        severity_kappa=cohen_kappa(table, "linear"),
         without_place={name: dict(reasons) for name, reasons in without_place.items()},
     )
 
@@ -145,15 +145,15 @@ def _of_planted(name: str, seen: Sequence[Seen], bar: float) -> DimensionDetecti
     trusted = _decided(informed, bar)
     return DimensionDetection(
         dimension=name,
-        sensitivity=figure(rate(found.count, found.n)),
+        sensitivity=rate(found.count, found.n),
         by_impact={
-            impact: figure(rate(given.count, given.n))
+            impact: rate(given.count, given.n)
             for impact in IMPACTS
             if (given := sensitivity_of([one for one in seen if one.planted.impact == impact], name)).n
         },
-        specificity=figure(rate(quiet.count, quiet.n)),
-        same=figure(rate(sum(same), len(same))),
-        informedness=figure(informed),
+        specificity=rate(quiet.count, quiet.n),
+        same=rate(sum(same), len(same)),
+        informedness=informed,
         trusted=trusted,
         more_pairs=_more_pairs(found, quiet, bar) if trusted is None else None,
     )
@@ -165,7 +165,7 @@ def _way(name: str, mine: Sequence[Seen]) -> WayDetection:
     return WayDetection(
         planted=name,
         dimension=dimension,
-        found=figure(rate(len(mine) - len(missed), len(mine))),
+        found=rate(len(mine) - len(missed), len(mine)),
         elsewhere=sum(one.reported(ANY) for one in missed),
         uncertain=sum(
             dimension in one.dimensions and one.dimensions[dimension].verdict == "uncertain" for one in missed
@@ -173,12 +173,12 @@ def _way(name: str, mine: Sequence[Seen]) -> WayDetection:
     )
 
 
-def _informedness(found: Trials, quiet: Trials) -> Bounded:
+def _informedness(found: Trials, quiet: Trials) -> Figure:
     """Return sensitivity + specificity − 1 (Youden 1950), the difference of two independent rates of reports."""
     return difference(rate(found.count, found.n), rate(quiet.n - quiet.count, quiet.n))
 
 
-def _decided(informed: Bounded, bar: float) -> bool | None:
+def _decided(informed: Figure, bar: float) -> bool | None:
     if informed.ci95 is None or informed.ci95[0] >= bar:
         return None if informed.ci95 is None else True
     return False if informed.ci95[1] < bar else None
@@ -197,7 +197,7 @@ def _more_pairs(found: Trials, quiet: Trials, bar: float) -> int | None:
 
 _FEWEST_LABELS = 2
 _VERDICTS = (*get_args(Finding), "uncertain")
-_NOTHING = Bounded(value=None, ci95=None, n=0)
+_NOTHING = Figure(value=None, ci95=None, n=0)
 KnownLabels = Mapping[str, Mapping[str, RegressionLabel]]
 
 
@@ -230,8 +230,8 @@ def batch_rates(pairs: Sequence[PairResult], labels: KnownLabels, seen: Sequence
             for level in SEVERITIES
             if any(people == level for people, _ in rated)
         },
-        rated_kappa=figure(
-            cohen_kappa(confusion([given for _, given in rated], [people for people, _ in rated], SEVERITIES), "linear")
+        rated_kappa=cohen_kappa(
+            confusion([given for _, given in rated], [people for people, _ in rated], SEVERITIES), "linear"
         ),
     )
 
@@ -257,13 +257,13 @@ def _beside(name: str, reported: Trials, found: Trials, quiet: Trials) -> BatchD
     corrected = corrected_rate(reported, found, quiet) if found.n and quiet.n and reported.n else _NOTHING
     return BatchDimension(
         dimension=name,
-        reported=figure(rate(reported.count, reported.n)),
-        control=figure(rate(control.count, control.n)),
-        difference=figure(tested.difference if tested else _NOTHING),
+        reported=rate(reported.count, reported.n),
+        control=rate(control.count, control.n),
+        difference=tested.difference if tested else _NOTHING,
         p=tested.p if tested else None,
         q=None,
         test=tested.test if tested else None,
-        corrected=figure(corrected),
+        corrected=corrected,
         powered=None,
     )
 
@@ -295,7 +295,7 @@ def _errors(row: DimensionDetection | None) -> tuple[Trials, Trials]:
     return (nothing, nothing) if row is None else (_trials(row.sensitivity), _trials(row.specificity))
 
 
-def _trials(one: FigureResult) -> Trials:
+def _trials(one: Figure) -> Trials:
     """Return the counts of a share."""
     return Trials(count=round((one.value or 0.0) * one.n), n=one.n)
 
@@ -312,22 +312,18 @@ def _against_people(
     if not both:
         return {}
     trust = trust_of(confusion([given for given, _ in both], [human for _, human in both], _VERDICTS), bar)
-    return {"kappa_people": figure(trust.kappa), "trusted": trust.trusted, "more_labels": trust.more_labels}
+    return {"kappa_people": trust.kappa, "trusted": trust.trusted, "more_labels": trust.more_labels}
 
 
-def _powered(
-    name: str, judged: Mapping[str, Mapping[str, DimensionResult]], labels: KnownLabels
-) -> FigureResult | None:
+def _powered(name: str, judged: Mapping[str, Mapping[str, DimensionResult]], labels: KnownLabels) -> Figure | None:
     truth = {pair: _is_worse(labels.get(pair, {}), name, judged[pair]) for pair in judged}
     labelled = [pair for pair, worse in truth.items() if worse is not None]
     if len(labelled) < _FEWEST_LABELS:
         return None
-    return figure(
-        prediction_powered_rate(
-            [float(truth[pair] or False) for pair in labelled],
-            [float(is_reported(judged[pair], name)) for pair in labelled],
-            [float(is_reported(dimensions, name)) for pair, dimensions in judged.items() if truth[pair] is None],
-        )
+    return prediction_powered_rate(
+        [float(truth[pair] or False) for pair in labelled],
+        [float(is_reported(judged[pair], name)) for pair in labelled],
+        [float(is_reported(dimensions, name)) for pair, dimensions in judged.items() if truth[pair] is None],
     )
 
 
@@ -472,7 +468,7 @@ def measured_by(
 
 
 def _alert_figures(
-    reported: FigureResult | None, measured: Mapping[str, DimensionDetection] | str, dimension: str
+    reported: Figure | None, measured: Mapping[str, DimensionDetection] | str, dimension: str
 ) -> dict[str, Any]:
     """Return what there is of the figures of an alert, and as `problem` why it is not all of them."""
     if reported is None:
@@ -488,4 +484,4 @@ def _alert_figures(
     corrected = corrected_rate(*(Trials(count=round((one.value or 0.0) * one.n), n=one.n) for one in figures.values()))
     if corrected.value is None:
         return {**figures, "problem": "the judge reports what is broken no oftener than what is not"}
-    return {**figures, "corrected": figure(corrected)}
+    return {**figures, "corrected": corrected}

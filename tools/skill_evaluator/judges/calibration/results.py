@@ -6,8 +6,9 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgingHead
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.ship_rules import Impact
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.stats import Interval
 
 
@@ -17,7 +18,7 @@ class ReliabilityBin(FrozenModel):
     low: float
     high: float
     confidence: float
-    right: FigureResult
+    right: Figure
 
 
 class ReliabilityResult(FrozenModel):
@@ -27,9 +28,9 @@ class ReliabilityResult(FrozenModel):
     well it tells right from wrong, 0.5 is a coin. `follows`: whether it does so beyond chance.
     """
 
-    error: FigureResult
-    overconfidence: FigureResult
-    ranking: FigureResult
+    error: Figure
+    overconfidence: Figure
+    ranking: Figure
     follows: bool | None
     table: list[ReliabilityBin] = []
 
@@ -74,9 +75,9 @@ class StratumResult(FrozenModel):
     kappa_both: float | None
     kappa_both_ci95: Interval | None
     confusion: dict[str, dict[str, int]]
-    noise: FigureResult | None = None
-    flips_beyond_noise: FigureResult | None = None
-    length: FigureResult | None = None
+    noise: Figure | None = None
+    flips_beyond_noise: Figure | None = None
+    length: Figure | None = None
     confidence: ConfidenceResult | None = None
     trusted: bool | None
     more_labels: int | None
@@ -102,17 +103,17 @@ class ScoreResult(FrozenModel):
     unscored: int
     unjudged: int
     raters: int
-    right: FigureResult
-    kappa_linear: FigureResult
-    kappa_quadratic: FigureResult
-    alpha: FigureResult
-    people_alpha: FigureResult
-    spearman: FigureResult
-    higher: FigureResult
-    middle: FigureResult
-    spread: FigureResult
-    noise: FigureResult | None = None
-    length: FigureResult | None = None
+    right: Figure
+    kappa_linear: Figure
+    kappa_quadratic: Figure
+    alpha: Figure
+    people_alpha: Figure
+    spearman: Figure
+    higher: Figure
+    middle: Figure
+    spread: Figure
+    noise: Figure | None = None
+    length: Figure | None = None
     confidence: ReliabilityResult | None = None
     confusion: dict[int, dict[int, int]]
     trusted: bool | None
@@ -136,8 +137,8 @@ class BiasResult(FrozenModel):
     criterion: Label
     way: Label = ""
     items: int
-    shift: FigureResult
-    moved: FigureResult | None = None
+    shift: Figure
+    moved: Figure | None = None
     lost: int = 0
     present: bool | None
 
@@ -155,11 +156,11 @@ class DimensionDetection(FrozenModel):
     """
 
     dimension: Label
-    sensitivity: FigureResult
-    by_impact: dict[Impact, FigureResult]
-    specificity: FigureResult
-    same: FigureResult
-    informedness: FigureResult
+    sensitivity: Figure
+    by_impact: dict[Impact, Figure]
+    specificity: Figure
+    same: Figure
+    informedness: Figure
     trusted: bool | None
     more_pairs: NonNegativeInt | None
 
@@ -172,7 +173,7 @@ class WayDetection(FrozenModel):
 
     planted: Label
     dimension: Label
-    found: FigureResult
+    found: Figure
     elsewhere: NonNegativeInt
     uncertain: NonNegativeInt
 
@@ -181,7 +182,7 @@ class ControlDetection(FrozenModel):
     """One kind of control. `quiet`: share without a regression in any dimension."""
 
     planted: Label
-    quiet: FigureResult
+    quiet: Figure
 
 
 class DetectionResult(FrozenModel):
@@ -199,7 +200,7 @@ class DetectionResult(FrozenModel):
     ways: list[WayDetection]
     control_kinds: list[ControlDetection]
     severity: dict[Impact, dict[Label, NonNegativeInt]]
-    severity_kappa: FigureResult
+    severity_kappa: Figure
     without_place: dict[Label, dict[str, NonNegativeInt]] = {}
 
 
@@ -213,15 +214,15 @@ class BatchDimension(FrozenModel):
     """
 
     dimension: Label
-    reported: FigureResult
-    control: FigureResult
-    difference: FigureResult
+    reported: Figure
+    control: Figure
+    difference: Figure
     p: float | None
     q: float | None
     test: Literal["exact", "chi-squared"] | None
-    corrected: FigureResult
-    powered: FigureResult | None
-    kappa_people: FigureResult | None = None
+    corrected: Figure
+    powered: Figure | None
+    kappa_people: Figure | None = None
     trusted: bool | None = None
     more_labels: NonNegativeInt | None = None
 
@@ -240,7 +241,7 @@ class BatchResult(FrozenModel):
     severity: dict[Label, NonNegativeInt]
     control_severity: dict[Label, NonNegativeInt]
     rated: dict[Label, dict[Label, NonNegativeInt]]
-    rated_kappa: FigureResult
+    rated_kappa: Figure
 
 
 class JudgeResult(FrozenModel):

@@ -29,7 +29,8 @@ from skill_evaluator.judges.asking.questions import (
     one_of,
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead, Order
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, Order
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion
 
@@ -244,18 +245,18 @@ class PairwiseCriterion(FrozenModel):
 
     criterion: Label
     weight: PositiveFloat
-    wins: FigureResult
-    length: FigureResult
+    wins: Figure
+    length: Figure
     counts: dict[str, NonNegativeInt]
     disagreed: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
-    confidence: FigureResult
+    confidence: Figure
     unsure: NonNegativeInt
-    flips: FigureResult
-    picks_first: FigureResult
-    lean: FigureResult
-    noise: FigureResult | None = None
-    flips_beyond_noise: FigureResult | None = None
+    flips: Figure
+    picks_first: Figure
+    lean: Figure
+    noise: Figure | None = None
+    flips_beyond_noise: Figure | None = None
 
 
 class Ranking(FrozenModel):
@@ -268,7 +269,7 @@ class Ranking(FrozenModel):
     names: list[Label]
     wins: list[list[NonNegativeInt]]
     ties: list[list[NonNegativeInt]]
-    strengths: list[FigureResult] | None
+    strengths: list[Figure] | None
     remark: str = ""
 
 
@@ -277,7 +278,7 @@ class JudgePreferences(FrozenModel):
 
     judge: JudgeRecord
     criteria: list[PairwiseCriterion]
-    strata: dict[Label, FigureResult]
+    strata: dict[Label, Figure]
     rankings: list[Ranking]
     matches: list[MatchResult]
 
@@ -309,9 +310,9 @@ class PanelPreference(FrozenModel):
 
     criterion: Label
     counts: dict[str, NonNegativeInt]
-    wins: FigureResult
+    wins: Figure
     disputed: NonNegativeInt
-    agreement: FigureResult
+    agreement: Figure
 
 
 class PanelPreferences(FrozenModel):

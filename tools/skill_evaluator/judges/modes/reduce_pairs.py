@@ -11,7 +11,7 @@ from typing import Any
 
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.reading import Unscored, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, StoredVerdict, figure
+from skill_evaluator.judges.asking.results import JudgeRecord, StoredVerdict
 from skill_evaluator.judges.modes.pairwise import (
     ORDERS,
     OVERALL,
@@ -27,7 +27,7 @@ from skill_evaluator.judges.modes.pairwise import (
     pairs_among,
     winners_of,
 )
-from skill_evaluator.judges.statistics.bounded import mean_within
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.judges.statistics.habits import flips_beyond_noise, own_noise, position_bias, pull_of_length
 from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 from skill_evaluator.library.rubrics import Criterion
@@ -134,7 +134,7 @@ def reduce_matches(
             _overall(criteria, judged),
         ],
         strata={
-            stratum: figure(mean_within(_shares([pair for pair in pairs if pair.stratum == stratum], OVERALL)))
+            stratum: mean_within(_shares([pair for pair in pairs if pair.stratum == stratum], OVERALL))
             for stratum in strata
         }
         if pairs
@@ -183,18 +183,18 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged) -> Pair
     return PairwiseCriterion(
         criterion=name,
         weight=weight,
-        wins=figure(mean_within(shares)),
-        length=figure(pull_of_length(shares, [longer for _, longer in pairs])),
+        wins=mean_within(shares),
+        length=pull_of_length(shares, [longer for _, longer in pairs]),
         counts=dict(Counter(str(one.winner) for one in given if one.winner is not None)),
         disagreed=sum(one.agreed is False for one in given),
         unscored=dict(unscored),
-        confidence=figure(mean_within([fmean(shares) for shares in sure if shares])),
+        confidence=mean_within([fmean(shares) for shares in sure if shares]),
         unsure=sum(share < threshold for shares in sure for share in shares),
-        flips=figure(position.flips),
-        picks_first=figure(position.picks_first),
-        lean=figure(position.lean),
-        noise=None if noise is None else figure(noise),
-        flips_beyond_noise=None if noise is None else figure(flips_beyond_noise(position.flips, noise)),
+        flips=position.flips,
+        picks_first=position.picks_first,
+        lean=position.lean,
+        noise=noise,
+        flips_beyond_noise=None if noise is None else flips_beyond_noise(position.flips, noise),
     )
 
 
@@ -212,7 +212,7 @@ def rank(criterion: str, results: Sequence[MatchResult]) -> Ranking:
         if (share := result.shares[criterion]) is not None
     ]
     matrix = WinMatrix.of(met, len(names))
-    strengths: list[FigureResult] | None = None
+    strengths: list[Figure] | None = None
     remark = ""
     order = list(range(len(names)))
     try:
@@ -221,7 +221,7 @@ def rank(criterion: str, results: Sequence[MatchResult]) -> Ranking:
         remark = str(problem)
     else:
         order.sort(key=lambda index: -(fitted.items[index].value or 0.0))
-        strengths = [figure(fitted.items[index]) for index in order]
+        strengths = [fitted.items[index] for index in order]
         if fitted.softened:
             remark = "an output won or lost everything, so that half a win either way was added to each pair"
     return Ranking(

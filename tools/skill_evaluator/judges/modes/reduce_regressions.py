@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from skill_evaluator.judges.asking.reading import Unscored, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, Order, figure
+from skill_evaluator.judges.asking.results import JudgeRecord, Order
 from skill_evaluator.judges.modes.findings import check_answer, combine_orders
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id, read_answer
 from skill_evaluator.judges.modes.regression_results import (
@@ -56,12 +56,12 @@ def reduce_regressions(
         judge=judge,
         declared_strong=declared_strong,
         ship_decision=most_careful(decisions),
-        decisions={name: figure(rate(decided.count(name), len(decided))) for name in DECISIONS},
+        decisions={name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=decisions.count(None),
         dimensions=[_summary(name, blocks, results) for name, blocks in blocking.items()],
-        flips=figure(rate(sum(result.flipped > 0 for result in compared), len(compared))),
-        lean=figure(mean_within([_lean(result) for result in compared], -1.0, 1.0)),
-        repeats=figure(mean_within([share for result in results if (share := _repeats(result)) is not None])),
+        flips=rate(sum(result.flipped > 0 for result in compared), len(compared)),
+        lean=mean_within([_lean(result) for result in compared], -1.0, 1.0),
+        repeats=mean_within([share for result in results if (share := _repeats(result)) is not None]),
         answers=len(given),
         unscored=Counter(answer.unscored for answer in given if answer.unscored is not None),
         mismatches=Counter(name for answer in given if answer.conclusion for name in answer.conclusion.mismatches),
@@ -107,9 +107,9 @@ def _summary(name: str, blocking: bool, results: Sequence[PairResult]) -> Dimens
         better=counts["candidate_better"],
         same=counts["same"],
         uncertain=counts["uncertain"],
-        worse=figure(rate(len(worse), len(verdicts))),
+        worse=rate(len(worse), len(verdicts)),
         impacts={impact: sum(one.impact == impact for one in worse) for impact in IMPACTS},
         unsupported=sum("unsupported" in one.flags for one in worse),
         style_only=sum("style_only" in one.flags for one in worse),
-        flips=figure(rate(sum(one.flipped for one in verdicts), len(verdicts))),
+        flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
     )

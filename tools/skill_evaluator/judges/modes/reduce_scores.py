@@ -12,7 +12,7 @@ from typing import Any
 
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.judges.asking.reading import Unscored, is_number, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, StoredScore, figure
+from skill_evaluator.judges.asking.results import JudgeRecord, StoredScore
 from skill_evaluator.judges.modes.scoring import CriterionScores, ItemScores, Judgement, JudgeScores, ScoreQuestion
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.bounded import mean_within
@@ -72,10 +72,8 @@ def reduce_scores(
     strata = dict.fromkeys(item.stratum for item in items)
     return JudgeScores(
         judge=judge,
-        summary=figure(mean_within(_summaries(items))),
-        strata={
-            name: figure(mean_within(_summaries([item for item in items if item.stratum == name]))) for name in strata
-        },
+        summary=mean_within(_summaries(items)),
+        strata={name: mean_within(_summaries([item for item in items if item.stratum == name])) for name in strata},
         criteria=[_criterion(criterion, methods[criterion.id], items, lengths) for criterion in criteria],
         items=items,
     )
@@ -127,15 +125,15 @@ def _criterion(
         method=method,
         highest=criterion.highest,
         weight=criterion.weight,
-        score=figure(mean_within(values, 1.0, float(criterion.highest))),
-        normalised=figure(mean_within([(value - 1) / (criterion.highest - 1) for value in values])),
+        score=mean_within(values, 1.0, float(criterion.highest)),
+        normalised=mean_within([(value - 1) / (criterion.highest - 1) for value in values]),
         counts=dict(sorted(Counter(one.score for one in judgements if one.score is not None).items())),
         unscored=dict(Counter(one.unscored for one in judgements if one.unscored is not None)),
-        confidence=figure(mean_within([fmean(given) for given in sure.values() if given])),
+        confidence=mean_within([fmean(given) for given in sure.values() if given]),
         unsure=sum(share < criterion.confidence_threshold for given in sure.values() for share in given),
-        quoted=figure(mean_within([fmean(given) for given in quoted.values() if given])),
-        length=figure(spearman([lengths[name] for name, _ in scored], values)),
-        repeats=figure(repeatability([[one.score for one in given] for given in mine.values()])),
+        quoted=mean_within([fmean(given) for given in quoted.values() if given]),
+        length=spearman([lengths[name] for name, _ in scored], values),
+        repeats=repeatability([[one.score for one in given] for given in mine.values()]),
     )
 
 

@@ -11,9 +11,10 @@ from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.asking.evidence import Evidence
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgingHead
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.regression import Conclusion
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.library.config import JudgePanel
 
 RESULTS_VERSION = 1
@@ -115,11 +116,11 @@ class DimensionSummary(FrozenModel):
     better: NonNegativeInt
     same: NonNegativeInt
     uncertain: NonNegativeInt
-    worse: FigureResult
+    worse: Figure
     impacts: dict[Impact, NonNegativeInt]
     unsupported: NonNegativeInt
     style_only: NonNegativeInt
-    flips: FigureResult
+    flips: Figure
 
 
 class JudgeRegressions(FrozenModel):
@@ -134,12 +135,12 @@ class JudgeRegressions(FrozenModel):
     judge: JudgeRecord
     declared_strong: bool
     ship_decision: ShipDecision | None
-    decisions: dict[ShipDecision, FigureResult]
+    decisions: dict[ShipDecision, Figure]
     undecided: NonNegativeInt
     dimensions: list[DimensionSummary]
-    flips: FigureResult
-    lean: FigureResult
-    repeats: FigureResult
+    flips: Figure
+    lean: Figure
+    repeats: Figure
     answers: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
     mismatches: dict[Mismatch, NonNegativeInt]
@@ -173,10 +174,10 @@ class PanelSummary(FrozenModel):
     """A dimension over all pairs. `disputed`: pairs on which judges differ; `agreement`: their Krippendorff's α."""
 
     dimension: Label
-    worse: FigureResult
+    worse: Figure
     uncertain: NonNegativeInt
     disputed: NonNegativeInt
-    agreement: FigureResult
+    agreement: Figure
 
 
 class PanelRegressions(FrozenModel):
@@ -207,10 +208,10 @@ class RateAlert(FrozenModel):
     dimension: Label
     allowed: Share
     above: bool | None
-    reported: FigureResult | None = None
-    corrected: FigureResult | None = None
-    sensitivity: FigureResult | None = None
-    specificity: FigureResult | None = None
+    reported: Figure | None = None
+    corrected: Figure | None = None
+    sensitivity: Figure | None = None
+    specificity: Figure | None = None
     calibration: RunId | None = None
     problem: str = ""
 

@@ -24,7 +24,8 @@ from skill_evaluator.judges.asking.questions import (
     mark_of,
 )
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import FigureResult, JudgeRecord, JudgeText, JudgingHead
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion, MethodName
 
@@ -174,23 +175,23 @@ class CriterionScores(FrozenModel):
     method: MethodName
     highest: PositiveInt
     weight: PositiveFloat
-    score: FigureResult
-    normalised: FigureResult
+    score: Figure
+    normalised: Figure
     counts: dict[int, NonNegativeInt]
     unscored: dict[UnscoredReason, NonNegativeInt]
-    confidence: FigureResult
+    confidence: Figure
     unsure: NonNegativeInt
-    quoted: FigureResult
-    length: FigureResult
-    repeats: FigureResult
+    quoted: Figure
+    length: Figure
+    repeats: Figure
 
 
 class JudgeScores(FrozenModel):
     """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
 
     judge: JudgeRecord
-    summary: FigureResult
-    strata: dict[Label, FigureResult]
+    summary: Figure
+    strata: dict[Label, Figure]
     criteria: list[CriterionScores]
     items: list[ItemScores]
 
@@ -211,17 +212,17 @@ class PanelCriterion(FrozenModel):
     """
 
     criterion: Label
-    score: FigureResult
-    normalised: FigureResult
+    score: Figure
+    normalised: Figure
     disputed: NonNegativeInt
-    agreement: FigureResult
+    agreement: Figure
 
 
 class PanelScores(FrozenModel):
     """Several judges as one; `scores` says how theirs are reduced, `summary` is over items as that of a judge."""
 
     policy: JudgePanel
-    summary: FigureResult
+    summary: Figure
     criteria: list[PanelCriterion]
     items: list[PanelItem]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, figure
+from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.panel.cascade_results import CascadeGuarantee, CascadeShares, CascadeStage
 from skill_evaluator.judges.people.items import ReviewItem, ReviewReason
@@ -179,7 +179,7 @@ def shares_of(
         reviewed=reviewed,
         fewest_labels=fewest_labels(policy),
         audited=len(both),
-        audit=figure(rate(sum(agree(left, right) for left, right in both), len(both))),
+        audit=rate(sum(agree(left, right) for left, right in both), len(both)),
     )
 
 

@@ -13,7 +13,7 @@ from skill_evaluator.judges.asking.criteria import NamedRubric
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, Winner, figure, head_of
+from skill_evaluator.judges.asking.results import JudgeRecord, Winner, head_of
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
@@ -160,7 +160,7 @@ class ScoresCascade:
             judging=head_of(judging, self.rubric.file),
             left_out=dict(self.left_out),
             judges=list(judges),
-            cascade=ScoreCascade(**dict(shares), summary=figure(summary), items=items),
+            cascade=ScoreCascade(**dict(shares), summary=summary, items=items),
         )
 
 
@@ -246,7 +246,7 @@ class PairCascade:
                 )
             )
         wins = [SHARES[match.winner] for match in pairs_among(matches) if match.winner is not None]
-        cascade = CascadeResult(**dict(shares), wins=figure(mean_within(wins)), matches=matches)
+        cascade = CascadeResult(**dict(shares), wins=mean_within(wins), matches=matches)
         return CascadeResults(judging=head_of(judging, self.rubric.file), judges=list(judges), cascade=cascade)
 
 

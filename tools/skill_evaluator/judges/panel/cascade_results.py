@@ -6,12 +6,12 @@ from pydantic import NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, ModelId, Share
-from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.modes.pairwise import PairwiseResults, Preferred
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import ScoreResults
 from skill_evaluator.judges.modes.ship_rules import ShipDecision
 from skill_evaluator.judges.people.items import ReviewReason
+from skill_evaluator.judges.statistics.bounded import Figure
 
 
 class CascadeGuarantee(FrozenModel):
@@ -50,7 +50,7 @@ class CascadeShares(FrozenModel):
     reviewed: NonNegativeInt = 0
     fewest_labels: NonNegativeInt = 0
     audited: NonNegativeInt
-    audit: FigureResult
+    audit: Figure
 
 
 class CascadeDecision(FrozenModel):
@@ -72,7 +72,7 @@ class CascadeMatch(CascadeDecision):
 class CascadeResult(CascadeShares):
     """A cascade of comparisons. `wins`: how often output 1 wins, over what the judges settled."""
 
-    wins: FigureResult
+    wins: Figure
     matches: list[CascadeMatch]
 
 
@@ -92,7 +92,7 @@ class CascadeScore(CascadeDecision):
 class ScoreCascade(CascadeShares):
     """A cascade of scores; `summary` is over the outputs that the judges settled."""
 
-    summary: FigureResult
+    summary: Figure
     items: list[CascadeScore]
 
 

@@ -10,7 +10,6 @@ from statistics import fmean
 from typing import TypeVar
 
 from skill_evaluator.judges.asking.criteria import Voices
-from skill_evaluator.judges.asking.results import figure
 from skill_evaluator.judges.modes.pairwise import (
     JudgePreferences,
     MatchResult,
@@ -92,7 +91,7 @@ def reduce_panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
     items = [_panel_item(given, criteria, voices) for given in by_item]
     return PanelScores(
         policy=voices.policy,
-        summary=figure(mean_within([item.summary for item in items if item.summary is not None])),
+        summary=mean_within([item.summary for item in items if item.summary is not None]),
         criteria=[_scored_criterion(criterion, items, by_item) for criterion in criteria],
         items=items,
     )
@@ -122,10 +121,10 @@ def _scored_criterion(
     ]
     return PanelCriterion(
         criterion=criterion.id,
-        score=figure(mean_within(values, 1.0, float(criterion.highest))),
-        normalised=figure(mean_within([(value - 1) / (criterion.highest - 1) for value in values])),
+        score=mean_within(values, 1.0, float(criterion.highest)),
+        normalised=mean_within([(value - 1) / (criterion.highest - 1) for value in values]),
         disputed=sum((item.spread[criterion.id] or 0.0) >= _A_LEVEL for item in items),
-        agreement=figure(krippendorff(units, "interval")),
+        agreement=krippendorff(units, "interval"),
     )
 
 
@@ -181,9 +180,9 @@ def _preferred_criterion(
     return PanelPreference(
         criterion=name,
         counts=dict(Counter(map(str, winners))),
-        wins=figure(mean_within([SHARES[winner] for winner in of_pairs])),
+        wins=mean_within([SHARES[winner] for winner in of_pairs]),
         disputed=sum(len(match.votes[name]) > 1 for match in matches),
-        agreement=figure(krippendorff([Counter(_winners(given, name).values()) for given in by_match], "nominal")),
+        agreement=krippendorff([Counter(_winners(given, name).values()) for given in by_match], "nominal"),
     )
 
 
@@ -256,8 +255,8 @@ def _dimension_summary(name: str, pairs: Sequence[PanelPair], by_pair: Sequence[
     units = [Counter(one.verdict for one in _findings(given, name).values()) for given in by_pair]
     return PanelSummary(
         dimension=name,
-        worse=figure(rate(sum(one.verdict == "candidate_worse" for one in mine), len(mine))),
+        worse=rate(sum(one.verdict == "candidate_worse" for one in mine), len(mine)),
         uncertain=sum(one.verdict == "uncertain" for one in mine),
         disputed=sum(len(one.votes) > 1 for one in mine),
-        agreement=figure(krippendorff(units, "nominal")),
+        agreement=krippendorff(units, "nominal"),
     )

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from skill_evaluator.judges.asking.results import FigureResult
 from skill_evaluator.judges.people.items import ReviewItem, ReviewKind
 from skill_evaluator.judges.people.queue import (
     DisputedItem,
@@ -85,7 +84,7 @@ def _agreement(
                 reviewers=(left, right),
                 n=len(pairs),
                 agreed=sum(one == other for one, other in pairs),
-                kappa=FigureResult(value=kappa.value, ci95=kappa.ci95, n=kappa.n),
+                kappa=kappa,
             )
         )
     return rows

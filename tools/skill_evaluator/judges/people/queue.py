@@ -25,9 +25,10 @@ from skill_evaluator.files import (
     read_text,
 )
 from skill_evaluator.identifiers import Label, Timestamp
-from skill_evaluator.judges.asking.results import FigureResult, Order
+from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
 from skill_evaluator.judges.people.items import ReviewId, ReviewItem, ReviewKind, ReviewQuestion
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.text import listed, nearest
 
 PICKS = ("1", "2", "tie")
@@ -327,7 +328,7 @@ class ReviewerAgreement(FrozenModel):
     reviewers: tuple[str, str]
     n: int
     agreed: int
-    kappa: FigureResult
+    kappa: Figure
 
 
 class DisputedItem(FrozenModel):

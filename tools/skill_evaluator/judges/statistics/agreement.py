@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.judges.statistics.bounded import Bounded, Z, coefficient
+from skill_evaluator.judges.statistics.bounded import Figure, Z, coefficient
 
 Floats = NDArray[np.float64]
 Weighting = Literal["nominal", "linear", "quadratic"]
@@ -37,7 +37,7 @@ def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: S
     return table
 
 
-def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Bounded:
+def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     """Return κ = 1 − Σ v p ÷ Σ v p_left p_right of a confusion table of shares p, with its 95 % interval.
 
     v is the weight of a disagreement: 1 (nominal), the distance of the two categories (linear) or its square
@@ -53,13 +53,13 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Bounded:
     """
     n = float(table.sum())
     if n == 0.0:
-        return Bounded(value=None, ci95=None, n=0)
+        return Figure(value=None, ci95=None, n=0)
     weights = _weights(len(table), weighting)
     shares = table / n
     left, right = shares.sum(axis=1), shares.sum(axis=0)
     chance = float(left @ weights @ right)
     if chance == 0.0:
-        return Bounded(value=None, ci95=None, n=round(n))
+        return Figure(value=None, ci95=None, n=round(n))
     seen = float((weights * shares).sum())
     margins = (weights @ right)[:, None] + (left @ weights)[None, :] - 2 * chance
     influence = (seen * margins / chance - (weights - seen)) / chance
@@ -80,7 +80,7 @@ class Trust:
     """
 
     trusted: bool | None
-    kappa: Bounded
+    kappa: Figure
     bar: float
     more_labels: int | None = None
 
@@ -112,13 +112,13 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     return Trust(trusted=None, kappa=kappa, bar=bar, more_labels=high - n)
 
 
-def _decided(kappa: Bounded, bar: float) -> bool | None:
+def _decided(kappa: Figure, bar: float) -> bool | None:
     if kappa.ci95 is None or bar <= kappa.ci95[0]:
         return None if kappa.ci95 is None else True
     return False if kappa.ci95[1] < bar else None
 
 
-def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Bounded:
+def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Figure:
     """Return α = 1 − observed ÷ expected disagreement; a unit counts how often each value was given to it.
 
     The disagreement of two values is 1 (nominal), the squared number of values between their ranks (ordinal) or their
@@ -147,7 +147,7 @@ def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Bounded:
     inside = np.einsum("uc,ck,uk->u", counts, distances, counts) / np.maximum(given - 1, 1)
     expected = float(totals @ distances @ totals)
     if expected == 0.0:
-        return Bounded(value=None, ci95=None, n=len(paired))
+        return Figure(value=None, ci95=None, n=len(paired))
     size = float(given.sum())
     value = 1.0 - (size - 1) * float(inside.sum()) / expected
     others, left = totals - counts, size - given
@@ -166,7 +166,7 @@ def _disagreements(values: Sequence[Any], totals: Floats, level: Level) -> Float
     return np.asarray(np.subtract.outer(places, places) ** 2)
 
 
-def spearman(left: Sequence[float], right: Sequence[float]) -> Bounded:
+def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
     """Return ρ, the correlation of ranks (ties have their mean rank), with its 95 % interval.
 
     Range −1 to 1; undefined for fewer than four units, and where one side never varies.
@@ -181,7 +181,7 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Bounded:
     """
     n = len(left)
     if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:
-        return Bounded(value=None, ci95=None, n=n)
+        return Figure(value=None, ci95=None, n=n)
     from scipy.stats import rankdata
 
     sides = np.asarray([left, right], float)
@@ -193,7 +193,7 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Bounded:
     if error < 1e-9:
         error = 1.0 / math.sqrt(n - 3)
     low, high = math.tanh(centre - Z * error), math.tanh(centre + Z * error)
-    return Bounded(value=value, ci95=(min(low, value), max(high, value)), n=n)
+    return Figure(value=value, ci95=(min(low, value), max(high, value)), n=n)
 
 
 def _jackknife_error(sides: Floats, ranks: Floats) -> float:

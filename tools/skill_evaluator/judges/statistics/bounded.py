@@ -5,36 +5,48 @@ No interval has zero width because nothing varied: what n units never showed may
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+from typing import Annotated
 
+from pydantic import PlainSerializer
+
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.stats import Interval, rate_interval, unit_interval, unseen_share
 
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _SLACK = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
-    """A figure over n units; `value` is None where it is undefined, `ci95` where n units cannot bound it."""
+def _written(value: float) -> float:
+    return round(value, 6) + 0.0  # what rounds to zero has no sign
 
-    value: float | None
-    ci95: Interval | None
+
+Written = Annotated[float, PlainSerializer(_written)]
+
+
+class Figure(FrozenModel):
+    """A figure over n units; `value` is None where it is undefined, `ci95` where n units cannot bound it.
+
+    Files have six digits of it.
+    """
+
+    value: Written | None
+    ci95: tuple[Written, Written] | None
     n: int
 
 
-def rate(successes: int, n: int) -> Bounded:
+def rate(successes: int, n: int) -> Figure:
     """Return a share of n units with its mid-P interval (`stats.rate_interval`).
 
     >>> rate(8, 10).value, [round(bound, 3) for bound in rate(8, 10).ci95]
     (0.8, [0.48, 0.965])
     """
     if n == 0:
-        return Bounded(value=None, ci95=None, n=0)
-    return Bounded(value=successes / n, ci95=rate_interval(successes, n), n=n)
+        return Figure(value=None, ci95=None, n=0)
+    return Figure(value=successes / n, ci95=rate_interval(successes, n), n=n)
 
 
-def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Bounded:
+def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Figure:
     """Return the mean of values in [low, high], one a unit, with the interval of `stats.unit_interval`.
 
     Values that are all low, high or halfway are differences of paired picks: their mean is a difference of two rates,
@@ -46,7 +58,7 @@ def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) ->
     """
     n = len(values)
     if n < 2:
-        return Bounded(value=fmean(values) if n else None, ci95=None, n=n)
+        return Figure(value=fmean(values) if n else None, ci95=None, n=n)
     middle, reach = (low + high) / 2, (high - low) / 2
     if middle in values and all(value in (low, middle, high) for value in values):
         ups, downs = sum(value == high for value in values), sum(value == low for value in values)
@@ -54,7 +66,7 @@ def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) ->
     else:
         scaled = unit_interval([(value - low) / (high - low) for value in values]) or (0.0, 1.0)
         bounds = (2 * scaled[0] - 1, 2 * scaled[1] - 1)
-    return Bounded(value=fmean(values), ci95=(middle + reach * bounds[0], middle + reach * bounds[1]), n=n)
+    return Figure(value=fmean(values), ci95=(middle + reach * bounds[0], middle + reach * bounds[1]), n=n)
 
 
 def _paired_interval(ups: int, downs: int, n: int) -> Interval:
@@ -80,7 +92,7 @@ def edge(outside: Callable[[float], float], end: float, inside: float) -> float:
     return inside
 
 
-def difference(left: Bounded, right: Bounded) -> Bounded:
+def difference(left: Figure, right: Figure) -> Figure:
     """Return left − right of two independent rates, with the interval put together from theirs (MOVER).
 
     Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). `n` is the smaller
@@ -88,14 +100,14 @@ def difference(left: Bounded, right: Bounded) -> Bounded:
     """
     n = min(left.n, right.n)
     if left.value is None or right.value is None or left.ci95 is None or right.ci95 is None:
-        return Bounded(value=None, ci95=None, n=n)
+        return Figure(value=None, ci95=None, n=n)
     value = left.value - right.value
     below = math.hypot(left.value - left.ci95[0], right.ci95[1] - right.value)
     above = math.hypot(left.ci95[1] - left.value, right.value - right.ci95[0])
-    return Bounded(value=value, ci95=(value - below, value + above), n=n)
+    return Figure(value=value, ci95=(value - below, value + above), n=n)
 
 
-def coefficient(value: float, error: float, reach: float, n: int) -> Bounded:
+def coefficient(value: float, error: float, reach: float, n: int) -> Figure:
     """Return a coefficient of agreement in [−1, 1] with an interval on Fisher's z scale, atanh.
 
     `error` is its standard error by the delta method; `reach` is how far it would move if all n units turned from
@@ -104,7 +116,7 @@ def coefficient(value: float, error: float, reach: float, n: int) -> Bounded:
     """
     if 1.0 - abs(value) < _SLACK:
         width = min(2.0, unseen_share(n) * reach)
-        return Bounded(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=n)
+        return Figure(value=value, ci95=(1.0 - width, 1.0) if value > 0 else (-1.0, width - 1.0), n=n)
     step = Z * math.hypot(error, reach / 2 / n) / (1.0 - value * value)
     centre = math.atanh(value)
-    return Bounded(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
+    return Figure(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)

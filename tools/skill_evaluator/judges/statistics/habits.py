@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skill_evaluator.judges.statistics.agreement import Floats
-from skill_evaluator.judges.statistics.bounded import Bounded, Z, difference, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, Z, difference, mean_within, rate
 
 _STEPS = 200
 _CLOSE = 1e-9
@@ -22,9 +22,9 @@ class PositionBias:
     the second, −1 to 1; 0 for a judge that flips either way alike.
     """
 
-    flips: Bounded
-    picks_first: Bounded
-    lean: Bounded
+    flips: Figure
+    picks_first: Figure
+    lean: Figure
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
@@ -47,7 +47,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     )
 
 
-def flips_beyond_noise(flips: Bounded, noise: Bounded) -> Bounded:
+def flips_beyond_noise(flips: Figure, noise: Figure) -> Figure:
     """Return the flips that the order makes, given the share that flips on byte-identical input: the judge's own noise.
 
     >>> round(flips_beyond_noise(rate(30, 100), rate(10, 100)).value, 3)
@@ -56,7 +56,7 @@ def flips_beyond_noise(flips: Bounded, noise: Bounded) -> Bounded:
     return difference(flips, noise)
 
 
-def excess(judge: Sequence[float], people: Sequence[float]) -> Bounded:
+def excess(judge: Sequence[float], people: Sequence[float]) -> Figure:
     """Return how much oftener a judge favours a property than people do, on the same pairs: −1 to 1, 0 is none.
 
     Each value says whether the output with the property was picked: 1, 0, or 0.5 for a tie. The property is what the
@@ -69,7 +69,7 @@ def excess(judge: Sequence[float], people: Sequence[float]) -> Bounded:
     return mean_within([mine - theirs for mine, theirs in zip(judge, people, strict=True)], -1.0, 1.0)
 
 
-def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Bounded:
+def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
     """Return how far a judge's values move, on the same texts, when a change adds nothing: −1 to 1, 0 is none.
 
     A value is a pick (1, 0, 0.5 for a tie) or a score on `scale`; a shift of scores is a share of the scale's width.
@@ -83,7 +83,7 @@ def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, 
     return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
 
 
-def favour(own: Sequence[float], others: Sequence[float]) -> Bounded:
+def favour(own: Sequence[float], others: Sequence[float]) -> Figure:
     """Return how much more a judge scores above people what has a property than what has not: −1 to 1, 0 is none.
 
     Each value is the judge's score of an output minus people's, as a share of the scale's width: `own` of outputs with
@@ -95,7 +95,7 @@ def favour(own: Sequence[float], others: Sequence[float]) -> Bounded:
     return difference(mean_within(own, -1.0, 1.0), mean_within(others, -1.0, 1.0))
 
 
-def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Bounded:
+def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
     """Return the log-odds that an output gains by being longer by one standard deviation of the differences; 0 is none.
 
     `wins`: 1, 0 or 0.5 for a tie, one a pair; `longer_by`: how much longer the output is than the other, in any unit.
@@ -112,10 +112,10 @@ def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Bounded
     spread = math.sqrt((differences**2).mean()) if n else 0.0
     pull = np.tanh(differences / spread) if spread else differences
     if n < 3 or float(np.ptp(pull)) == 0.0:
-        return Bounded(value=None, ci95=None, n=n)
+        return Figure(value=None, ci95=None, n=n)
     fitted, errors = _firth(np.stack([np.ones(n), pull], axis=1), np.asarray(wins, float))
     value, margin = float(fitted[1]), Z * float(errors[1])
-    return Bounded(value=value, ci95=(value - margin, value + margin), n=n)
+    return Figure(value=value, ci95=(value - margin, value + margin), n=n)
 
 
 def _firth(design: Floats, wins: Floats) -> tuple[Floats, Floats]:
@@ -142,8 +142,8 @@ class CentralTendency:
     `spread`: standard deviation of the judge's scores ÷ that of people's; below 1: too narrow.
     """
 
-    middle: Bounded
-    spread: Bounded
+    middle: Figure
+    spread: Figure
 
 
 def central_tendency(judge: Sequence[float], people: Sequence[float], scale: tuple[float, float]) -> CentralTendency:
@@ -163,19 +163,19 @@ def central_tendency(judge: Sequence[float], people: Sequence[float], scale: tup
     return CentralTendency(middle=mean_within(inner, -1.0, 1.0), spread=_spread_ratio(judge, people))
 
 
-def _spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Bounded:
+def _spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Figure:
     n = len(judge)
     if n < 3 or len(set(judge)) < 2 or len(set(people)) < 2:
-        return Bounded(value=None, ci95=None, n=n)
+        return Figure(value=None, ci95=None, n=n)
     (mine, without_mine), (theirs, without_theirs) = _log_spreads(judge), _log_spreads(people)
     value, without = mine - theirs, without_mine - without_theirs
     if not np.isfinite(without).all():  # one text makes all the spread there is
-        return Bounded(value=math.exp(value), ci95=None, n=n)
+        return Figure(value=math.exp(value), ci95=None, n=n)
     error = math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
     from scipy.special import stdtrit
 
     margin = float(stdtrit(n - 1, 0.975)) * error
-    return Bounded(value=math.exp(value), ci95=(math.exp(value - margin), math.exp(value + margin)), n=n)
+    return Figure(value=math.exp(value), ci95=(math.exp(value - margin), math.exp(value + margin)), n=n)
 
 
 def _log_spreads(scores: Sequence[float]) -> tuple[float, Floats]:
@@ -188,7 +188,7 @@ def _log_spreads(scores: Sequence[float]) -> tuple[float, Floats]:
         return math.log(squares / (n - 1)) / 2, np.log(np.where(without > 1e-12 * squares, without, 0.0) / (n - 2)) / 2
 
 
-def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Bounded:
+def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Figure:
     """Return how often two answers to a byte-identical request agree: the mean over items of the share of equal pairs.
 
     1 minus it is the judge's own noise, no matter of order or wording. Range 0 to 1, 1 is best; items with fewer than
@@ -205,7 +205,7 @@ def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Bounded:
     return mean_within(agreeing)
 
 
-def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Bounded | None:
+def own_noise(units: Iterable[Sequence[Sequence[Hashable]]]) -> Figure | None:
     """Return how often two answers to the same request differ; None where none was asked twice.
 
     A unit has the answers to each of its requests, such as both orders of a pair, which depend on each other.

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from skill_evaluator.judges.statistics.agreement import Floats
-from skill_evaluator.judges.statistics.bounded import Bounded, Z, difference, rate
+from skill_evaluator.judges.statistics.bounded import Figure, Z, difference, rate
 from skill_evaluator.stats import t_quantile, unseen_share
 
 Test = Literal["exact", "chi-squared"]
@@ -36,7 +36,7 @@ class Trials:
         return rate, rate * (1 - rate) / n
 
 
-def corrected_rate(reported: Trials, sensitivity: Trials, specificity: Trials) -> Bounded:
+def corrected_rate(reported: Trials, sensitivity: Trials, specificity: Trials) -> Figure:
     """Return the true rate behind a reported one, (reported + specificity − 1) ÷ (sensitivity + specificity − 1).
 
     `sensitivity` is the share of known-broken pairs that were reported, `specificity` that of controls that were not;
@@ -63,17 +63,17 @@ def corrected_rate(reported: Trials, sensitivity: Trials, specificity: Trials) -
     away = mean - true * hit - (1 - true) * (1 - quiet)
     likely = true[away**2 <= Z * Z * (noise + true**2 * hit_noise + (1 - true) ** 2 * quiet_noise)]
     if value is None and not len(likely):
-        return Bounded(value=None, ci95=(0.0, 1.0), n=reported.n)
+        return Figure(value=None, ci95=(0.0, 1.0), n=reported.n)
     held = [*likely[[0, -1] if len(likely) else []].tolist(), *([] if value is None else [value])]
     least = unseen_share(reported.n)
-    return Bounded(value=value, ci95=(min(*held, 1.0 - least), max(*held, least)), n=reported.n)
+    return Figure(value=value, ci95=(min(*held, 1.0 - least), max(*held, least)), n=reported.n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstControl:
     """Batch minus control, a two-sided p-value, and the test that gave it."""
 
-    difference: Bounded
+    difference: Figure
     p: float
     test: Test
 
@@ -98,7 +98,7 @@ def against_control(batch: Trials, control: Trials) -> AgainstControl:
     return AgainstControl(difference=apart, p=float(tested.pvalue), test=test)
 
 
-def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> Bounded:
+def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> Figure:
     """Return the share of a batch, in [0, 1], from its labelled part (`labels`, `judged`) and the rest (`judged_only`).
 
     Labels and verdicts are 0 or 1, such as regressions. Undefined for fewer than two labels; without a rest it is their
@@ -116,13 +116,13 @@ def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], ju
     """
     n = len(labels)
     if n < 2:
-        return Bounded(value=None, ci95=None, n=n)
+        return Figure(value=None, ci95=None, n=n)
     mean, error = _estimate(labels, judged, judged_only)
     value = min(1.0, max(0.0, mean))
     inner = min(1.0 - 0.5 / n, max(0.5 / n, value))
     step = min(700.0, t_quantile(n - 1) * math.hypot(error, 0.5 / n) / (inner * (1 - inner)))
     low, high = (inner / (inner + (1 - inner) * math.exp(sign * step)) for sign in (1, -1))
-    return Bounded(value=value, ci95=(min(low, value), max(high, value)), n=n)
+    return Figure(value=value, ci95=(min(low, value), max(high, value)), n=n)
 
 
 def _estimate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> tuple[float, float]:

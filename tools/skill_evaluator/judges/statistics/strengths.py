@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from skill_evaluator.judges.statistics.agreement import Floats
-from skill_evaluator.judges.statistics.bounded import Bounded, Z
+from skill_evaluator.judges.statistics.bounded import Figure, Z
 
 _STEPS = 100
 _CLOSE = 1e-10
@@ -42,7 +42,7 @@ class Strengths:
     `softened`: some items won or lost everything against the rest, so half a win either way was added to each pair.
     """
 
-    items: tuple[Bounded, ...]
+    items: tuple[Figure, ...]
     tie: float | None
     softened: bool
 
@@ -73,7 +73,7 @@ def strengths_of(matrix: WinMatrix) -> Strengths:
     counts = met.sum(axis=1)
     return Strengths(
         items=tuple(
-            Bounded(value=float(value), ci95=(float(value - Z * error), float(value + Z * error)), n=int(count))
+            Figure(value=float(value), ci95=(float(value - Z * error), float(value + Z * error)), n=int(count))
             for value, error, count in zip(parameters, errors, counts, strict=False)  # the last one is that of ties
         ),
         tie=float(parameters[-1]) if ties.any() else None,

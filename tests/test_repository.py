@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import repository as module
-from skill_evaluator.repository import author_at, commit_of
+from skill_evaluator.repository import Repository, author_at, commit_of
 
 from tests.support.git import GitRepository
 
@@ -57,6 +57,23 @@ def test_a_change_since_is_said(repository: GitRepository) -> None:
     assert commit_of(prompt) == f"{commit}-dirty"
     repository.git("checkout", "-q", "HEAD", "--", "a")
     assert commit_of(prompt) == commit
+
+
+def test_no_program_runs_that_the_repository_itself_names(repository: GitRepository, tmp_path: Path) -> None:
+    prompt = repository.write("a/prompt.md")
+    repository.write(".gitattributes", "* filter=x\n")
+    commit = repository.commit()
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/ran\ncat\n")
+    program.chmod(0o755)
+    for key in ("core.fsmonitor", "filter.x.clean", "filter.x.process"):
+        repository.git("config", key, str(program))
+    repository.git("config", "filter.x.required", "true")
+    assert commit_of(prompt) == commit
+    assert Repository(repository.root).is_clean
+    repository.write("a/prompt.md", "changed")
+    assert commit_of(prompt) == f"{commit}-dirty"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_new_or_deleted_file_changes_its_folder(repository: GitRepository) -> None:

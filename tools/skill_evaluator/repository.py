@@ -28,6 +28,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
+_STATUS = ("--porcelain", "--ignore-submodules=all")  # git would run what a submodule's configuration names
 _NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
 
 
@@ -87,7 +88,7 @@ class Repository:
     @property
     def is_clean(self) -> bool:
         """Whether the work tree is as its commit says, files that git ignores aside."""
-        return not self._text("status", "--porcelain")
+        return not self._text("status", *_STATUS, env=_harmless(self._repo.git))
 
     def ignores(self, path: Path) -> bool:
         """Return whether git leaves out a file of that path, which need not exist."""
@@ -299,10 +300,23 @@ def commit_of(path: Path) -> str | None:
         place = f":(literal){path}"
         try:
             commit = repository.git.log("-1", "--format=%H", "--", place) if repository.head.is_valid() else ""
-            dirty = commit and repository.git.status("--porcelain", "--", place)
+            dirty = commit and repository.git.status(*_STATUS, "--", place, env=_harmless(repository.git))
         except git.CommandError:
             return None
         return f"{commit}-dirty" if dirty else commit or None
+
+
+def _harmless(git: Any) -> dict[str, str]:
+    """Return an environment in which `git status` runs no program that the repository's own configuration names."""
+    listed = git.config("--show-scope", "--name-only", "--get-regexp", r"^filter\.", with_exceptions=False)
+    own = (line.partition("\t")[2] for line in listed.splitlines() if line.startswith(("local\t", "worktree\t")))
+    keys = {"core.fsmonitor": "false"}
+    for name in {key.rpartition(".")[0] for key in own}:
+        keys |= {f"{name}.clean": "", f"{name}.process": "", f"{name}.required": "false"}
+    named = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
+    return {"GIT_CONFIG_COUNT": str(len(keys)), **named} | {
+        f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(keys.values())
+    }
 
 
 def author_at(path: Path) -> str | None:

@@ -115,8 +115,7 @@ def test_a_page_of_any_size_fits_and_says_what_is_left_out() -> None:
 
 def test_what_fits_is_whole_and_the_first_sections_stay_longest() -> None:
     sections = [
-        Section(name=f"s{at}", heading=f"### {at}", blocks=["open " * 10], folds=[Fold("more", ["x" * 100])])
-        for at in range(9)
+        Section(name=f"s{at}", heading=f"### {at}", blocks=["open " * 10, Fold("more", ["x" * 100])]) for at in range(9)
     ]
     page = Page(sections)
     assert page.within(len(page.markdown())) == page.markdown()

@@ -85,7 +85,7 @@ def test_a_long_page_is_cut_and_its_link_stays(api: GitHubApi, monkeypatch: pyte
 def test_of_a_page_in_sections_those_that_fit_stay_whole_and_the_others_are_named(api: GitHubApi) -> None:
     api.merged(COMMIT, 7)
     sections = [
-        Section(name=f"part {at}", heading=f"### {at}", blocks=["open"], folds=[Fold("details", ["x" * 9_000])])
+        Section(name=f"part {at}", heading=f"### {at}", blocks=["open", Fold("details", ["x" * 9_000])])
         for at in range(9)
     ]
     GitHub().comment(COMMIT, Page([Section(name="first", heading="# Page"), *sections]))

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
+    from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
     from skill_evaluator.runner.engine import Stop
     from skill_evaluator.runner.execute import Watch
+    from skill_evaluator.runner.journal import Manifest
+    from skill_evaluator.scoring.answer_views import Explanation, FieldView
+    from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.verdicts.decide.results import ComparisonResult
-    from skill_evaluator.verdicts.history.component import RecordedComponent
+    from skill_evaluator.verdicts.history.component import Accepted, RecordedComponent
     from skill_evaluator.verdicts.history.series import History
     from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -138,6 +142,44 @@ class Library:
             raise LeaderboardError(f"no component in {self.components} has a recorded run yet; evaluate one first")
         every = map(self.recorded, names)
         return [recorded.ranking(recorded.runs(models), version) for recorded in every]
+
+    def accept(
+        self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
+    ) -> "Accepted":
+        """Make a recorded version the one that later versions are held against, with who and why, as `accept` does.
+
+        By default it is the highest version with a complete record, and git's author accepts it.
+        """
+        return self.recorded(skill).accept(version, why, by, models)
+
+    def accepted(self, skill: str) -> "list[Acceptance]":
+        """Return all that was accepted of a component, newest last."""
+        return self.recorded(skill).archive.accepted
+
+    def explain(
+        self, run: str, *, case: str | None = None, replicate: int | None = None, field: str | None = None
+    ) -> "tuple[Manifest, Explanation | FieldView]":
+        """Show where a saved answer is right and wrong, or one field in all answers, as `explain` does.
+
+        `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
+        """
+        from skill_evaluator.evaluation.saved import explain
+
+        places = (self.components, self.config, self.fixtures, self.settings)
+        return explain(run, *places, case=case, replicate=replicate, field=field)
+
+    def score(self, run: str | Path) -> "tuple[Finished, Component]":
+        """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
+
+        Return the run, and the component as it is now.
+        """
+        from skill_evaluator.display.addresses import Site
+        from skill_evaluator.evaluation.saved import score_again
+        from skill_evaluator.reports.evaluation import write_report
+
+        finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
+        write_report(finished, site=Site(self.settings.site.address))
+        return finished, component
 
 
 async def _unseen(_: object, stop: "Stop") -> None:

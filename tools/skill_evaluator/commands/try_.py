@@ -46,22 +46,6 @@ def try_(options: TryOptions) -> int:
     """
     from skill_evaluator.commands.evaluating import measure
 
-    return measure(
-        EvaluationRequest(
-            skill=options.skill,
-            cases=options.cases,
-            replicates=options.replicates,
-            models=options.models,
-            components=options.components,
-            fixtures=options.fixtures,
-            config=options.config,
-            concurrency=options.concurrency,
-            max_cost=options.max_cost,
-            max_calls=options.max_calls,
-            results=options.results,
-            draft=True,
-            leaderboard=False,
-        ),
-        options.format,
-        show_changes=True,
-    )
+    asked = {name: getattr(options, name) for name in options.__dataclass_fields__ if name != "format"}
+    request = EvaluationRequest(**asked, draft=True, leaderboard=False)
+    return measure(request, options.format, show_changes=True)

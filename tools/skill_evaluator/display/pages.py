@@ -133,16 +133,15 @@ class Section:
     name: str
     heading: str = ""
     blocks: Sequence[Block] = ()
-    folds: Sequence[Fold] = ()
 
     def without_folds(self) -> "Section":
         """Return what stands open."""
-        return replace(self, blocks=[block for block in self.blocks if not isinstance(block, Fold)], folds=())
+        return replace(self, blocks=[block for block in self.blocks if not isinstance(block, Fold)])
 
     @property
     def has_folds(self) -> bool:
         """Whether anything is folded."""
-        return bool(self.folds) or any(isinstance(block, Fold) for block in self.blocks)
+        return any(isinstance(block, Fold) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class Page:
     @property
     def blocks(self) -> list[Block]:
         """The blocks of all sections."""
-        return [block for section in self.sections for block in (section.heading, *section.blocks, *section.folds)]
+        return [block for section in self.sections for block in (section.heading, *section.blocks)]
 
     def markdown(self, charts: str = "") -> str:
         """Return the whole page; `charts` is the folder beside it that holds the drawings."""
@@ -203,7 +202,7 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
 
 def section_markdown(section: Section, charts: str = "") -> str:
     """Return one section."""
-    return _joined([section.heading, *(_block(block, charts) for block in (*section.blocks, *section.folds))])
+    return _joined([section.heading, *(_block(block, charts) for block in section.blocks)])
 
 
 def bullets(lines: Sequence[str]) -> str:

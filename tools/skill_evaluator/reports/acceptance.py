@@ -1,6 +1,6 @@
 """Accepted versions → text, Markdown or JSON: the one that was just accepted, or all that were."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
@@ -8,17 +8,14 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.verdicts.history.component import Accepted
 
 _COLUMNS = ("version", "accepted on", "by", "models", "why")
 
 
-def print_accepted(
-    acceptance: Acceptance, records: Sequence[Record], form: Format, *, new: bool, remarks: Sequence[str]
-) -> None:
-    """Print what is accepted: version, models and their strict means, over all the records that it rests on.
-
-    `new` is false where it was accepted before; `remarks` say what follows.
-    """
+def print_accepted(accepted: Accepted, form: Format) -> None:
+    """Print what is accepted: version, models and their strict means, over all the records that it rests on."""
+    acceptance, records = accepted.acceptance, accepted.records
     metric, skill = records[0].primary_metric, records[0].skill
     by_model: dict[str, list[Record]] = {}
     for record in records:
@@ -32,24 +29,33 @@ def print_accepted(
         ],
         numbers=frozenset({"runs", metric}),
     )
-    title = f" {acceptance.version} {'is accepted' if new else 'was accepted before, for the same reason'}"
+    title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
     blocks: list[Block] = [
         Heading(Cell(skill, code=True), title, level=2),
         Line(f"by {acceptance.by}: {acceptance.why}"),
         sheet,
-        Lines(remarks),
+        Lines(list(_remarks(accepted))),
     ]
     print_page(
         form,
         json=lambda: {
             "skill": skill,
-            "new": new,
+            "new": accepted.new,
             "acceptance": acceptance.model_dump(mode="json"),
             "metric": metric,
             "strict_means": means,
         },
         page=lambda: page_of(skill, blocks),
     )
+
+
+def _remarks(accepted: Accepted) -> Iterator[str]:
+    """Yield what follows."""
+    version, path, above = accepted.acceptance.version, accepted.path, accepted.above
+    if accepted.new:
+        yield f"commit {path}: later versions are held against {version} from then on"
+    if above is not None:
+        yield f"versions above {above} are still held against that one, unless its entry in {path} is removed"
 
 
 def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Format) -> None:

@@ -227,14 +227,14 @@ def _drift_sections(result: ComparisonResult, site: Site) -> list[Section]:
     details = [
         block
         for section in comparison_sections(result, site)
-        for block in (section.heading, *section.blocks, *(inner for fold in section.folds for inner in fold.blocks))
+        for part in (section.heading, *section.blocks)
+        for block in (part.blocks if isinstance(part, Fold) else [part])
     ]
     return [
         Section(
             name=f"{result.skill}: drift",
             heading=f"## {code_span(result.skill)}: drift",
-            blocks=[bullets(lines)],
-            folds=[Fold("The runs side by side", details)],
+            blocks=[bullets(lines), Fold("The runs side by side", details)],
         )
     ]
 

@@ -89,7 +89,7 @@ def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[
 def legend_section(results: Sequence[ComparisonResult]) -> Section:
     """Return how to read the figures of some comparisons, folded away."""
     lines = [line.replace("*", "\\*") for line in dict.fromkeys((*_LEGEND, *map(_family, results)))]
-    return Section(name="how to read the figures", folds=[Fold("How to read the figures", [bullets(lines)])])
+    return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [bullets(lines)])])
 
 
 def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO_SITE) -> Section:
@@ -101,14 +101,13 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     measured: list[Block] = [measure_sheet(model, narrow=False)]
     rest: list[Block] = [noise_sheet(model), run_sheet(model)]
     if model.verdict == "regressed":
-        opened, folds = [*changed, *measured], [Fold("What the noise is, and the two runs", rest)]
+        figures = [*changed, *measured, Fold("What the noise is, and the two runs", rest)]
     else:  # a page of many models stays short
-        opened, folds = [], [Fold("The figures", [*changed, *measured, *rest])]
+        figures = [Fold("The figures", [*changed, *measured, *rest])]
     return Section(
         name=f"{result.skill} on {model.model_id}",
         heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
-        blocks=[f"{versions} · {_other_verdicts(model, result.gate)}", bullets(reasons), *opened],
-        folds=folds,
+        blocks=[f"{versions} · {_other_verdicts(model, result.gate)}", bullets(reasons), *figures],
     )
 
 

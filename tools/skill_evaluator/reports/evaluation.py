@@ -10,14 +10,13 @@ from skill_evaluator.display import WHOLE, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Fold, Page, Section, bullets
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, show
 from skill_evaluator.evaluation.repeats import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FieldSummary, Summary
-from skill_evaluator.reports.changed_answers import changes_section, print_changes
 from skill_evaluator.reports.comparison import (
     MARKS,
     comparison_sections,
@@ -27,6 +26,7 @@ from skill_evaluator.reports.comparison import (
     with_served,
 )
 from skill_evaluator.reports.ending import print_ending
+from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.ranking import print_rankings, ranking_section
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
@@ -101,8 +101,9 @@ def print_finished(
     answers = {run.record.run_id: _explained_by(run, component) for run in finished}
     if verdict is not None:
         print_comparison(verdict, form)
-    if changes:
-        print_changes(changes)
+    for model in changes:
+        words, sheet = changes_of(model)
+        show([Text(f"\n{visible(words)}", style="bold"), *([sheet] if sheet.rows else [])])
     if ranking is not None:
         print_rankings([ranking], form)
     if verdict is not None:
@@ -127,7 +128,10 @@ def _page(
     return Page(
         [
             *([] if verdict is None else comparison_sections(verdict, site)),
-            *map(changes_section, changes),
+            *(
+                Section(name=f"changed answers of {model.model_id}", blocks=[prose(words), sheet])
+                for model, (words, sheet) in zip(changes, map(changes_of, changes), strict=True)
+            ),
             *([Section(name="how far it moves by itself", blocks=[moved])] if spreads else []),
             *([] if ranking is None else [ranking_section(ranking)]),
             *(_run_section(run, site) for run in finished),
@@ -216,8 +220,8 @@ def _run_section(finished: Finished, site: Site) -> Section:
             metrics,
             weakest_sheet(record, site),
             bullets(remarks(record, code_span)),
+            Fold("Where its record and its answers are", [bullets(list(map(code_span, places(finished))))]),
         ],
-        folds=[Fold("Where its record and its answers are", [bullets(list(map(code_span, places(finished))))])],
     )
 
 

@@ -1,21 +1,28 @@
-"""An explained answer → text, Markdown or JSON: the document, the leaves, the arrays and the schema errors."""
+"""Answers beside their truth → text, Markdown or JSON: one answer leaf by leaf, one field of all, or what changed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from rich.text import Text
-
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE, number
-from skill_evaluator.display.safe_text import abridged, code_block, code_span, name_text, value_pair, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display import WHOLE, arrow, number
+from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.safe_text import abridged, name_text, shortened, value_pair, value_text, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import ArrayMatch, Explanation, Leaf
-from skill_evaluator.text import letters_of
+from skill_evaluator.scoring.answer_views import (
+    AnswerChange,
+    ArrayMatch,
+    ChangedAnswers,
+    CommonAnswer,
+    Explanation,
+    FieldView,
+    Leaf,
+)
+from skill_evaluator.text import counted, letters_of
 
 _LINES = 15
 _CHARACTERS = 1200
@@ -27,64 +34,81 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
     "option_text": "read by the option's words",
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
+_OF_FIELDS = {"stable_right": "green", "stable": "green", "stable_wrong": "red", "flaky": "yellow", "unscored": "dim"}
+_LONGEST = 200  # characters of the other answers to a case
+_MOST_VALUES = 8  # of one case that changed
 
 
-def print_explanation(explained: Explanation, manifest: Manifest, form: Format, *, full: bool = False) -> None:
-    """Print an explanation; `full` leaves nothing out of documents and values (JSON never does)."""
-    print_result(
-        form,
-        json=lambda: _as_json(explained, manifest),
-        markdown=lambda: "\n".join(_page(explained, manifest, full)),
-        text=lambda: _text(explained, manifest, full),
-    )
+def print_explanation(
+    explained: Explanation | FieldView, manifest: Manifest, form: Format, *, full: bool = False
+) -> None:
+    """Print an answer or a field; `full` leaves nothing out of documents and values (JSON never does)."""
+    if isinstance(explained, Explanation):
+        blocks, value = _explained(explained, manifest, full), _as_json(explained, manifest)
+    else:
+        blocks, value = _field(explained, manifest, full), _field_as_json(explained, manifest)
+    print_page(form, json=lambda: value, page=lambda: page_of(manifest.run_id, blocks))
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A heading over a table or over a text as it is; `names` says that the heading holds names from outside."""
-
-    title: str
-    sheet: Sheet | None = None
-    text: str | None = None
-    names: bool = False
-
-
-def _sections(explained: Explanation, full: bool) -> Iterator[_Section]:
+def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[Block]:
+    first, *others = _heads(explained, manifest)
+    yield Heading(Cell(first, code=True), level=2)
+    yield _facts(others)
     document = explained.case.document
-    yield _Section(f"document ({len(document):,} characters)", text=document if full else _beginning(document))
+    yield Heading(f"document ({len(document):,} characters)")
+    yield Code(document if full else _beginning(document))
     answer = explained.answer
     if explained.case.options:
-        options = []  # with marks at the right one and at the answered one
-        for letter, option in zip(letters_of(explained.case.options), explained.case.options, strict=True):
-            right = explained.case.labelled and letter == explained.case.truth
-            given = answer.parsed is not None and letter == answer.parsed.value
-            marks = Cell("yes", "green") if right else Cell(""), Cell("yes", "cyan") if given else Cell("")
-            shown = visible(option)
-            options.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
-        yield _Section("options", sheet=Sheet(columns=("option", "truth", "answered", "text"), rows=options))
+        yield Heading("options")
+        yield _options(explained, full)
     unread = answer.parsed is None or answer.parsed.found is None
     if answer.text is not None and (unread or explained.case.options):
-        text = answer.text if full else _beginning(answer.text)
-        yield _Section(f"the answer as it came ({len(answer.text):,} characters)", text=text)
+        yield Heading(f"the answer as it came ({len(answer.text):,} characters)")
+        yield Code(answer.text if full else _beginning(answer.text))
     if unread:
         return
     outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
     counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
+    yield Heading(f"leaves: {counts}")
+    yield _leaves(explained, full)
+    for array in explained.arrays:
+        yield from _array(array, full)
+    if explained.schema_errors:
+        errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
+        yield Heading("schema errors")
+        yield Sheet(columns=("path: what is wrong",), rows=errors)
+
+
+def _options(explained: Explanation, full: bool) -> Sheet:
+    """Return the options, with marks at the right one and at the answered one."""
+    case, parsed = explained.case, explained.answer.parsed
+    rows = []
+    for letter, option in zip(letters_of(case.options), case.options, strict=True):
+        right = case.labelled and letter == case.truth
+        given = parsed is not None and letter == parsed.value
+        marks = Cell("yes", "green") if right else Cell(""), Cell("yes", "cyan") if given else Cell("")
+        shown = visible(option)
+        rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
+    return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
+
+
+def _leaves(explained: Explanation, full: bool) -> Sheet:
     rows = []
     for leaf in explained.leaves:
         row = leaf.row
         truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
-        how = how_compared(leaf)
-        path = Cell(name_text(leaf.at), code=True) if leaf.at else Cell(WHOLE)
         verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
-        rows.append((verdict, path, value_cell(truth), value_cell(output), Cell(how, "dim", code=True)))
-    columns = ("verdict", "path", "truth", "output", "compared as")
-    yield _Section(f"leaves: {counts}", sheet=Sheet(columns=columns, rows=rows, whole=frozenset({"path"})))
-    for array in explained.arrays:
-        yield _array_section(array, full)
-    if explained.schema_errors:
-        errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
-        yield _Section("schema errors", sheet=Sheet(columns=("path: what is wrong",), rows=errors))
+        how = Cell(how_compared(leaf), "dim", code=True)
+        rows.append((verdict, _path_cell(leaf.at), value_cell(truth), value_cell(output), how))
+    return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
+
+
+def _facts(lines: Sequence[str]) -> Lines:
+    return Lines([Line(Cell(line, code=True)) for line in lines])
+
+
+def _path_cell(path: str) -> Cell:
+    return Cell(name_text(path), code=True) if path else Cell(WHOLE)
 
 
 def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
@@ -148,8 +172,8 @@ def value_cell(text: str) -> Cell:
     return Cell(text, code=text != "–")
 
 
-def _array_section(array: ArrayMatch, full: bool) -> _Section:
-    """Return which items of an array met, and below them the rows that say why."""
+def _array(array: ArrayMatch, full: bool) -> Iterator[Block]:
+    """Yield which items of an array met, and below them the rows that say why."""
     kinds: Counter[str] = Counter()
     rows = []
     for item in array.items:
@@ -161,33 +185,9 @@ def _array_section(array: ArrayMatch, full: bool) -> _Section:
         rows.append(cells)
     title = f"array {name_text(array.at) or WHOLE}, aligned {aligned_by(array.rule)}"
     counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("met", "missing", "extra"))
+    yield Heading(Cell(f"{title}: {counts}", code=True))
     columns = ("in truth", "in output", "", "why")
-    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2])) if rows else None
-    return _Section(f"{title}: {counts}", sheet=sheet, names=True)
-
-
-def _text(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[Sheet | Text]:
-    for place, line in enumerate(_heads(explained, manifest)):
-        yield Text(visible(line), style="bold" if place < 2 else "")
-    for section in _sections(explained, full):
-        yield Text()
-        yield Text(visible(section.title), style="bold cyan")
-        if section.text is not None:
-            yield Text(visible(section.text.rstrip("\n"), keep="\n\t"))
-        if section.sheet is not None:
-            yield section.sheet
-
-
-def _page(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[str]:
-    first, *others = _heads(explained, manifest)
-    yield f"## {code_span(first)}\n"
-    yield "".join(f"- {code_span(line)}\n" for line in others)
-    for section in _sections(explained, full):
-        yield f"### {code_span(section.title) if section.names else section.title}\n"
-        if section.text is not None:
-            yield code_block(section.text) + "\n"
-        if section.sheet is not None:
-            yield markdown_table(section.sheet)
+    yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2]))
 
 
 def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
@@ -242,3 +242,110 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
         "similarity": leaf.similarity,
         "verdict": leaf.outcome,
     }
+
+
+def _field(view: FieldView, manifest: Manifest, full: bool) -> Iterator[Block]:
+    standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
+    yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
+    yield _facts(
+        [
+            f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
+            f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
+        ]
+    )
+    yield _cases_of_field(view, full)
+
+
+def _profile(view: FieldView) -> dict[str, int]:
+    counts = Counter(case.standing for case in view.cases)
+    return {name: counts[name] for name in _OF_FIELDS if counts[name]}  # type: ignore[index]
+
+
+def _words(standing: str) -> str:
+    return standing.replace("_", "-")
+
+
+def _cases_of_field(view: FieldView, full: bool) -> Sheet:
+    rows = []
+    for case in view.cases:
+        common = case.values[0].value if case.values else None
+        truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
+        others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
+        others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
+        rest = "; ".join(other if full else shortened(other) for other in others)
+        rows.append(
+            (
+                Cell(case.case_id, code=True),
+                value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
+                value_cell(modal) if case.values else Cell("none parsed", "dim"),
+                Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
+                Cell(_words(case.standing), _OF_FIELDS[case.standing]),
+                Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
+            )
+        )
+    return Sheet(
+        columns=("case", "truth", "commonest", "share", "standing", "other answers"),
+        rows=rows,
+        numbers=frozenset({"share"}),
+        whole=frozenset({"case"}),
+    )
+
+
+def _field_as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
+    return {
+        "run_id": manifest.run_id,
+        "component": manifest.skill,
+        "version": manifest.skill_version,
+        "model": manifest.model_id,
+        "replicates": manifest.asked,
+        "field": view.path,
+        "compared_as": compared_as(view.rule),
+        "profile": _profile(view),
+        "cases": [
+            {
+                "case": case.case_id,
+                "labelled": case.labelled,
+                "truth": case.truth,
+                "standing": case.standing,
+                "answered": case.answered,
+                "share": case.share,
+                "values": [asdict(given) for given in case.values],
+                "unparsed": dict(case.unparsed),
+            }
+            for case in view.cases
+        ],
+    }
+
+
+def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
+    """Return what became of a model's answers in a sentence, and the table of those that changed."""
+    columns = ("case", "score", "path", "before", "after")
+    rows = [row for change in model.changes for row in _rows(change)]
+    return _changed_words(model), Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
+
+
+def _changed_words(model: ChangedAnswers) -> str:
+    if model.absent is not None:
+        return f"{model.model_id}: which answers changed since {model.baseline} cannot be shown: {model.absent}"
+    cases = counted(model.compared, "case")
+    return f"{model.model_id}: the commonest answer changed in {len(model.changes)} of {cases} since {model.baseline}"
+
+
+def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
+    case = Cell(name_text(change.case_id), code=True)
+    score = Cell(arrow(change.score_before, change.score_after))
+    for value in change.values[:_MOST_VALUES]:
+        before, after = value_pair(value.before, value.after)
+        yield [case, score, _path_cell(value.path), value_cell(before), value_cell(after)]
+        case = score = Cell("")
+    left = len(change.values) - _MOST_VALUES
+    if left > 0:
+        yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
+    if not change.values:
+        before, after = value_pair(change.before.value, change.after.value)
+        shown = [_failed(side) or value_cell(text) for side, text in ((change.before, before), (change.after, after))]
+        yield [case, score, Cell(WHOLE), *shown]
+
+
+def _failed(answer: CommonAnswer) -> Cell | None:
+    return None if answer.failure is None else Cell(f"{answer.failure} ({answer.times} of {answer.n})", "yellow")

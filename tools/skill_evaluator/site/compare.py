@@ -17,8 +17,8 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.changed_answers import changes_part
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
+from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.public import PublicNames
@@ -188,7 +188,7 @@ class _BothAnswers:
             return
         before, after = (self._archive.record_of(run_id) for run_id in runs)
         try:
-            words, sheet = changes_part(_changed(self._component, cases, before, after, folders))
+            words, sheet = changes_of(_changed(self._component, cases, before, after, folders))
         except RunError as problem:
             self._site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)
             return

@@ -15,9 +15,19 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings, load_waivers
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
+from skill_evaluator.records.archive import (
+    Acceptance,
+    Archive,
+    RecordedRun,
+    accept_version,
+    entry_of,
+    precedence,
+    versions_accepted,
+)
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_models, runs_of_versions
+from skill_evaluator.repository import author_at
+from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -89,6 +99,20 @@ def chosen_of_files(
     if not pairs:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     return Chosen(pairs=pairs, left_out={name: f"it is not in {files[0]}" for name in after if name not in before})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A version that is accepted, with the records that it rests on; `new`: it was not before, for the same reason.
+
+    `above` is a higher version that was accepted, against which later ones are still held. `path` is to be committed.
+    """
+
+    acceptance: Acceptance
+    new: bool
+    records: Sequence[Record]
+    above: str | None
+    path: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +224,41 @@ class RecordedComponent:
             raise LeaderboardError(f"{' and '.join(names)} have no complete run{of} of one version of '{name}'")
         return Chosen(pairs=[pair])
 
+    def accept(self, version: str | None, why: str, by: str, models: Sequence[str] = ()) -> Accepted:
+        """Make a recorded version the anchor of later ones, by default the highest; raise LeaderboardError.
+
+        A version that is worse may be accepted. `by` is by default git's author.
+        """
+        component, name = self.component, self.component.name
+        why, by = " ".join(why.split()), " ".join(by.split())
+        if not why:
+            raise LeaderboardError(f"say why it is accepted: skill-evaluator accept {name} … --why TEXT")
+        entries = runs_of_models(self.archive.entries, models, component.leaderboard_path)
+        version, runs = _to_accept(entries, version, models, name)
+        by = by or author_at(component.folder) or ""
+        if not by:
+            raise LeaderboardError("git knows no user.name and user.email here; say who accepts it: --by NAME")
+        acceptance = Acceptance(
+            version=version,
+            by=by,
+            why=why,
+            date=datetime.datetime.now(datetime.UTC).date(),
+            run_ids={model_id: [run.run_id for run in of_model] for model_id, of_model in runs.items()},
+            models=sorted(set(models)) or None,
+        )
+        records = [self.archive.record(run) for of_model in runs.values() for run in of_model]
+        lock = component.results_dir / ".accepted.lock"
+        before = accept_version(component.accepted_path, lock, name, acceptance)
+        versions = {one for model_id in runs for one in versions_accepted(self.archive.accepted, model_id)}
+        above = max(versions, key=precedence, default=version)
+        return Accepted(
+            acceptance=before or acceptance,
+            new=before is None,
+            records=records,
+            above=above if precedence(above) > precedence(version) else None,
+            path=component.accepted_path,
+        )
+
     def judged(self, chosen: Chosen) -> ComparisonResult:
         """Compare what was chosen, under today's rules."""
         return chosen.judged(self.settings, self.config)
@@ -262,6 +321,30 @@ class RecordedComponent:
             verdicts=judged,
             left_out=left_out or {},
         )
+
+
+def _to_accept(
+    entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
+) -> tuple[str, dict[str, list[RecordedRun]]]:
+    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none.
+
+    A run that `--adaptive` stopped early is no baseline, and nothing to accept.
+    """
+    runs = runs_of_versions(entry for entry in entries if not entry.adaptive)
+    complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
+    complete.sort(key=lambda run: run.standing)
+    if not complete:
+        raise LeaderboardError(f"no run of '{skill}' is complete and was asked to the end: there is nothing to accept")
+    version = version or complete[-1].version
+    accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
+    lacking = [model_id for model_id in models if model_id not in accepted]
+    if not accepted or lacking:
+        of_model = f" of {', '.join(lacking)}" if lacking else ""
+        there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
+        stopped = any(entry.adaptive and entry.version == version for entry in entries)
+        hint = "; --adaptive stopped a run of it early: evaluate it without --adaptive" if stopped else ""
+        raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
+    return version, accepted
 
 
 def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record]:

@@ -1,0 +1,154 @@
+"""A run that is saved: its answers scored again by today's declarations, or explained beside the truth. No call.
+
+What has changed since the answers were given is told on stderr.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.adaptive import with_looks
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Settings, load_models
+from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.providers import read_configuration
+from skill_evaluator.records.record import SCORED, write_record
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    RECORD,
+    Manifest,
+    edited_since,
+    find_run,
+    outcomes,
+    read_component_manifest,
+)
+from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
+from skill_evaluator.runner.schedule import Call, schedule_calls
+from skill_evaluator.scoring.answer_views import Explanation, FieldView, explain_answer, field_view, read_answers
+from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
+from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.stats import load_quantiles
+from skill_evaluator.text import nearest
+
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
+    """Score a saved run again and rewrite its record.json; return the run, and the component as it is now."""
+    configuration = read_configuration(config)
+    manifest = read_component_manifest(folder)
+    component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
+    component = apply_scenario(component, config, manifest.scenario)
+    cases = {case.id: case for case in load_cases(component, fixtures)}
+    run = saved_run(folder, component, {model.id: model for model in configuration.models})
+    mine = _cases_of(folder, run.manifest.cases, cases, "scored")
+    changed = changes_since(run, component, cases)
+    if run.manifest.role is not None:  # it asked an earlier prompt, on purpose
+        changed = [name for name in changed if name != "prompt"]
+    _warn_of_changes(changed)
+    journal = outcomes(folder)
+    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+    made = [call for call in planned if call in journal]
+    if not made:
+        raise RunError(f"{folder} holds no answer yet")
+    with open_scores(component, mine, len(made)) as scores:
+        Thread(target=load_quantiles).start()  # while the workers score
+        scorer = Scorer(component, mine, run.manifest.asked, scores)
+        scorer.add_all(journal[call] for call in made)
+        scorecard = scorer.scorecard()
+    origin = origin_of(component, fixtures)
+    recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
+    stopped = None if len(made) == len(planned) else "unfinished: calls are missing"
+    record = with_looks(recorder.record(run.model, run.manifest, scorecard, stopped=stopped), run.manifest)
+    write_record(folder / RECORD, record)
+    return Finished(record=record, record_path=folder / RECORD, folder=folder), component
+
+
+def explain(
+    run: str,
+    components: Path,
+    config: Path,
+    fixtures: Path | None,
+    settings: Settings,
+    *,
+    case: str | None,
+    replicate: int | None,
+    field: str | None,
+) -> tuple[Manifest, Explanation | FieldView]:
+    """Return one answer of a saved run beside its truth, or one field over all answers, with the run's manifest."""
+    folder = find_run(run, components)
+    manifest = read_component_manifest(folder)
+    _refuse_unknown(manifest, case, replicate, field)
+    component = load_component(components, manifest.skill, settings.limits, fixtures)
+    cases = {case.id: case for case in load_cases(component, fixtures)}
+    # what shaped the answers may be different now, and the model may have left models.yaml
+    models = load_models(config, settings.limits) if (config / "models.yaml").exists() else ()
+    model = next((model for model in models if model.id == manifest.model_id), None)
+    now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")}
+    digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
+    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
+    record = edited_since(folder, manifest, component.records_dir)
+    if record is not None:
+        print(f"warning: {record} was made of other answers than {folder / ANSWERS} holds", file=sys.stderr)
+    mine = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
+    journal = outcomes(folder)
+    calls = [call for call in schedule_calls([one.id for one in mine], manifest.asked) if call in journal]
+    with open_scores(component, mine, len(calls)) as scores:
+        scorer = Scorer(component, mine, manifest.asked, scores)
+        scorer.add_all(journal[call] for call in calls)
+        answered = []
+        for one in mine:
+            given = [journal.get(Call(one.id, index)) for index in range(manifest.asked)]
+            answered.append((one, read_answers(component, one, given, partial(_outcome, scorer, one.id))))
+        if field is not None:
+            path = _INDEX.sub("[]", field)
+            return manifest, field_view(component, answered, scorer.scorecard().cases, path)
+    ((explained, answers),) = answered
+    if replicate is None:  # the first that was scored, else the first that says anything
+        scored = (answer.index for answer in answers if answer.outcome == SCORED)
+        spoken = (answer.index for answer in answers if answer.text is not None)
+        replicate = next(scored, next(spoken, 0))
+    return manifest, explain_answer(component, explained, answers, replicate)
+
+
+def _cases_of(folder: Path, wanted: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
+    gone = [case_id for case_id in wanted if case_id not in cases]
+    if gone:
+        raise RunError(f"{folder} cannot be {purpose}: case '{gone[0]}' is no longer among the fixtures")
+    return [cases[case_id] for case_id in wanted]
+
+
+def _warn_of_changes(changed: Sequence[str]) -> None:
+    if changed:
+        print(f"warning: changed since these answers were given: {visible(', '.join(changed))}", file=sys.stderr)
+
+
+def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
+    return scorer.scored(case_id, text).outcome
+
+
+def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None, field: str | None) -> None:
+    """Raise RunError unless the run has what is to be explained."""
+    if case in manifest.not_applicable:
+        why = manifest.not_applicable[case]
+        raise RunError(f"case '{case}' is not applicable to {manifest.model_id}, and was not asked: {why}")
+    if case is not None and case not in manifest.cases:
+        raise RunError(f"unknown case '{case}' in {manifest.run_id} {nearest(case, manifest.cases)}")
+    if field is None and case is None:
+        cases = ", ".join(manifest.cases)
+        raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
+    if replicate is None:
+        return
+    if field is not None:
+        raise RunError("--replicate does not go with --field, which shows all replicates")
+    if not 0 <= replicate < manifest.asked:
+        last = manifest.asked - 1
+        raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

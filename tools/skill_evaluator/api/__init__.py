@@ -4,11 +4,14 @@ Stable: its names, arguments and result fields change only with a major version.
 that a command starts as quickly as its own story lets it.
 """
 
+import dataclasses
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import LeaderboardError
 
 if TYPE_CHECKING:
@@ -22,10 +25,15 @@ if TYPE_CHECKING:
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.scoring.answer_views import Explanation, FieldView
     from skill_evaluator.scoring.recording import Finished
+    from skill_evaluator.site.build import SiteBuild
+    from skill_evaluator.site.server import ServedSite, SiteServer
+    from skill_evaluator.site.writing import SiteFolder
     from skill_evaluator.verdicts.decide.results import ComparisonResult
     from skill_evaluator.verdicts.history.component import Accepted, RecordedComponent
     from skill_evaluator.verdicts.history.series import History
     from skill_evaluator.verdicts.planning.advice import ModelRanking
+
+RequestT = TypeVar("RequestT")
 
 
 class Library:
@@ -41,14 +49,29 @@ class Library:
 
     def __init__(
         self,
-        components: str | Path = "components",
+        components: str | Path = COMPONENTS,
         *,
-        config: str | Path = ".evaluator",
+        config: str | Path = CONFIG,
         fixtures: str | Path | None = None,
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
         self.components, self.config = Path(components), Path(config)
         self.fixtures = None if fixtures is None else Path(fixtures)
+
+    @classmethod
+    def at(cls, options: object) -> Self:
+        """Return the library in the folders that the options of a command name."""
+        return cls(
+            getattr(options, "components", COMPONENTS),
+            config=getattr(options, "config", CONFIG),
+            fixtures=getattr(options, "fixtures", None),
+        )
+
+    def _asked(self, kind: type[RequestT], options: dict[str, Any]) -> RequestT:
+        """Return a request of these options, in the folders of this library as far as it has any."""
+        own = {"components": self.components, "config": self.config, "fixtures": self.fixtures}
+        names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+        return kind(**{name: place for name, place in own.items() if name in names}, **options)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -180,6 +203,21 @@ class Library:
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
+
+    def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
+        """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.
+
+        The folder's `problems` say by name what could not be read.
+        """
+        from skill_evaluator.site.build import SiteBuild, build_site
+
+        return build_site(request or self._asked(SiteBuild, options))
+
+    def served_site(self, request: "ServedSite | None" = None, **options: Any) -> AbstractContextManager["SiteServer"]:
+        """Build a site for one's own eyes and listen, as `site serve` does, while the context lasts."""
+        from skill_evaluator.site.server import ServedSite, serving
+
+        return serving(request or self._asked(ServedSite, options))
 
 
 async def _unseen(_: object, stop: "Stop") -> None:

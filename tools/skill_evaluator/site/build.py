@@ -12,6 +12,17 @@ from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.findings.results import AuditResult, read_audit
+from skill_evaluator.display.options import (
+    AUDITS,
+    JUDGEMENTS,
+    Audits,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    Judgements,
+    option,
+    options,
+)
 from skill_evaluator.errors import (
     AuditError,
     ComponentError,
@@ -22,7 +33,7 @@ from skill_evaluator.errors import (
     StorageError,
 )
 from skill_evaluator.library.cases import find_cases
-from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_models, load_settings, retiring
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
@@ -30,7 +41,7 @@ from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
 from skill_evaluator.site.cases import write_cases
 from skill_evaluator.site.compare import write_comparisons
-from skill_evaluator.site.component import MOST_CHANGES, bare_row, change_rows, component_page, overview_rows
+from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
@@ -75,7 +86,7 @@ def write_pages(site: SiteFolder) -> None:
     try:
         import jinja2
 
-        from skill_evaluator.site.charts import chart_specs, compare_charts, judge_charts, write_library
+        from skill_evaluator.site.charts import chart_specs, write_library
     except ImportError as problem:
         raise ConfigError(f"the site needs libraries that do not load ({problem}): {_INSTALL}") from problem
     templates = jinja2.Environment(
@@ -91,7 +102,7 @@ def write_pages(site: SiteFolder) -> None:
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
     write_library(site)
-    site.write_data("charts", {**chart_specs(), **compare_charts(), **judge_charts()})
+    site.write_data("charts", chart_specs())
 
 
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
@@ -118,97 +129,95 @@ def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, 
     return newest, {model.model: model.grade for model in results[newest].models} if newest is not None else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteBuild:
-    """Where a library lies, and where its site goes; `recorded` are branches that hold records beside the work tree.
+@options
+class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
+    """Where a library lies, and where its site goes.
 
     A site for nobody else's eyes (`own`) shows the documents of every component, each case when it is opened.
     """
 
-    out: Path
-    components: Path
-    config: Path
-    fixtures: Path | None
-    audits: Path
-    judgements: Path
-    recorded: tuple[str, ...] = ()
+    out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
+    recorded: tuple[str, ...] = option(
+        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
+    )
+    audits: Audits = AUDITS
+    judgements: Judgements = JUDGEMENTS
     own: bool = False
 
-    def write(self) -> SiteFolder:
-        """Write the site; raise ComponentError where there is no component."""
-        settings = load_settings(self.config)
-        names = sorted(path.parent.name for path in self.components.glob("*/prompt.md"))
-        if not names:
-            raise ComponentError(f"no component in {self.components}; name their folder with --components DIR")
-        for name in sorted(settings.site.components.keys() - set(names)):
-            where = f"site.components.{name} in {self.config / 'settings.yaml'}"
-            print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
-        if self.own:
-            settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
-        site = SiteFolder(self.out, own=self.own)
-        write_pages(site)
-        audit, grades = write_audits(site, self.audits)
-        rows: list[dict[str, Any]] = []
-        changes: list[dict[str, Any]] = []
-        for name in names:
-            standing, of_overview = self._listed(site, name, settings, grades)
-            rows += of_overview
-            changes += [] if standing is None else change_rows(name, standing)
-        write_judges(site, self.judgements, self.config, settings)
-        leaving: list[str] = []
-        with suppress(ConfigError):  # a site needs no models.yaml
-            leaving = retiring(load_models(self.config, settings.limits))
-        problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
-        site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit, "retiring": leaving})
-        newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
-        site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
-        site.finish()
-        if site.problems:
-            print(f"{counted(len(site.problems), 'part')} could not be read: {_REMEDY}", file=sys.stderr)
-        return site
 
-    def _listed(
-        self, site: SiteFolder, name: str, settings: Settings, grades: Mapping[str, str | None]
-    ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
-        """Write the page of a component; one that cannot be read, or is not to be evaluated, is listed with why."""
+def build_site(build: SiteBuild) -> SiteFolder:
+    """Write the site; raise ComponentError where there is no component."""
+    settings = load_settings(build.config)
+    names = sorted(path.parent.name for path in build.components.glob("*/prompt.md"))
+    if not names:
+        raise ComponentError(f"no component in {build.components}; name their folder with --components DIR")
+    for name in sorted(settings.site.components.keys() - set(names)):
+        where = f"site.components.{name} in {build.config / 'settings.yaml'}"
+        print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
+    if build.own:
+        settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
+    site = SiteFolder(build.out, own=build.own)
+    write_pages(site)
+    audit, grades = write_audits(site, build.audits)
+    rows: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
+    for name in names:
         try:
-            return self._write_component(site, name, settings, grades)
+            version, standing = _write_component(site, build, name, settings)
         except NotEvaluatedError as problem:
-            return None, [bare_row(name, None, str(problem))]
+            version, standing = None, str(problem)
         except StorageError:  # of the site itself
             raise
         except SkillEvaluatorError as problem:
             site.note(name, problem)
-            return None, [bare_row(name, None, str(problem))]
-
-    def _write_component(
-        self, site: SiteFolder, name: str, settings: Settings, grades: Mapping[str, str | None]
-    ) -> tuple[ComponentStanding | None, list[dict[str, Any]]]:
-        """Write the page of a component; return what is known of it, and its rows of the overview."""
-        component = load_component(self.components, name, settings.limits)
-        archive = Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
-        recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=self.config)
-        standing = recorded.standing()
-        if standing is None:
-            try:
-                find_cases(component, self.fixtures)
-                why = "never scored" if not archive.entries else "no run of it is complete"
-            except (FixtureError, NotEvaluatedError):
-                why = "no fixtures"
-            return None, [bare_row(name, component.version, why)]
-        names = None if settings.site.publishes_documents(name) else PublicNames(component)
-        remarks = [] if names is None else names.remarks(standing)
-        standing = standing if names is None else names.standing(standing)
-        runs = _rows(component, archive)
-        page = component_page(name, component.version, standing, runs)
-        site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-        write_cases(site, component, archive, runs, standing.kept.records, standing.newest, self.fixtures, names)
-        write_comparisons(site, recorded, standing, self.fixtures, names)
-        return standing, overview_rows(name, standing, grades)
+            version, standing = None, str(problem)
+        if isinstance(standing, str):
+            rows.append({"component": name, "version": version, "model": None, "why": standing})
+        else:
+            rows += overview_rows(name, standing, grades)
+            changes += change_rows(name, standing)
+    write_judges(site, build.judgements, build.config, settings)
+    leaving: list[str] = []
+    with suppress(ConfigError):  # a site needs no models.yaml
+        leaving = retiring(load_models(build.config, settings.limits))
+    problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
+    site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit, "retiring": leaving})
+    newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
+    site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
+    site.finish()
+    if site.problems:
+        print(f"{counted(len(site.problems), 'part')} could not be read: {_REMEDY}", file=sys.stderr)
+    return site
 
 
-def _rows(component: Component, archive: Archive) -> list[Row]:
+def _write_component(
+    site: SiteFolder, build: SiteBuild, name: str, settings: Settings
+) -> tuple[str, ComponentStanding | str]:
+    """Write the page of a component; return its version and what is known of it, or why nothing is."""
+    component = load_component(build.components, name, settings.limits)
+    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
+    recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
+    standing = recorded.standing()
+    if standing is None:
+        try:
+            find_cases(component, build.fixtures)
+            return component.version, "never scored" if not archive.entries else "no run of it is complete"
+        except (FixtureError, NotEvaluatedError):
+            return component.version, "no fixtures"
+    names = None if settings.site.publishes_documents(name) else PublicNames(component)
+    remarks = [] if names is None else names.remarks(standing)
+    standing = standing if names is None else names.standing(standing)
+    runs = _rows(recorded)
+    page = component_page(name, component.version, standing, runs)
+    site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
+    write_cases(site, recorded, standing, runs, build.fixtures, names)
+    write_comparisons(site, recorded, standing, build.fixtures, names)
+    return component.version, standing
+
+
+def _rows(recorded: RecordedComponent) -> list[Row]:
     """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded at another commit alone."""
+    component, archive = recorded.component, recorded.archive
     known = {entry.run_id for entry in archive.entries}  # none whose version is no version
     rows = [row for row in load_leaderboard(component.leaderboard_path, component.name).runs if row.run_id in known]
     here = {row.run_id for row in rows}

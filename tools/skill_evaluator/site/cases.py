@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import Archive, RecordedRun
+from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row
 from skill_evaluator.records.selection import newest_of_versions
@@ -31,6 +32,7 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
 from skill_evaluator.text import canonical_json, counted, digest, listed
 from skill_evaluator.verdicts.history.cache import program_digest
+from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
 _DOCUMENT = 100_000  # characters of a document
 _TRUTH = 50_000
@@ -78,7 +80,7 @@ def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
         for kept in record.per_case:
             score = kept.accuracy.get(record.primary_metric)
             letters = "".join(_CODES[kept.profile[path]] if path in kept.profile else _ABSENT for path in fields)
-            counts = [_standing(kept)] if fields_left else []
+            counts = [Counter(kept.profile.values())] if fields_left else []
             rows.setdefault(kept.case_id, {})[model_id] = [score and score.strict_mean, letters, *counts]
     keys = {case_id: case_key(component, case_id) for case_id in sorted(rows)}
     cases, left = fitting(
@@ -94,11 +96,6 @@ def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
         "left": left,
         "keys": dict(list(keys.items())[len(cases) :]),
     }
-
-
-def _standing(kept: CaseRecord) -> dict[str, int]:
-    """Return in how many fields a case stands how."""
-    return dict(Counter(kept.profile.values()))
 
 
 def case_head(
@@ -136,7 +133,7 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
         "outcomes": kept.outcomes[:_REPLICATES],
         "planned": len(kept.outcomes),
         "spread": _spread(record, kept),
-        "standing": _standing(kept),
+        "standing": Counter(kept.profile.values()),
         "fields": [
             {"field": path or WHOLE, "standing": standing, "right": counts.right, "n": counts.n}
             for path, standing in list(kept.profile.items())[:_FIELDS]
@@ -154,34 +151,24 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
 
 def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dict[str, Any]:
     """Return a run's part with its distinct outputs and the settings of its requests."""
-    settings = None if record.settings is None else record.settings.model_dump(mode="json")
+    settings = {} if record.settings is None else record.settings.model_dump(mode="json")
     served = served_text(record.served_model)
-    facts = {"served model": served, "run": record.run_id, "seed": record.seed, **(settings or {})}
-    return {
-        **part,
-        "settings": [
-            {"name": name.replace("_", " "), "value": abridged(_plain(value), 4 * _VALUE)}
-            for name, value in facts.items()
-            if value not in (None, [], {})
-        ],
-        "outputs": [_output(record, output) for output in view.outputs],
-        "others": _others(record, view.others, view.others_replicates),
+    facts = {"served model": served, "run": record.run_id, "seed": record.seed, **settings}
+    texts = {
+        name.replace("_", " "): value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in facts.items()
+        if value not in (None, [], {})
     }
-
-
-def without_last_output(part: Mapping[str, Any], record: Record, case_id: str) -> dict[str, Any]:
-    """Return a run's part with one output less, for want of room."""
-    words = f"Not every output has room here; skill-evaluator explain {record.run_id} --case {case_id} has them all."
-    return {**part, "outputs": part["outputs"][:-1], "others": words}
-
-
-def _others(record: Record, others: int, replicates: int) -> str:
-    if not others:
-        return ""
-    return (
-        f"{counted(others, 'more distinct output')}, by {counted(replicates, 'replicate')}: "
+    others = (
+        f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
         f"skill-evaluator explain {record.run_id} --case ID --replicate N shows each."
     )
+    return {
+        **part,
+        "settings": [{"name": name, "value": abridged(text, 4 * _VALUE)} for name, text in texts.items()],
+        "outputs": [_output(record, output) for output in view.outputs],
+        "others": others if view.others else "",
+    }
 
 
 def _words(kept: CaseRecord) -> str:
@@ -231,7 +218,7 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "unmarked": output.unmarked,
         "differing": [_leaf(leaf, longest) for leaf in shown],
         "alike": [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
-        "counts": dict(Counter(leaf.outcome for leaf in explained.leaves)),
+        "counts": Counter(leaf.outcome for leaf in explained.leaves),
         "left": max(0, len(explained.leaves) - _LEAVES),
         "arrays": [_array(array) for array in explained.arrays[:_ITEMS]],
         "errors": [abridged(error, 2 * _VALUE) for error in explained.schema_errors[:_ERRORS]],
@@ -269,10 +256,6 @@ def _array(array: ArrayMatch) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _cut(text: str, most: int) -> dict[str, Any]:
     """Return the beginning of a text, and how long it is in all."""
     shown = visible(text[:most], keep="\n\t")
@@ -285,58 +268,57 @@ _LARGEST_RUN = 200_000
 _LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
 _SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
 _JUDGED_BY = ("schema", "contract", "datasets")
+_PRIVATE = (
+    "Documents, ground truths and answers of this component are private: here are the scores of its records. "
+    "skill-evaluator site serve shows the rest on a machine that has it; "
+    "site: {{components: {{{}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes it."
+)
 
 
 def write_cases(
     site: SiteFolder,
-    component: Component,
-    archive: Archive,
+    recorded: RecordedComponent,
+    standing: ComponentStanding,
     rows: Sequence[Row],
-    digests: Mapping[str, str],
-    newest: Mapping[str, Record],
     fixtures: Path | None,
     names: PublicNames | None,
 ) -> None:
     """Write the list of a component's cases and a file for each.
 
-    `digests` are those of its records by run id. With `names` its texts are private, and only these may be in the
-    files; `newest` holds no others.
+    With `names` its texts are private, and only these may be in the files; `standing` holds no others.
     """
-    index = cases_index(component.name, newest)
+    component = recorded.component
+    index = cases_index(component.name, standing.newest)
     keys = index.pop("keys")
     site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
     if keys:
         site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
-    by_run = {row.run_id: row for row in rows}
+    case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     runs = [
-        _Run(entry, by_run[entry.run_id], archive, component, digests.get(entry.run_id, ""), names)
-        for versions in newest_of_versions(archive.entries).values()
+        _Run(
+            entry=entry,
+            case_ids=case_ids[entry.run_id],
+            digest=standing.kept.records.get(entry.run_id, ""),
+            recorded=recorded,
+            names=names,
+        )
+        for versions in newest_of_versions(recorded.archive.entries).values()
         for entry in reversed(versions[-_VERSIONS:])
-        if entry.run_id in by_run
+        if entry.run_id in case_ids
     ]
-    cases, why = _texts(component, fixtures) if names is None else ({}, _private(component.name))
+    cases: Mapping[str, Case] = {}
+    why = None if names is None else _PRIVATE.format(component.name)
+    if names is None:
+        try:
+            cases = {case.id: case for case in load_cases(component, fixtures)}
+        except SkillEvaluatorError as problem:
+            why = f"The documents cannot be read: {problem}"
     for case_id in dict.fromkeys(case_id for run in runs for case_id in run.case_ids):
         mine = [run for run in runs if case_id in run.case_ids]
         case = cases.get(case_id)
         absent = why or (None if case is not None else f"Case '{case_id}' is no longer among the fixtures.")
         make = partial(_write_case, site, component, case_id, case, absent, mine)
         site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
-
-
-def _texts(component: Component, fixtures: Path | None) -> tuple[Mapping[str, Case], str | None]:
-    """Return the cases whose documents and truths are here, or why there are none."""
-    try:
-        return {case.id: case for case in load_cases(component, fixtures)}, None
-    except SkillEvaluatorError as problem:
-        return {}, f"The documents cannot be read: {problem}"
-
-
-def _private(name: str) -> str:
-    return (
-        "Documents, ground truths and answers of this component are private: here are the scores of its records. "
-        "skill-evaluator site serve shows the rest on a machine that has it; "
-        f"site: {{components: {{{name}: {{documents: true}}}}}} in .evaluator/settings.yaml publishes it."
-    )
 
 
 def _write_case(
@@ -366,26 +348,22 @@ def _write_case(
     site.write(name, "\n".join([first_line, head.rstrip("\n"), *lines, ""]))
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Run:
-    """A run that is shown case by case; its record and its answers are read when something of them is needed."""
+    """A run that is shown case by case; its record and its answers are read when something of them is needed.
 
-    def __init__(
-        self,
-        entry: RecordedRun,
-        row: Row,
-        archive: Archive,
-        component: Component,
-        digest: str,
-        names: PublicNames | None,
-    ) -> None:
-        """`digest` is that of its record as it is now."""
-        self.entry = entry
-        self.case_ids = frozenset(case.case_id for case in row.per_case)
-        self._digest = digest
-        self._names = names
-        self._archive = archive
-        self._component = component
-        self._folder = component.results_dir / entry.run_id
+    `digest` is that of its record as it is now.
+    """
+
+    entry: RecordedRun
+    case_ids: frozenset[str]
+    digest: str
+    recorded: RecordedComponent
+    names: PublicNames | None
+
+    @property
+    def _folder(self) -> Path:
+        return self.recorded.component.results_dir / self.entry.run_id
 
     def shown(self, with_answers: bool) -> dict[str, object]:
         """Return what tells whether anything that is shown of the run changed."""
@@ -393,14 +371,14 @@ class _Run:
         stat = path.stat() if with_answers and path.is_file() else None
         return {
             "run": self.entry.run_id,
-            "record": self._digest,
+            "record": self.digest,
             "answers": None if stat is None else [stat.st_size, stat.st_mtime_ns],
         }
 
     @cached_property
     def _record(self) -> Record:
-        record = self._archive.record(self.entry)
-        return record if self._names is None else self._names.record(record)
+        record = self.recorded.archive.record(self.entry)
+        return record if self.names is None else self.names.record(record)
 
     @cached_property
     def _answers(self) -> tuple[Manifest, Mapping[Call, Replicate]]:
@@ -409,13 +387,12 @@ class _Run:
     @cached_property
     def _remarks(self) -> list[str]:
         """What of the run is not as it was when its record was made."""
-        digests = self._component.digests
+        digests = self.recorded.component.digests
         changed = [name for name in _JUDGED_BY if self._record.digests.get(name) != digests.get(name)]
         remarks = []
         if changed:
-            remarks.append(
-                f"Changed since these answers were scored, and marked by what it is now: {', '.join(changed)}."
-            )
+            what = ", ".join(changed)
+            remarks.append(f"Changed since these answers were scored, and marked by what it is now: {what}.")
         if has_other_answers(self._record, self._folder, *self._answers):
             remarks.append("These are not the answers that the record was made of: one of the two was edited.")
         return remarks
@@ -434,13 +411,15 @@ class _Run:
             _, journal = self._answers
             changed = None if kept.digest == case.digest else "the case was changed since it was asked"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
-            view = case_view(self._component, case, replicates, kept, changed)
+            view = case_view(self.recorded.component, case, replicates, kept, changed)
             remarks = self._remarks
         except SkillEvaluatorError as problem:
             return data_script(place, run_part(record, kept, f"The raw answers cannot be shown: {problem}"))
         part = with_answers(run_part(record, kept, None, remarks), record, view)
+        where = f"skill-evaluator explain {record.run_id} --case {case_id}"
+        all_outputs = f"Not every output has room here; {where} has them all."
         script = data_script(place, part)
         while len(script.encode("utf-8", "backslashreplace")) > room and part["outputs"]:
-            part = without_last_output(part, record, case_id)
+            part = {**part, "outputs": part["outputs"][:-1], "others": all_outputs}
             script = data_script(place, part)
         return script

@@ -3,8 +3,9 @@
 Finished comparisons come in, of which every figure is that of `compare`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,6 @@ from skill_evaluator.display.pages import MOST_ROWS, SiteBlock, sheet_block, wor
 from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component
-from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
@@ -122,88 +120,77 @@ def write_comparisons(
 
     With `names` its texts are private, and only these are in it.
     """
-    component, archive, documents = recorded.component, recorded.archive, names is None
-    schema = component.digests.get("schema")
+    component, entries, documents = recorded.component, recorded.archive.entries, names is None
+    known = [program_digest(_SHOWN_BY), standing.kept.digest_of(entries), documents, component.digests.get("schema")]
+    first_line = f"/* {digest(canonical_json(known))} */"
     keys = [f"compare/{component.name}/versions", f"compare/{component.name}/models"]
-    known = digest(
-        canonical_json([program_digest(_SHOWN_BY), standing.kept.digest_of(archive.entries), documents, schema])
-    )
-    first_line = f"/* {known} */"
     kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
     if all(kept) and not documents:  # else the answers that changed are to be found, too
         return
-    comparisons = standing.kept.comparisons(archive.entries, recorded.comparisons)
+    comparisons = standing.kept.comparisons(entries, recorded.comparisons)
     comparisons = comparisons if names is None else names.comparisons(comparisons)
-    shown = _BothAnswers(site, component, archive, standing.kept.records, fixtures) if documents else None
-
-    def answers(model: ModelVerdict) -> str | None:
-        return None if shown is None else shown.of(model)
-
+    shown = _BothAnswers(site, recorded, standing, fixtures)
+    answers: Answers = shown.of if documents else lambda _: None
     for key, value in zip(keys, (version_parts(comparisons, answers), model_parts(comparisons, answers)), strict=True):
         site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
 
 
+@dataclass(frozen=True)
 class _BothAnswers:
     """The answers of two runs side by side; a file for each two, made when it is asked for."""
 
-    def __init__(
-        self,
-        site: SiteFolder,
-        component: Component,
-        archive: Archive,
-        digests: Mapping[str, str],
-        fixtures: Path | None,
-    ) -> None:
-        """`digests` are those of the records by run id."""
-        self._site = site
-        self._component = component
-        self._archive = archive
-        self._cases = cache(lambda: load_cases(component, fixtures))
-        self._digests = digests
+    site: SiteFolder
+    recorded: RecordedComponent
+    standing: ComponentStanding
+    fixtures: Path | None
+
+    @cached_property
+    def _cases(self) -> Sequence[Case]:
+        return load_cases(self.recorded.component, self.fixtures)
 
     def of(self, model: ModelVerdict) -> str | None:
         """Return the key of the answers that changed; None where those of one of the two runs are not here."""
         if model.baseline is None:
             return None
-        runs = (model.baseline.run_id, model.candidate.run_id)
-        folders = [self._component.results_dir / run_id for run_id in runs]
+        component, runs = self.recorded.component, (model.baseline.run_id, model.candidate.run_id)
+        folders = [component.results_dir / run_id for run_id in runs]
         if not all((folder / ANSWERS).is_file() for folder in folders):
             return None
-        key = f"answers/{self._component.name}/{runs[0]}/{runs[1]}"
-        self._site.when_opened(f"data/{key}.js", lambda: self._write(key, runs, folders))
+        key = f"answers/{component.name}/{runs[0]}/{runs[1]}"
+        self.site.when_opened(f"data/{key}.js", lambda: self._write(key, runs, folders))
         return key
 
     def _write(self, key: str, runs: tuple[str, str], folders: Sequence[Path]) -> None:
+        component, archive = self.recorded.component, self.recorded.archive
         stats = [(folder / ANSWERS).stat() for folder in folders]
         try:
-            cases = self._cases()
+            cases = self._cases
         except SkillEvaluatorError as problem:
-            self._site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
+            self.site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
             return
-        known = [program_digest(_SHOWN_BY), [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
-        records = [self._digests.get(run_id) for run_id in runs]
-        of_cases = [[case.id, case.digest] for case in cases]
-        first_line = f"/* {digest(canonical_json([*known, records, of_cases, self._component.digests]))} */"
-        if self._site.keeps(f"data/{key}.js", first_line):
+        known = [
+            program_digest(_SHOWN_BY),
+            [[stat.st_size, stat.st_mtime_ns] for stat in stats],
+            [self.standing.kept.records.get(run_id) for run_id in runs],
+            [[case.id, case.digest] for case in cases],
+            component.digests,
+        ]
+        first_line = f"/* {digest(canonical_json(known))} */"
+        if self.site.keeps(f"data/{key}.js", first_line):
             return
-        before, after = (self._archive.record_of(run_id) for run_id in runs)
+        before, after = (archive.record_of(run_id) for run_id in runs)
         try:
-            words, sheet = changes_of(_changed(self._component, cases, before, after, folders))
+            answers = (outcomes(folders[0]), outcomes(folders[1]))
+            changed = ChangedAnswers(
+                model_id=after.model_id,
+                baseline=before.run_id,
+                compared=len(common_part(before, after).cases),
+                changes=tuple(answer_changes(component, cases, before, after, answers)),
+            )
         except RunError as problem:
-            self._site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)
+            self.site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)
             return
+        words, sheet = changes_of(changed)
         table = [sheet_block("Answers that changed", sheet)] if sheet.rows else []
         value = {"blocks": [word_block(words), *table]}
-        self._site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
-
-
-def _changed(
-    component: Component, cases: Sequence[Case], before: Record, after: Record, folders: Sequence[Path]
-) -> ChangedAnswers:
-    answers = (outcomes(folders[0]), outcomes(folders[1]))
-    return ChangedAnswers(
-        model_id=after.model_id,
-        baseline=before.run_id,
-        compared=len(common_part(before, after).cases),
-        changes=tuple(answer_changes(component, cases, before, after, answers)),
-    )
+        self.site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")

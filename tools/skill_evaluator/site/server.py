@@ -7,8 +7,10 @@ refused, and no page of another origin may use the scripts that hold the data.
 import hmac
 import secrets
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTP_PORT
@@ -17,8 +19,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.site.build import POLICY
+from skill_evaluator.display.options import (
+    AUDITS,
+    JUDGEMENTS,
+    Audits,
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    Judgements,
+    option,
+    options,
+)
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
+from skill_evaluator.site.build import POLICY, SiteBuild, build_site
 
 HOST = "127.0.0.1"
 _HEADERS = {
@@ -109,3 +122,28 @@ class _Request(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Print nothing: the token is in every line."""
+
+
+@options
+class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
+    """What a site for one's own eyes shows, and where it listens."""
+
+    port: int = option("Default: any that is free.", 0, min=0, max=65535)
+    audits: Audits = AUDITS
+    judgements: Judgements = JUDGEMENTS
+
+
+@contextmanager
+def serving(request: ServedSite) -> Iterator[SiteServer]:
+    """Build a site into a folder of its own and listen; what was built is gone afterwards. Raise ConfigError."""
+    places = {name: value for name, value in vars(request).items() if name != "port"}
+    with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
+        site = build_site(SiteBuild(out=Path(folder), own=True, **places))
+        try:
+            server = SiteServer(Path(folder), request.port, site.later)
+        except OSError as problem:
+            raise ConfigError(
+                f"cannot listen on {HOST}:{request.port}: {problem.strerror}; choose another --port"
+            ) from None
+        with server:
+            yield server

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
     from skill_evaluator.runner.engine import Stop
-    from skill_evaluator.runner.execute import Watch
     from skill_evaluator.runner.journal import Manifest
+    from skill_evaluator.runner.session import Watch
     from skill_evaluator.scoring.answer_views import Explanation, FieldView
     from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.site.build import SiteBuild

@@ -15,7 +15,7 @@ from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.identifiers import BASELINE, moment
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
+from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal, PendingRun, pending_run
 from skill_evaluator.runner.journal import (
     ANSWERS,
     MANIFEST,
@@ -25,7 +25,6 @@ from skill_evaluator.runner.journal import (
     read_answers,
     read_manifest,
 )
-from skill_evaluator.runner.pending import PendingRun, pending_run
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted, listed

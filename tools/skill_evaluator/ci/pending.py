@@ -14,7 +14,7 @@ from skill_evaluator.identifiers import moment
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.pending import PendingRun, restore_run
+from skill_evaluator.runner.batch_journal import PendingRun, restore_run
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.text import nearest
 

@@ -31,8 +31,8 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.runner.batch_journal import PendingRun
 from skill_evaluator.runner.journal import Kept, Manifest, Transport
-from skill_evaluator.runner.pending import PendingRun
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside

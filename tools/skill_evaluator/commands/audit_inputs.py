@@ -34,12 +34,12 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import named_scenarios
-from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
+from skill_evaluator.providers import Configuration, read_configuration, refuse_unbatched
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.assignment import with_keys
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import InputSize, estimate, refuse_unpriced
 from skill_evaluator.runner.runs import new_invocation
+from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import listed, nearest
 
 _CHANGES_NAMED = 3
@@ -73,15 +73,11 @@ class AuditOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditInputs:
+class AuditInputs(Configuration):
     """Everything an audit reads, checked. `models`: those to be asked now."""
 
     manifest: AuditManifest
     materials: Materials
-    models: tuple[Model, ...]
-    kinds: Kinds
-    keys: Keys
-    settings: Settings
 
 
 def new_audit(options: AuditOptions, *, keyed: bool, transport: Transport = "direct") -> AuditInputs:
@@ -103,7 +99,7 @@ def new_audit(options: AuditOptions, *, keyed: bool, transport: Transport = "dir
         named_scenarios(options.config, options.scenarios or settings.audit.scenarios) or default_scenarios(places),
     )
     if keyed:
-        models = tuple(with_keys(models, kinds, configuration.keys).values())
+        models = tuple(with_keys(models, configuration).values())
     if transport == "batch":
         refuse_unbatched(models)
     now = datetime.datetime.now(datetime.UTC)

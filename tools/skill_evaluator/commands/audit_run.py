@@ -5,7 +5,7 @@ Leaves answers, not judgements: `audits/<id>/` holds what was asked and one run 
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from skill_evaluator.audit.report.calls import AuditRun, AuditSize, print_audit_runs, print_size, warn_of_doubts
@@ -34,18 +34,21 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, AuditError
 from skill_evaluator.providers import Configuration, key_note
-from skill_evaluator.providers.base import Failure
-from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.assignment import assignment, with_keys
-from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.pending import mode_of, pending_in, print_pending
 from skill_evaluator.runner.prices import COST_OF_BATCHES
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
-from skill_evaluator.runner.spending import max_cost_in_month
+from skill_evaluator.runner.session import (
+    Asked,
+    Questions,
+    Session,
+    mode_of,
+    print_how_to_go_on,
+    print_pending,
+    with_keys,
+)
 from skill_evaluator.text import nearest
 
 EXAMPLES = (
@@ -83,7 +86,7 @@ def audit_run(options: AuditRunOptions, collecting: Configuration | None = None)
         return _print_size(options)
     plan = None if options.plan is None else read_audit_plan(options.plan)
     inputs, folder = _draw(options, plan, collecting)
-    usable = with_keys(inputs.models, inputs.kinds, inputs.keys)
+    usable = with_keys(inputs.models, inputs)
     shard = Shard.parse(options.shard) if options.shard else None
     runs = runs_of(inputs.manifest, list(usable.values()), shard, folder)
     check_writable(folder / RUNS, "--audits DIR")
@@ -91,45 +94,24 @@ def audit_run(options: AuditRunOptions, collecting: Configuration | None = None)
         write_manifest(folder, inputs.manifest)
     planned_cost = None if plan is None else plan.max_cost_of(options.models, options.shard)
     max_cost = planned_cost if options.max_cost is None else options.max_cost
-    if collecting is None:
-        max_cost = max_cost_in_month(
-            max_cost,
-            inputs.settings,
-            usable.values(),
-            inputs.kinds,
-            config=options.config,
-            components=options.components,
-            own=folder,
-        )
-    batch_mode = mode_of(submit_only=options.submit_only, collecting=collecting is not None)
-    cells = Cells(inputs.materials)
-    assignments = [
-        assignment(
-            run,
-            inputs.kinds,
-            inputs.keys,
-            options.concurrency or inputs.settings.concurrency,
-            lambda call, run=run: cells.request(  # type: ignore[misc]
-                call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
-            ),
-            lambda _: None,  # an answer is scored when all are gathered; until then the journal has it
-        )
-        for run in runs
-    ]
-    halted = execute(
-        assignments,
-        inputs.settings,
-        Budget(max_cost, options.max_calls),
-        redactor_of(inputs.keys, inputs.models),
-        watch,
-        check=lambda: None,
-        meanwhile=lambda: None,
-        batch_mode=batch_mode,
+    session = Session(
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(max_cost, options.max_calls),
+        concurrency=options.concurrency,
+        mode=mode_of(submit_only=options.submit_only, collecting=collecting is not None),
     )
-    pending = pending_in(halted, batch_mode)
-    print_pending(pending)
-    finished = [run for run in runs if run.manifest.run_id not in pending]
-    return _print_outcome(finished, halted, inputs, folder, options) if finished else EXIT_OK
+    session.hold_month(usable.values(), config=options.config, components=options.components, folder=folder)
+    cells = Cells(inputs.materials)
+    questions = Questions(
+        request_for=lambda run, call: cells.request(
+            call, seed=run.manifest.seed, max_output_tokens=run.model.params.max_output_tokens
+        )
+    )
+    asked = session.ask(runs, questions)  # answers are scored when all are gathered; until then the journal has them
+    print_pending(asked.pending)
+    finished = [run for run in runs if run.manifest.run_id not in asked.pending]
+    return _print_outcome(finished, asked, inputs, folder, options) if finished else EXIT_OK
 
 
 def _refuse_wrong(options: AuditRunOptions) -> None:
@@ -196,7 +178,7 @@ def _as_begun(audit: AuditManifest, options: AuditRunOptions) -> AuditManifest:
 
 def _print_outcome(
     runs: Sequence[Run],
-    halted: Mapping[str, Failure | None],
+    asked: Asked,
     inputs: AuditInputs,
     folder: Path,
     options: AuditRunOptions,
@@ -207,18 +189,18 @@ def _print_outcome(
     gathered = gather([folder], options.places(inputs.settings))
     audited = []
     for run in runs:
-        tally, failure = gathered.tallies[run.model.id], halted[run.manifest.run_id]
+        tally, stopped = gathered.tallies[run.model.id], asked.why_stopped(run)
         audited.append(
             AuditRun(
                 model_id=run.model.id,
                 shard=run.manifest.shard,
                 tally=tally,
-                stopped=None if failure is None else f"{failure.reason}: {failure.message}",
-                complete=failure is None and tally.answered >= inputs.settings.required_coverage * tally.planned,
+                stopped=stopped,
+                complete=stopped is None and tally.answered >= inputs.settings.required_coverage * tally.planned,
             )
         )
     print_audit_runs(inputs.manifest, audited, options.format)
-    waiting = len(halted) - len(runs)  # in batches at the vendors
+    waiting = len(asked.pending)  # in batches at the vendors
     complete = len(audited) + waiting == len(inputs.models) and all(run.complete for run in audited)
     if complete and waiting:
         return EXIT_OK
@@ -230,7 +212,7 @@ def _print_outcome(
             if model_id in inputs.manifest.models:  # one without a key is none of the audit's
                 words += ["--model", model_id]
         words += words_of(options, "shard", "audits", *_FOLDERS, "concurrency", "max_cost", "max_calls")
-        print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
+        print_how_to_go_on(words)
     else:
         words = ["skill-evaluator", "audit", "report", str(folder), *words_of(options, *_FOLDERS)]
         print(f"what it found: {shlex.join(words)}", file=sys.stderr)

@@ -21,7 +21,7 @@ from skill_evaluator.library.config import retiring, select_models
 from skill_evaluator.library.scaffolding import IGNORED
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.assignment import with_keys
+from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
@@ -67,7 +67,7 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _probe(read: Configuration, options: DoctorOptions, model_id: str) -> int:
-    (model,) = with_keys(select_models(read.models, (model_id,)), read.kinds, read.keys).values()
+    (model,) = with_keys(select_models(read.models, (model_id,)), read).values()
     told = asyncio.run(probe(model, read))
     calls = f"{model.id}: {told['answered']} of {told['calls']} calls answered, cost {cost_words(told['cost_usd'])}"
     print_result(

@@ -1,6 +1,5 @@
 """What `evaluate`, `try` and `collect --batches` share: evaluate, show what came of it, and return the exit code."""
 
-import shlex
 import sys
 
 from skill_evaluator.display.addresses import Site
@@ -17,7 +16,7 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.pending import print_pending
+from skill_evaluator.runner.session import print_how_to_go_on, print_pending
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 
@@ -75,4 +74,4 @@ def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
     if not request.leaderboard:
         words.append("--no-leaderboard")
     target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
-    print(f"to go on where this stopped: {shlex.join(words)} --resume {target}", file=sys.stderr)
+    print_how_to_go_on([*words, "--resume", target])

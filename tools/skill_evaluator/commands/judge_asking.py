@@ -5,7 +5,6 @@ read the answers.
 """
 
 import datetime
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,17 +31,13 @@ from skill_evaluator.judges.people.queue import queue_in
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
-from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.reports.judging import JudgeSize, print_judging_size
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.assignment import assignment, with_keys
-from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.pending import pending_in, refuse_pending
 from skill_evaluator.runner.prices import COST_OF_BATCHES, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable, new_invocation
 from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts, refuse_submit_only
-from skill_evaluator.runner.spending import max_cost_in_month
+from skill_evaluator.runner.session import Questions, Session, print_how_to_go_on, refuse_pending, with_keys
 from skill_evaluator.text import counted
 
 
@@ -118,7 +113,7 @@ class AskedJudging:
                 print(f"{run.run.model.id} stopped: {run.stopped.reason}: {run.stopped.message}", file=sys.stderr)
         if self.complete:
             return EXIT_OK
-        print(f"to go on where this stopped: {shlex.join([*words, '--resume', str(self.folder)])}", file=sys.stderr)
+        print_how_to_go_on([*words, "--resume", str(self.folder)])
         return EXIT_INCOMPLETE
 
 
@@ -212,62 +207,36 @@ def ask_judges(
     resumed = options.resume if inside is None else str(inside) if (inside / JUDGING).exists() else None
     if resumed is not None:
         judging, folder = taken_up(judging, resumed, options.out)
-    batch_mode = options.batch_mode(begun=resumed is not None)
-    usable = list(with_keys(models, configuration.kinds, configuration.keys).values())
-    budget = budget or _budget_of(options, configuration, [*usable, *further], folder)
+    usable = list(with_keys(models, configuration).values())
+    session = Session(
+        configuration=configuration,
+        watch=watch,
+        budget=budget or Budget(options.max_cost, options.max_calls),
+        concurrency=options.concurrency,
+        mode=options.batch_mode(begun=resumed is not None),
+    )
+    if budget is None:
+        components = options.config.parent / COMPONENTS
+        session.hold_month([*usable, *further], config=options.config, components=components, folder=folder)
     check_writable(folder / RUNS, "--out DIR")
     if not (folder / JUDGING).exists():
         write_judging(folder, judging)
     runs = judge_runs(judging, usable, folder)
     questions = {question.case_id: question for question in asking.questions}
-    halted = execute(
-        [
-            assignment(
-                run,
-                configuration.kinds,
-                configuration.keys,
-                options.concurrency or configuration.settings.concurrency,
-                lambda call, run=run: questions[call.case_id].request(  # type: ignore[misc]
-                    call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-                ),
-                lambda _: None,  # answers are read when all are there; until then the journal has them
-            )
-            for run in runs
-        ],
-        configuration.settings,
-        budget,
-        redactor_of(configuration.keys, configuration.models),
-        watch,
-        check=lambda: None,
-        meanwhile=lambda: None,
-        batch_mode=batch_mode,
+    ask = Questions(
+        request_for=lambda run, call: questions[call.case_id].request(
+            call.replicate, run.manifest.seed, run.model.params.max_output_tokens
+        )
     )
-    refuse_pending(pending_in(halted, batch_mode))
+    asked = session.ask(runs, ask)  # answers are read when all are there; until then the journal has them
+    refuse_pending(asked.pending)
     return AskedJudging(
         judging=judging,
         folder=folder,
-        runs=[JudgeRun(run=run, answers=judge_answers(run), stopped=halted[run.manifest.run_id]) for run in runs],
+        runs=[JudgeRun(run=run, answers=judge_answers(run), stopped=asked.halted[run.manifest.run_id]) for run in runs],
         configuration=configuration,
-        budget=budget,
+        budget=session.budget,
     )
-
-
-def _budget_of(
-    options: JudgeAskingOptions, configuration: Configuration, models: Sequence[Model], folder: Path
-) -> Budget:
-    """Return what judges may spend in a folder; what is only collected is paid for already."""
-    max_cost = options.max_cost
-    if not (isinstance(options, BatchAskingOptions) and options.collecting):
-        max_cost = max_cost_in_month(
-            max_cost,
-            configuration.settings,
-            models,
-            configuration.kinds,
-            config=options.config,
-            components=options.config.parent / COMPONENTS,
-            own=folder,
-        )
-    return Budget(max_cost, options.max_calls)
 
 
 def leave_to_people(asked: AskedJudging, options: JudgeAskingOptions, doubts: Callable[[], Doubts]) -> None:

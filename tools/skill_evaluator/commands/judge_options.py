@@ -26,9 +26,9 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.providers import Configuration
-from skill_evaluator.runner.batch import BatchMode
+from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import Transport
-from skill_evaluator.runner.pending import mode_of
+from skill_evaluator.runner.session import mode_of
 
 ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
 CascadeJudges = Annotated[

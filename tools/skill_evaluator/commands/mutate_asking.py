@@ -14,24 +14,22 @@ from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, Mu
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
-from skill_evaluator.library.components import Component
 from skill_evaluator.library.mutants import Mutant
 from skill_evaluator.providers import key_note
-from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.providers.base import Request
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.mutation import print_mutation, print_mutation_estimate
-from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
-from skill_evaluator.runner.execute import execute
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import call_cost, dearest_cost, estimate, input_sizes, most_cost, price_of, sum_of
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
-from skill_evaluator.runner.spending import max_cost_in_month
+from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.session import Questions, Session, with_keys
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import AnswerScores, Scorer
+from skill_evaluator.scoring.scorer import AnswerScores, Scorer, check_truths
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.rules import rules_for
@@ -66,21 +64,18 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
     """Ask, decide, show, and return the exit code."""
     if plan.model.provider == "replay":
         raise RunError(f"'{plan.model.id}' is replayed: its answers are the same whatever the prompt says; ask another")
-    with_keys([plan.model], plan.configuration.kinds, plan.configuration.keys)
-    max_cost = max_cost_in_month(
-        options.max_cost,
-        plan.configuration.settings,
-        [plan.model],
-        plan.configuration.kinds,
-        config=options.config,
-        components=options.components,
-        own=plan.folder,
+    with_keys([plan.model], plan.configuration)
+    session = Session(
+        configuration=plan.configuration,
+        watch=watch,
+        budget=Budget(options.max_cost, options.max_calls),
+        concurrency=options.concurrency,
     )
-    options = replace(options, max_cost=max_cost)
+    session.hold_month([plan.model], config=options.config, components=options.components, folder=plan.folder)
     check_writable(plan.folder, "--results DIR")
     most_calls = len(plan.asked) * len(plan.cases) * options.replicates
     with open_scores(plan.component, plan.cases, most_calls) as scores:
-        asking = _Asking(plan, options, scores)
+        asking = _Asking(plan, options, scores, session)
         mutants = asking.decide()
     control = [] if asking.undamaged is None else asking.undamaged.moved_by_controls()
     calls, cost = asking.spent(list(plan.asked))
@@ -112,12 +107,12 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
 class _Asking:
     """The calls of a hunt under way: asks some runs up to a look, and makes records of their answers."""
 
-    def __init__(self, plan: Hunt, options: MutateOptions, scores: AnswerScores) -> None:
+    def __init__(self, plan: Hunt, options: MutateOptions, scores: AnswerScores, session: Session) -> None:
         self._plan = plan
         self._options = options
         self._scores = scores
         self._asked = plan.asked
-        self._calls_left = options.max_calls
+        self._session = session
         self._price = price_of(plan.model, plan.configuration.kinds[plan.model.provider])
         self._stopped: str | None = None
         self.undamaged: Undamaged | None = None
@@ -127,8 +122,7 @@ class _Asking:
         """Return what became of every mutant, in their order."""
         decided: dict[str, MutantResult] = {}
         mutants = self._plan.mutants
-        has_ceiling = self._options.max_cost is not None or self._options.max_calls is not None
-        at_once = _UNDER_CEILING if has_ceiling else len(mutants)
+        at_once = _UNDER_CEILING if self._session.budget.has_ceiling else len(mutants)
         for begin in range(0, len(mutants), at_once):
             if self._stopped is None:
                 batch = mutants[begin : begin + at_once]
@@ -169,31 +163,32 @@ class _Asking:
         plan, configuration = self._plan, self._plan.configuration
         runs = {name: self._run(name, replicates) for name in names}
         scorers = {name: Scorer(plan.component, plan.cases, replicates, self._scores) for name in names}
-        budget = Budget(self._options.max_cost, self._calls_left)
-        if self._options.max_cost is not None:
-            budget.count_earlier(self._cost_of_others(runs, replicates))
-        halted = execute(
-            [self._assignment(runs[name], self._asked[name], scorers[name]) for name in names],
-            configuration.settings,
-            budget,
-            redactor_of(configuration.keys, [plan.model]),
-            watch,
-            check=self._check_truths,
+        cases = {case.id: case for case in plan.cases}
+        self._session = replace(self._session, budget=self._session.budget.anew(self._cost_of_others(runs, replicates)))
+
+        def request_for(run: Run, call: Call) -> Request:
+            return build_request(
+                self._asked[run.manifest.run_id],
+                cases[call.case_id],
+                replicate=call.replicate,
+                seed=run.manifest.seed,
+                max_output_tokens=run.model.params.max_output_tokens,
+            )
+
+        questions = Questions(
+            request_for=request_for,
+            on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
+            check=lambda: check_truths(self._scores, cases),
             meanwhile=load_quantiles,
         )
-        self._calls_left = budget.calls_left
+        asked = self._session.ask(list(runs.values()), questions)
         recorder = Recorder(component=plan.component, settings=configuration.settings, kinds=configuration.kinds)
         records = {}
         for name, run in runs.items():
-            failure = halted[run.manifest.run_id]
-            why = f"{failure.reason}: {failure.message}" if failure else None
+            why = asked.why_stopped(run)
             self._stopped = self._stopped or why
             records[name] = recorder.record(plan.model, run.manifest, scorers[name].scorecard(replicates), stopped=why)
         return records
-
-    def _check_truths(self) -> None:
-        for case in self._plan.cases:
-            self._scores.undefined(case.id)  # raises where a truth is too costly to score
 
     def _run(self, name: str, replicates: int) -> Run:
         """Return the run of one prompt up to a look; its folder says what it would be in all."""
@@ -220,23 +215,6 @@ class _Asking:
             create_run(folder, manifest)
         asked = None if replicates == self._options.replicates else replicates
         return Run(model=plan.model, manifest=manifest.model_copy(update={"settled_after": asked}), folder=folder)
-
-    def _assignment(self, run: Run, component: Component, scorer: Scorer) -> Assignment:
-        plan, cases = self._plan, {case.id: case for case in self._plan.cases}
-        return assignment(
-            run,
-            plan.configuration.kinds,
-            plan.configuration.keys,
-            self._options.concurrency or plan.configuration.settings.concurrency,
-            lambda call: build_request(
-                component,
-                cases[call.case_id],
-                replicate=call.replicate,
-                seed=run.manifest.seed,
-                max_output_tokens=run.model.params.max_output_tokens,
-            ),
-            scorer.add,
-        )
 
     def _cost_of_others(self, runs: Container[str], replicates: int) -> float:
         """Return what the answers cost that are not among the calls of these runs up to a look.

@@ -162,16 +162,20 @@ class Lookout:
     models: int
     looks: "tuple[Look, ...]"
 
+    @property
+    def places(self) -> list[int]:
+        """The numbers of replicates after which it looks."""
+        return [look.after for look in self.looks]
+
     def look(self, after: int) -> Looks:
         """Return the looks up to this one, and what it settles; no call of the run may be in flight."""
-
         candidate = _so_far(self.run, self.scorer, self.inputs, after)
         pair = pair_of(candidate, self.baseline, self.archive, self.rules.policy)
         pair = replace(pair, candidate_again=())  # a look is at the run that is asked, and no earlier one
         (look,) = (look for look in self.looks if look.after == after)
         verdict = settled_between(pair, self.rules, look, self.models)
         return Looks(
-            after=tuple(look.after for look in self.looks if look.after <= after),
+            after=tuple(place for place in self.places if place <= after),
             against=self.baseline.run_id,
             verdict=verdict,
             enough=after + HELD_OUT if verdict else None,

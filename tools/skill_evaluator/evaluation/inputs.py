@@ -7,9 +7,9 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings, select_models
+from skill_evaluator.library.config import select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-from skill_evaluator.providers import Configuration, Keys, Kinds, read_configuration, refuse_unbatched
+from skill_evaluator.providers import Configuration, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
@@ -17,15 +17,11 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
-    """Everything an evaluation reads, checked."""
+class Inputs(Configuration):
+    """Everything an evaluation reads, checked. `models`: those to be asked now."""
 
     component: Component
     cases: tuple[Case, ...]
-    models: tuple[Model, ...]
-    kinds: Kinds
-    keys: Keys
-    settings: Settings
     shard: Shard | None
     results_dir: Path
 

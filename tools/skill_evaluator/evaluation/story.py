@@ -13,23 +13,22 @@ from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers import Configuration
-from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
-from skill_evaluator.runner.assignment import Assignment, assignment, with_keys
-from skill_evaluator.runner.batch import BatchMode
-from skill_evaluator.runner.execute import Watch, execute
+from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.pending import mode_of, pending_in
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
+from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, check_truths
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -211,86 +210,75 @@ def ask_and_score(
     """
     if not planned.runs:
         return [], {}
-    usable = with_keys([run.model for run in planned.runs], inputs.kinds, inputs.keys)
+    session = Session(
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
+        mode=mode,
+    )
+    usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
     component = inputs.component
     check_writable(inputs.results_dir)
     if any(is_measurement(run, request) for run in runs):
         check_writable(component.records_dir)
     calls = sum(run.manifest.calls for run in runs)
-    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
+    cases = {case.id: case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)}
+    known = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
     origins: list[Origin] = []
-    with open_scores(component, cases, calls) as scores:
+    with open_scores(component, list(cases.values()), calls) as scores:
         scorers = {
-            run.folder: Scorer(
-                component, [case for case in cases if case.id in run.manifest.cases], run.manifest.replicates, scores
+            run.manifest.run_id: Scorer(
+                component,
+                [case for case in cases.values() if case.id in run.manifest.cases],
+                run.manifest.replicates,
+                scores,
             )
             for run in runs
         }
+        observers = {
+            run.manifest.run_id: lookout
+            for run in runs
+            if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
+        }
 
-        def check_truths() -> None:
-            for run in runs:
-                for case_id in run.manifest.cases:
-                    scores.undefined(case_id)  # raises where a truth is too costly to score
+        def request_for(run: Run, call: Call) -> Request:
+            return build_request(
+                planned.components[run.manifest.run_id],
+                cases[call.case_id],
+                replicate=call.replicate,
+                seed=run.manifest.seed,
+                max_output_tokens=run.model.params.max_output_tokens,
+            )
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
             load_quantiles()
 
-        halted = execute(
-            [
-                _assignment(
-                    run, planned.components[run.manifest.run_id], scorers[run.folder], inputs, request, len(runs)
-                )
+        questions = Questions(
+            request_for=request_for,
+            on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
+            observers=observers,
+            recorded={
+                run.manifest.run_id
                 for run in runs
-            ],
-            inputs.settings,
-            Budget(request.max_cost, request.max_calls),
-            redactor_of(inputs.keys, inputs.models),
-            watch,
-            check=check_truths,
+                if (run.model.id, short_digest(run.manifest.digests["settings"])) in known
+            },
+            check=lambda: check_truths(scores, cases),
             meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
-            batch_mode=mode,
         )
-        pending = pending_in(halted, mode)
+        asked = session.ask(runs, questions)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
-        for run in (run for run in runs if run.manifest.run_id not in pending):
-            failure = halted[run.manifest.run_id]
-            stopped = f"{failure.reason}: {failure.message}" if failure else None
+        for run in (run for run in runs if run.manifest.run_id not in asked.pending):
             manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
-            scorecard = scorers[run.folder].scorecard(manifest.asked)
-            record = with_looks(recorder.record(run.model, manifest, scorecard, stopped=stopped), manifest)
-            scored.append(ScoredRun(run=run, record=record))
-    waiting = {run.record.run_id for run in scored if run.record.beside in pending}
-    pending |= dict.fromkeys(waiting, "answered; it waits for the run beside it")
+            scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
+            record = recorder.record(run.model, manifest, scorecard, stopped=asked.why_stopped(run))
+            scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
+    waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
+    pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
     return [run for run in scored if run.record.run_id not in waiting], pending
-
-
-def _assignment(
-    run: Run, component: Component, scorer: Scorer, inputs: Inputs, request: EvaluationRequest, models: int
-) -> Assignment:
-    """Return what the engine needs to ask one run: how a request is made, and who gets the answers."""
-    lookout = lookout_for(run, scorer, inputs, request, models)
-    cases = {case.id: case for case in inputs.cases}
-    plain = assignment(
-        run,
-        inputs.kinds,
-        inputs.keys,
-        request.concurrency or inputs.settings.concurrency,
-        lambda call: build_request(
-            component,
-            cases[call.case_id],
-            replicate=call.replicate,
-            seed=run.manifest.seed,
-            max_output_tokens=run.model.params.max_output_tokens,
-        ),
-        scorer.add,
-    )
-    asked = run.model.id, short_digest(run.manifest.digests["settings"])
-    recorded = {(one.model_id, one.digests.get("settings")) for one in read_entries(component.leaderboard_path)}
-    plain = replace(plain, answered_before=asked in recorded)
-    return replace(plain, looks=tuple(look.after for look in lookout.looks), look=lookout.look) if lookout else plain
 
 
 def _keep(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal
 
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, within_limits
@@ -28,9 +27,6 @@ _SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
 _MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
 _ATTEMPTS = 2  # batches that a call is in before an error that may pass is its outcome
 
-# Wait until all is done; or do what can be done now; or that, with no call that no batch had or that failed for good.
-BatchMode = Literal["wait", "submit", "collect"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
@@ -47,7 +43,6 @@ class BatchJob:
     failed: Mapping[Call, int]
     request_for: Callable[[Call], Request]
     price: Price | None
-    mode: BatchMode
     shared: Invocation
 
 
@@ -66,7 +61,7 @@ class BatchEngine:
         self._places = {call: place for place, call in enumerate(job.schedule)}
         self._todo = set(job.calls)
         had = {call for batch in self._journal.batches for call in batch.attempts}
-        self._left_out = (set(job.failed) | (self._todo - had)) if job.mode == "collect" else set()
+        self._left_out = (set(job.failed) | (self._todo - had)) if job.shared.mode == "collect" else set()
         self._remarks: list[str] = []
         self._refused: Failure | None = None  # why nothing more is submitted; what was is waited for all the same
         self.halted: Failure | None = None
@@ -83,7 +78,7 @@ class BatchEngine:
                 await self._collect_ended()
                 await self._submit_rest()
                 self._progress.waiting[self._job.run.manifest.run_id] = self._state()
-                if self.halted is not None or self._job.mode != "wait" or not self._unfinished():
+                if self.halted is not None or self._job.shared.mode != "wait" or not self._unfinished():
                     break
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.event.wait(), self._settings.batch.poll_s)
@@ -274,7 +269,7 @@ class BatchEngine:
         """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""
         afforded = self._budget.reserve_now(most.usd)
         if not afforded and can_wait:
-            afforded = self._job.mode == "wait" and await self._budget.reserve(most.usd) is None
+            afforded = self._job.shared.mode == "wait" and await self._budget.reserve(most.usd) is None
             if not afforded:
                 self._refused = most.refusal(request, self._budget.left_usd)
         if afforded and self._budget.take_call() is not None:

@@ -164,6 +164,16 @@ class Budget:
         """Serve the event loop that runs now; one budget may be for several, one after the other."""
         self._settled = asyncio.Event()
 
+    def lower(self, max_cost_usd: float) -> None:
+        """Lower the cap to this, unless it is lower already."""
+        self._max_cost = max_cost_usd if self._max_cost is None else min(self._max_cost, max_cost_usd)
+
+    def anew(self, spent_usd: float) -> "Budget":
+        """Return a budget of the same cap and the calls that are left, of which so much is spent: runs count anew."""
+        budget = Budget(self._max_cost, self._calls_left)
+        budget.count_earlier(spent_usd)
+        return budget
+
     def count_earlier(self, cost_usd: float) -> None:
         """Count what a resumed run took before: a cap is the run's, however often it is resumed."""
         self._spent += cost_usd
@@ -178,14 +188,14 @@ class Budget:
         return None
 
     @property
-    def calls_left(self) -> int | None:
-        """How many calls may still be made; None without a limit."""
-        return self._calls_left
-
-    @property
     def left_usd(self) -> float:
         """What is neither spent nor set aside; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
+
+    @property
+    def has_ceiling(self) -> bool:
+        """Whether it limits the cost or the calls."""
+        return self._max_cost is not None or self._calls_left is not None
 
     async def reserve(self, upper_bound_usd: float) -> Refusal | None:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, Validation
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel, read_bytes
 from skill_evaluator.identifiers import Label, RunId, Usd
-from skill_evaluator.library.config import Model, Settings, load_models
-from skill_evaluator.providers import Kinds, kinds_of
+from skill_evaluator.library.config import Price, Settings, load_models
+from skill_evaluator.providers import kinds_of
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.records.summaries import RowTokens
@@ -75,6 +75,20 @@ class Month(FrozenModel):
             return None
         less = f"give --max-cost {self.left_usd:.2f}, ask less, or" if self.left_usd >= 0.01 else _WAIT
         return f"{self.words}, and this may cost ${cost:,.2f} more; {less} raise budget.month_usd in settings.yaml"
+
+    def most_usd(self, prices: Mapping[str, Price | None]) -> float | None:
+        """Return what calls of these models (prices by id) may cost; None: they are free, whatever the cap.
+
+        Raise ConfigError where nothing is left, or the cap cannot be kept since a model has no price.
+        """
+        unpriced = [model_id for model_id, price in prices.items() if price is None]
+        if unpriced:
+            raise ConfigError(_NO_PRICE.format(unpriced[0]))
+        if not any(usd for price in prices.values() for _, usd in price or ()):
+            return None
+        if self.left_usd < 0.01:
+            raise ConfigError(f"{self.words}; {_WAIT} raise budget.month_usd in settings.yaml")
+        return self.left_usd
 
     def refuse(self, costs: Mapping[str, float | None], max_cost: float | None = None) -> None:
         """Raise ConfigError where calls that cost so much at most may not be made."""
@@ -187,34 +201,6 @@ def month_of(
         unknown=sorted(unknown),
         lying_usd=round(sum(most or 0.0 for most in lying.values()), 6),
     )
-
-
-def max_cost_in_month(
-    max_cost: float | None,
-    settings: Settings,
-    models: Iterable[Model],
-    kinds: Kinds,
-    *,
-    config: Path,
-    components: Path,
-    own: Path,
-) -> float | None:
-    """Return the lower of --max-cost and of what the month's cap leaves to what is asked in the folder `own`.
-
-    Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
-    """
-    month = month_of(settings, config, components, own=own)
-    if month is None:
-        return max_cost
-    prices = {model.id: price_of(model, kinds[model.provider]) for model in models}
-    unpriced = [model_id for model_id, price in prices.items() if price is None]
-    if unpriced:
-        raise ConfigError(_NO_PRICE.format(unpriced[0]))
-    if not any(usd for price in prices.values() for _, usd in price or ()):
-        return max_cost
-    if month.left_usd < 0.01:
-        raise ConfigError(f"{month.words}; {_WAIT} raise budget.month_usd in settings.yaml")
-    return month.left_usd if max_cost is None else min(month.left_usd, max_cost)
 
 
 def _texts(

@@ -64,6 +64,12 @@ class AnswerScores(Protocol):
         ...
 
 
+def check_truths(scores: AnswerScores, case_ids: Iterable[str]) -> None:
+    """Raise FixtureError where a truth is too costly to score."""
+    for case_id in case_ids:
+        scores.undefined(case_id)
+
+
 @dataclass(slots=True)
 class _CaseInProgress:
     """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text.

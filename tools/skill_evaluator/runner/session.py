@@ -1,0 +1,407 @@
+"""`Session`: the one way to ask models, side by side, under one budget.
+
+Every outcome goes to its run's journal first, then to whoever scores it. Several runs of one model take turns, call by
+call, in one queue under that model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
+paid for; the second abandons them.
+"""
+
+import asyncio
+import gc
+import shlex
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from skill_evaluator.errors import ConfigError, PendingError, RunError
+from skill_evaluator.files import try_lock
+from skill_evaluator.library.config import Limits, Model
+from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
+from skill_evaluator.providers.base import Failure, ProviderKind, Request, opened
+from skill_evaluator.providers.batch import open_batches
+from skill_evaluator.providers.openai import told_version
+from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.records.summaries import Server
+from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
+from skill_evaluator.runner.engine import STOPPED, BatchMode, Engine, Invocation, ModelJob, Most, Progress, Stop
+from skill_evaluator.runner.journal import (
+    MANIFEST,
+    Journal,
+    Looks,
+    create_run,
+    note_looks,
+    outcomes,
+    read_manifest,
+    refuse_other,
+)
+from skill_evaluator.runner.limits import Budget, limits_of
+from skill_evaluator.runner.prices import dearest_cost, price_of
+from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight, interleaved, schedule_calls
+from skill_evaluator.runner.spending import month_of
+from skill_evaluator.runner.turns import cached_prompts, prompt_of
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
+
+
+def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
+    """Return by id the models whose keys are there; warn of each other one, and raise ConfigError when none is left."""
+    usable: dict[str, Model] = {}
+    for model in {model.id: model for model in models}.values():
+        lack = lack_of(model, configuration.kinds[model.provider], configuration.keys)
+        if lack is None:
+            usable[model.id] = model
+        else:
+            print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
+    if not usable:
+        raise ConfigError(
+            "no model is left to run; set what is named above, or give --model one of models.yaml that needs none"
+        )
+    return usable
+
+
+def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
+    """Return how long batches are waited for."""
+    return "collect" if collecting else "submit" if submit_only else "wait"
+
+
+class Observer(Protocol):
+    """Looks at a run between replicates, in a thread, after each number of replicates in `places`."""
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The numbers of replicates after which it looks."""
+
+    def look(self, after: int) -> Looks:
+        """Return the looks up to this one, and what they settle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What the calls of runs ask, and who takes their outcomes.
+
+    `on_outcome` gets every outcome once, those of earlier attempts at a run too; without it the journal alone has them.
+    `observers` are by run id. `recorded`: ids of runs whose model is on record with the same settings.
+
+    `check` is called before any call, once the vendors' libraries are there; what it raises ends the asking.
+    `meanwhile` runs in a thread once the first calls are made; before, it would hold them up.
+    """
+
+    request_for: Callable[[Run, Call], Request]
+    on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
+    observers: Mapping[str, Observer] = field(default_factory=dict)
+    recorded: Container[str] = ()
+    check: Callable[[], None] = lambda: None
+    meanwhile: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of runs: by id why calls were left unmade (None: none were), and where those stand not waited for."""
+
+    halted: Mapping[str, Failure | None]
+    pending: Mapping[str, str]
+
+    def why_stopped(self, run: Run) -> str | None:
+        """Say why calls of a run were left unmade; None where none were."""
+        failure = self.halted[run.manifest.run_id]
+        return None if failure is None else f"{failure.reason}: {failure.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all asking of one command shares. `mode` says how long runs whose calls go in batches are waited for.
+
+    `concurrency` is of each model; None: as settings.yaml says. `watch` shows how the calls go.
+    """
+
+    configuration: Configuration
+    watch: Watch
+    budget: Budget = field(default_factory=Budget)
+    concurrency: int | None = None
+    mode: BatchMode = "wait"
+
+    def hold_month(self, models: Iterable[Model], *, config: Path, components: Path, folder: Path) -> None:
+        """Lower the cap to what the month's cap leaves to what is asked in a folder; what is collected is paid for.
+
+        Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
+        """
+        month = month_of(self.configuration.settings, config, components, own=folder)
+        if month is None or self.mode == "collect":
+            return
+        kinds = self.configuration.kinds
+        most = month.most_usd({model.id: price_of(model, kinds[model.provider]) for model in models})
+        if most is not None:
+            self.budget.lower(most)
+
+    def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
+        """Make every call of the runs that has no answer yet.
+
+        The budget counts what resumed runs spent before; what it has left may go to further calls. Raise ConfigError if
+        a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
+        """
+        halted = asyncio.run(_ask(self, runs, questions))
+        lying = {} if self.mode == "wait" else {name: why for name, why in halted.items() if why is not None}
+        pending = {run_id: why.message for run_id, why in lying.items() if why.reason == PENDING}
+        return Asked(halted=halted, pending=pending)
+
+
+def refuse_pending(pending: Mapping[str, str]) -> None:
+    """Raise PendingError where a run is not waited for, for a command that shows nothing before all are there."""
+    if pending:
+        states = "; ".join(f"{run_id}: {state}" for run_id, state in pending.items())
+        raise PendingError(f"{states}; collect --batches takes the answers once they are there")
+
+
+def print_pending(pending: Mapping[str, str]) -> None:
+    """Print on stderr where the runs stand that are not waited for."""
+    for run_id, state in pending.items():
+        print(f"{run_id}: {state}", file=sys.stderr)
+    if pending:
+        print("collect --batches takes the answers once they are there", file=sys.stderr)
+
+
+def print_how_to_go_on(words: Sequence[str]) -> None:
+    """Print on stderr the command that goes on where calls were left unmade."""
+    print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
+
+
+async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:
+    session.budget.begin()
+    configuration = session.configuration
+    shared = Invocation(
+        settings=configuration.settings,
+        budget=session.budget,
+        redact=redactor_of(configuration.keys, configuration.models),
+        stop=Stop(),
+        mode=session.mode,
+    )
+    parts = [_RunningRun(run, questions, session) for run in runs]
+    by_model: dict[str, list[_RunningRun]] = {}
+    for part in parts:
+        by_model.setdefault(part.run.model.id, []).append(part)
+    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings)
+    models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
+    questions.check()
+    for part in parts:
+        part.begin()
+    gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
+    gc.enable()
+    work = asyncio.create_task(_run_all(models))
+    watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
+    beside = asyncio.create_task(asyncio.to_thread(questions.meanwhile))
+
+    def on_signal() -> None:
+        if shared.stop.requested:
+            work.cancel()
+        shared.stop.event.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
+            asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not shared.stop.requested:
+            raise
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        for part in parts:
+            part.finish()
+    await beside
+    return {run_id: failure for model in models for run_id, failure in model.halted.items()}
+
+
+async def _run_all(models: "Sequence[_RunningModel]") -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            for model in models:
+                group.create_task(model.run())
+    except* Exception as problems:
+        raise problems.exceptions[0] from None
+
+
+class _RunningRun:
+    """A run under way: its journal, the calls that are left, and what earlier attempts at it left."""
+
+    def __init__(self, run: Run, questions: Questions, session: Session) -> None:
+        self.run = run
+        self.questions = questions
+        self.price = price_of(run.model, session.configuration.kinds[run.model.provider])
+        self._held: FileLock | None = None
+        if run.folder.exists():
+            self._hold()
+            refuse_other(run.folder, run.manifest)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+        scheduled = set(self.schedule)
+        journal = outcomes(run.folder)
+        earlier = [call for call in journal if call in scheduled]
+        self._errors: dict[Call, Replicate] = {}
+        self.fingerprints: Counter[str] = Counter()
+        for call in earlier:
+            replicate = journal[call]
+            if replicate.completion is None:
+                self._errors[call] = replicate
+            else:
+                cost = dearest_cost(run.model, self.price, replicate.completion)
+                session.budget.count_earlier(self._most_usd(call) if cost is None else cost)  # None: nobody told
+                self.fingerprints[replicate.completion.fingerprint or ""] += 1
+                questions.on_outcome(run, replicate)
+        self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
+        self.unmade = len(self.todo)
+        self.begun = max((call.replicate for call in earlier), default=-1)
+        self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
+        self._journal: Journal | None = None
+
+    @property
+    def observer(self) -> Observer | None:
+        """Who looks at the run between replicates."""
+        return self.questions.observers.get(self.run.manifest.run_id)
+
+    def request_for(self, call: Call) -> Request:
+        """Return the request of a call."""
+        return self.questions.request_for(self.run, call)
+
+    def _most_usd(self, call: Call) -> float:
+        batch = self.run.manifest.transport == "batch"
+        return Most.of(self.request_for(call), self.price, batch=batch).usd
+
+    def begin(self) -> None:
+        """Put the run on disk; only once every provider of the invocation could be opened."""
+        if not (self.run.folder / MANIFEST).exists():
+            create_run(self.run.folder, self.run.manifest)
+        if self._held is None:
+            self._hold()
+        self._journal = Journal(self.run.folder)
+
+    def keep(self, replicate: Replicate) -> Future[Any] | None:
+        """Put an outcome into the journal, then hand it on."""
+        if self._journal is None:
+            raise RuntimeError("an outcome before the run was begun")
+        self._journal.append(replicate)
+        self._errors.pop(replicate.call, None)
+        self.unmade -= 1
+        if replicate.completion is not None:
+            self.fingerprints[replicate.completion.fingerprint or ""] += 1
+        return self.questions.on_outcome(self.run, replicate)
+
+    def finish(self) -> None:
+        """Close the journal; errors of earlier attempts stand for calls that were not made again."""
+        if self._journal is not None:
+            self._journal.close()
+        if self._held is not None:
+            self._held.release()
+        for replicate in self._errors.values():
+            self.questions.on_outcome(self.run, replicate)
+
+    def _hold(self) -> None:
+        """Keep other processes from making the same calls; raise RunError when one is at it."""
+        self._held = try_lock(self.run.folder / ".lock")
+        if self._held is None:
+            raise RunError(f"{self.run.folder} is being executed by another process")
+
+
+class _RunningModel:
+    """The runs of one model under way: their calls alternate in one engine, so that all of them share its limits."""
+
+    def __init__(self, parts: Sequence[_RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
+        self._parts = parts
+        scheduled = interleaved([part.schedule for part in parts])
+        calls = [call for call in scheduled if _without_arm(call) in parts[call.arm].todo]
+        planned = sum(len(part.schedule) for part in parts)
+        first, model = parts[0], parts[0].run.model
+        kind = session.configuration.kinds[model.provider]
+        key = find_key(model, kind, session.configuration.keys)
+        self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
+        self._engines: list[Engine] | list[BatchEngine] = []
+        self._job: ModelJob | None = None
+        self._is_batched = first.run.manifest.transport == "batch"
+        if self._is_batched:
+            jobs = [(part, _batch_job(part, kind, key, shared)) for part in parts]
+            self._engines = [BatchEngine(job, self.progress, part.keep) for part, job in jobs]
+            return
+        if not calls:
+            return
+        observer = first.observer if len(parts) == 1 and not first.run.manifest.settled_after else None
+        concurrency = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
+        self._job = job = ModelJob(
+            model=model.model_copy(update={"limits": limits}),
+            provider=opened(kind, model, key, shared.settings),
+            calls=calls,
+            request_for=lambda call: parts[call.arm].request_for(_without_arm(call)),
+            concurrency=min(concurrency, limits.max_concurrency or concurrency),
+            price=first.price,
+            shared=shared,
+            caching=kind.caching_of(model),
+            answered_before=first.run.manifest.run_id in first.questions.recorded,
+            # an earlier look already said to go on
+            looks=[place for place in observer.places if place > first.begun] if observer else (),
+            enough=self._enough,
+        )
+        self._engines = [Engine(job, self.progress, self._keep)]
+
+    @property
+    def halted(self) -> Mapping[str, Failure | None]:
+        """Why calls were left unmade, by run id; None where none were."""
+        parts = {part.run.manifest.run_id: part for part in self._parts}
+        if self._is_batched:  # an engine a run
+            return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
+        failure = self._engines[0].halted if self._engines else None
+        return {
+            run_id: (failure if part.todo else None) or (STOPPED if part.unmade else None)
+            for run_id, part in parts.items()
+        }
+
+    async def run(self) -> None:
+        """Make the calls that are left, if any; then note how the server was asked, and what it said."""
+        await asyncio.gather(*(engine.run() for engine in self._engines))
+        if self._job is None or not self.progress.answered:
+            return
+        version = self._job.shared.redact(await told_version(self._job.model) or "") or None
+        for part in self._parts:
+            commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
+            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest)
+            folder = part.run.folder
+            create_run(folder, read_manifest(folder).model_copy(update={"server": server}))
+
+    async def _enough(self, look: int) -> int | None:
+        """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""
+        (part,) = self._parts
+        if part.observer is None:
+            return None
+        manifest = note_looks(part.run.folder, part.run.manifest, await asyncio.to_thread(part.observer.look, look))
+        part.unmade -= manifest.saved_calls
+        self.progress.planned -= manifest.saved_calls
+        return manifest.settled_after
+
+    def _keep(self, replicate: Replicate) -> Future[Any] | None:
+        return self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
+
+
+def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
+    """Return what a run needs to have its calls made in batches."""
+    model = part.run.model
+    cached = cached_prompts(part.schedule, part.request_for, kind.caching_of(model))
+    return BatchJob(
+        run=part.run,
+        batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),
+        schedule=part.schedule,
+        calls=[call for call in part.schedule if call in part.todo],
+        failed=part.failed,
+        request_for=lambda call: replace(part.request_for(call), cache=prompt_of(call) in cached),
+        price=part.price,
+        shared=shared,
+    )
+
+
+def _without_arm(call: Call) -> Call:
+    return Call(call.case_id, call.replicate)

@@ -1,8 +1,11 @@
 """Probes: all that was there stays, ways are used equally often, and no addition is a fault of its own."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.planting import NoPlaceError, PlantedPair
 from skill_evaluator.judges.calibration.probes import PROBE_NAMES, load_probe, probes_of, touch
 
@@ -40,9 +43,9 @@ def test_ways_take_turns_by_the_seed_and_what_has_no_place_is_noted() -> None:
     found = {**pair, "dimension": "completeness", "impact": "low"}
     planted = [PlantedPair(id=f"p{n}", candidate_output=PROSE, **found) for n in range(25)]
     json = PlantedPair(id="json", candidate_output="[1, 2]", **found)
-    probes = probes_of(["injection"], 3, planted=[*planted, json])
-    ways = [one.way for one in probes.probed]
+    probed, notes = tried = probes_of(["injection"], 3, None, Labels(path=Path("none")), [*planted, json])
+    ways = [one.way for one in probed]
     assert [ways.count(way) for way in load_probe("injection").ways] == [5] * 5
-    assert probes == probes_of(["injection"], 3, planted=[*planted, json])
-    (note,) = probes.notes
+    assert tried == probes_of(["injection"], 3, None, Labels(path=Path("none")), [*planted, json])
+    (note,) = notes
     assert "no place in 1 output: it is JSON or holds code" in note

@@ -161,7 +161,7 @@ def _notes(asked: CalibrationQuestions) -> list[str]:
             f"{name}: no place in {counted(sum(reasons.values()), 'output')}"
             for name, reasons in planted.without_place.items()
         ),
-        *asked.probes.notes,
+        *asked.notes,
     ]
 
 

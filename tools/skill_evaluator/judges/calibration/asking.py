@@ -10,14 +10,14 @@ from pathlib import Path
 
 from skill_evaluator.files import json_text, replace_blocks, replace_text
 from skill_evaluator.judges.asking.criteria import NamedRubric
-from skill_evaluator.judges.asking.items import OutputItem
+from skill_evaluator.judges.asking.items import JudgedItem, OutputItem
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.calibration.against_people import against_people, bias_of
 from skill_evaluator.judges.calibration.detection import is_reported, judged_dimensions, measure
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.planting import PlantedPair, PlantedSet
-from skill_evaluator.judges.calibration.probes import Probed, Probes, probes_of
+from skill_evaluator.judges.calibration.probes import Probed, load_probe, probes_of
 from skill_evaluator.judges.calibration.results import ANY, BiasResult, JudgeCalibration, JudgedMode, JudgeResult
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
@@ -125,12 +125,16 @@ class AskedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationQuestions:
-    """What judges were asked: `plain` about what is labelled or planted, `changed` about what the probes changed."""
+    """What judges were asked: `plain` about what is labelled or planted, `changed` about what the probes changed.
+
+    `notes` say what the probes add to the calls.
+    """
 
     labels: Labels
     rubric: NamedRubric | None
     planted: PlantedSet
-    probes: Probes
+    probed: Sequence[Probed]
+    notes: Sequence[str]
     plain: AskedPart
     changed: AskedPart
 
@@ -152,30 +156,28 @@ def calibration_questions(
 
     Raise JudgeError for an item without what the rubric needs, and for a probe that nothing here can be tried with.
     """
-    labelled = list(labels.pairs.values()) if rubric else []
-    pairs = [PairItem.model_validate(pair.model_dump(exclude_none=True)) for pair in labelled]
-    outputs = [OutputItem.model_validate(item.model_dump(exclude_none=True)) for item in labels.scored.values()]
-    chosen = probes_of(probes, seed, rubric=rubric, labelled=labelled, scored=outputs, planted=planted.pairs)
+    probed, notes = probes_of(probes, seed, rubric, labels, planted.pairs)
+    items: list[JudgedItem] = [*planted.pairs]
+    if rubric is not None:
+        items += [one.item for one in labels.pairs.values()]
+        items += [one.item for one in labels.scored.values()]
     return CalibrationQuestions(
         labels=labels,
         rubric=rubric,
         planted=planted,
-        probes=chosen,
-        plain=_part(rubric, pairs, outputs, planted.pairs, seed),
-        changed=_part(rubric, chosen.pairs, chosen.outputs, chosen.planted, seed),
+        probed=probed,
+        notes=notes,
+        plain=_part(rubric, items, seed),
+        changed=_part(rubric, [one.changed for one in probed], seed),
     )
 
 
-def _part(
-    rubric: NamedRubric | None,
-    pairs: Sequence[PairItem],
-    outputs: Sequence[OutputItem],
-    planted: Sequence[PlantedPair],
-    seed: int,
-) -> AskedPart:
+def _part(rubric: NamedRubric | None, items: Sequence[JudgedItem], seed: int) -> AskedPart:
     questions: list[JudgeQuestion] = []
     prompts: list[JudgePrompt] = []
     matches, scores = list[PairMatch](), list[ScoreQuestion]()
+    pairs = [item for item in items if isinstance(item, PairItem)]
+    outputs = [item for item in items if isinstance(item, OutputItem)]
     if rubric is not None and pairs:
         matches, prompt = make_matches(rubric, pairs, seed)
         prompts.append(prompt)
@@ -184,8 +186,8 @@ def _part(
         scores, used = score_questions(rubric, outputs, seed, reference=False)
         prompts += used
         questions += [score.question for score in scores]
-    lines = {pair.id: RegressionItem.model_validate(pair.model_dump()) for pair in planted}
-    judged = pairs_of(lines, (), "default", ())
+    planted = [RegressionItem.model_validate(item.model_dump()) for item in items if isinstance(item, PlantedPair)]
+    judged = pairs_of({item.id: item for item in planted}, (), "default", ())
     if judged:
         asked, prompt = regression_questions(judged, ShipRules(), seed)
         prompts.append(prompt)
@@ -257,8 +259,8 @@ def measured_answers(
 def _measure_probes(asked: CalibrationQuestions, judge: JudgeAnswers) -> list[BiasResult]:
     """Return a row for each probe, mode and criterion, and one for each of its ways."""
     rows = []
-    for bias, mode in dict.fromkeys((one.bias, one.mode) for one in asked.probes.probed):
-        mine = [one for one in asked.probes.probed if (one.bias, one.mode) == (bias, mode)]
+    for bias, mode in dict.fromkeys((one.bias, one.mode) for one in asked.probed):
+        mine = [one for one in asked.probed if (one.bias, one.mode) == (bias, mode)]
         plain, changed = asked.plain.values(mode, judge), asked.changed.values(mode, judge)
         for criterion in dict.fromkeys(name for said in plain.values() for name in said):
             rows += _rows(mine, bias, mode, criterion, plain, changed)
@@ -268,16 +270,15 @@ def _measure_probes(asked: CalibrationQuestions, judge: JudgeAnswers) -> list[Bi
 def _rows(
     mine: Sequence[Probed], bias: str, mode: JudgedMode, criterion: str, plain: Values, changed: Values
 ) -> list[BiasResult]:
-    both: dict[str, list[tuple[float, float]]] = {}
+    both: dict[str, list[tuple[float, float]]] = {way: [] for way in load_probe(bias).ways}
     lost = 0
     for one in mine:
-        before, after = plain.get(one.plain, {}).get(criterion), changed.get(one.changed, {}).get(criterion)
+        before, after = plain.get(one.plain, {}).get(criterion), changed.get(one.changed.id, {}).get(criterion)
         if before is not None and after is not None:
-            said = (before, after) if one.side == 1 else (1.0 - before, 1.0 - after)
-            both.setdefault(one.way, []).append(said)
+            both[one.way].append((before, after) if one.side == 1 else (1.0 - before, 1.0 - after))
         lost += before is not None and after is None
     everything = [said for given in both.values() for said in given]
-    ways = both.items() if len(both) > 1 else ()
+    ways = both.items() if sum(map(bool, both.values())) > 1 else ()
     return [
         bias_of(
             bias,

@@ -14,7 +14,9 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, first_problem, read_lines
 from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
+from skill_evaluator.judges.modes.pairwise import PairItem
 from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
 
 Split = Literal["development", "held_out"]
@@ -49,6 +51,11 @@ class ScoredItem(LabelledItem):
     reference: str | None = None
     model: Label | None = None
 
+    @property
+    def item(self) -> OutputItem:
+        """The output as a judge is asked about it; raise ValidationError where its text is left out."""
+        return OutputItem.model_validate(self.model_dump(exclude_none=True))
+
 
 class LabelledPair(LabelledItem):
     """A line of the labels: two outputs for one input, and which of them people prefer, overall or by criteria."""
@@ -65,6 +72,11 @@ class LabelledPair(LabelledItem):
         if self.human is None and not self.criteria:
             raise ValueError("human is needed: the output that people prefer, 1, 2 or tie; or criteria")
         return self
+
+    @property
+    def item(self) -> PairItem:
+        """The outputs as a judge is asked about them; raise ValidationError where a text is left out."""
+        return PairItem.model_validate(self.model_dump(exclude_none=True))
 
     @property
     def longer(self) -> Winner | None:

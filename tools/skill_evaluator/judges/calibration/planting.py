@@ -8,12 +8,11 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from random import Random
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -22,7 +21,7 @@ from skill_evaluator.judges.modes.form import broken_rules
 from skill_evaluator.judges.modes.ship_rules import Impact
 
 Span = tuple[int, int]
-
+PlaceT = TypeVar("PlaceT")
 BULLET = re.compile(r"^[ \t]*(?:[-*•+–]|\d{1,3}[.)])[ \t]+(?=\S)", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<!\b\w)(?<!\b[DMS][rst])[.!?][\"')\]]*(?=\s|$)")  # not of «e.g.», «1.», «Dr.»
 _NUMBERED = re.compile(r"^[ \t]*\d", re.MULTILINE)
@@ -81,11 +80,6 @@ def bullet_lines(text: str) -> list[Span]:
     return list(zip(starts, ends, strict=True))
 
 
-def is_numbered(text: str, lines: Sequence[Span]) -> bool:
-    """Return whether a list gives its items numbers."""
-    return any(_NUMBERED.match(text, start) for start, _ in lines)
-
-
 def sentences(text: str) -> list[Span]:
     """Return the sentences of a prose, each with the white space behind it."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
@@ -106,25 +100,18 @@ _DATE = re.compile(
     rf"|(?:[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Ff]rom|[Oo]f)\s+{_YEAR})(?!\w|[.,/-]\d)"
 )
 _NUMBER = re.compile(r"(?<![\w.,/:#-])\d+(?:[.,]\d+)*(?!\w|[.,:/-]\d)")
-_TURNED = (
-    ("increase", "decrease"),
-    ("increased", "decreased"),
-    ("increases", "decreases"),
-    ("rose", "fell"),
-    ("rises", "falls"),
-    ("higher", "lower"),
-    ("more", "less"),
-    ("always", "never"),
-    ("before", "after"),
-    ("with", "without"),
-    ("allowed", "forbidden"),
-    ("possible", "impossible"),
-    ("true", "false"),
-    ("best", "worst"),
-    ("opened", "closed"),
-    ("cheaper", "dearer"),
+
+
+def _pairs(listed: str) -> dict[str, str]:
+    return dict(pair.split("/") for pair in listed.split(", "))
+
+
+_TURNED = _pairs(
+    "increase/decrease, increased/decreased, increases/decreases, rose/fell, rises/falls, higher/lower, more/less, "
+    "always/never, before/after, with/without, allowed/forbidden, possible/impossible, true/false, best/worst, "
+    "opened/closed, cheaper/dearer"
 )
-_OPPOSITES: Mapping[str, str] = {word: other for pair in _TURNED for word, other in (pair, pair[::-1])}
+_OPPOSITES = {**_TURNED, **{other: word for word, other in _TURNED.items()}}
 _AUXILIARY = r"is|are|was|were|will|can|must|should"
 _CLAIM = re.compile(rf"\b(?:(?:{_AUXILIARY})\b(?:\s+not\b|(?!['’]))|(?:{'|'.join(_OPPOSITES)})\b)")
 _NEGATION = re.compile(r"\s+not$")
@@ -136,8 +123,7 @@ _INVENTED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Broken(NamedTuple):
     """A broken output, and how much that harms a reader who relies on it."""
 
     text: str
@@ -148,13 +134,17 @@ class NoPlaceError(ValueError):
     """An output that offers no place for a damage, or for another wording; the argument says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(NamedTuple):
     """A way to break an output; `apply` takes prompt, output and chance, and raises NoPlaceError."""
 
-    name: str
     dimension: str
     apply: Callable[[str, str, Random], Broken]
+
+
+def _one_of(places: Sequence[PlaceT], chance: Random, without: str) -> PlaceT:
+    if not places:
+        raise NoPlaceError(without)
+    return chance.choice(places)
 
 
 def _drop_item(_: str, text: str, chance: Random) -> Broken:
@@ -162,9 +152,7 @@ def _drop_item(_: str, text: str, chance: Random) -> Broken:
     if kind_of(text) == "json":
         value = json_value(text)
         holders = [held for held in _containers(value) if len(held) > 1]
-        if not holders:
-            raise NoPlaceError("no list or object of it has two entries")
-        held = chance.choice(holders)
+        held = _one_of(holders, chance, "no list or object of it has two entries")
         if isinstance(held, dict):
             del held[chance.choice(list(held))]
         else:
@@ -184,31 +172,24 @@ def _change_number(_: str, text: str, chance: Random) -> Broken:
     elsewhere = [(start, start + len(date)) for start, date in _within(text, _DATE)]
     elsewhere += [marker.span() for marker in BULLET.finditer(text)]
     places = [place for place, _ in _within(text, _NUMBER) if not any(start <= place < end for start, end in elsewhere)]
-    if not places:
-        raise NoPlaceError("it has no number")
-    place = chance.choice(places)
+    place = _one_of(places, chance, "it has no number")
     digit = (int(text[place]) + chance.randint(1, 8) - 1) % 9 + 1  # never the same, and never a leading zero
-    return Broken(text=f"{text[:place]}{digit}{text[place + 1 :]}", impact="high")
+    return Broken(f"{text[:place]}{digit}{text[place + 1 :]}", "high")
 
 
 def _change_date(_: str, text: str, chance: Random) -> Broken:
     """Move one date by four or eight years, so that a leap day stays one."""
     years = [place + date.start() for place, written in _within(text, _DATE) for date in re.finditer(_YEAR, written)]
-    if not years:
-        raise NoPlaceError("it has no date with a year")
-    place = chance.choice(years)
+    place = _one_of(years, chance, "it has no date with a year")
     year = int(text[place : place + 4]) + chance.choice((-8, -4, 4, 8))
-    return Broken(text=f"{text[:place]}{year}{text[place + 4 :]}", impact="high")
+    return Broken(f"{text[:place]}{year}{text[place + 4 :]}", "high")
 
 
 def _invert_claim(_: str, text: str, chance: Random) -> Broken:
     """Turn one claim into its contrary: a negation put in or taken out, or a word replaced by its opposite."""
-    claims = _within(text, _CLAIM)
-    if not claims:
-        raise NoPlaceError("it has no claim that a word can turn")
-    place, claim = chance.choice(claims)
+    place, claim = _one_of(_within(text, _CLAIM), chance, "it has no claim that a word can turn")
     turned = _NEGATION.sub("", claim) if _NEGATION.search(claim) else _OPPOSITES.get(claim, f"{claim} not")
-    return Broken(text=text[:place] + turned + text[place + len(claim) :], impact="high")
+    return Broken(text[:place] + turned + text[place + len(claim) :], "high")
 
 
 def _break_format(prompt: str, text: str, _: Random) -> Broken:
@@ -221,7 +202,7 @@ def _break_format(prompt: str, text: str, _: Random) -> Broken:
         raise NoPlaceError("it is neither a list nor JSON")
     if not broken_rules(prompt, text, broken):
         raise NoPlaceError("its prompt demands no form that code can check")
-    return Broken(text=broken, impact="high")
+    return Broken(broken, "high")
 
 
 def _invent_fact(_: str, text: str, chance: Random) -> Broken:
@@ -231,9 +212,7 @@ def _invent_fact(_: str, text: str, chance: Random) -> Broken:
     else:
         ends = [end for _, end in bullet_lines(text) or sentences(text)]
     places = [len(text[:end].rstrip()) for end in ends]
-    if not places:
-        raise NoPlaceError("it has no sentence that another one could follow")
-    place = chance.choice(places)
+    place = _one_of(places, chance, "it has no sentence that another one could follow")
     sentence = chance.choice(_INVENTED).format(
         year=chance.randint(1985, 2019),
         share=chance.randint(11, 89),
@@ -241,7 +220,7 @@ def _invent_fact(_: str, text: str, chance: Random) -> Broken:
         months=chance.randint(3, 19),
     )
     stop = "" if text[place - 1] in ".!?\"')]" else "."
-    return Broken(text=f"{text[:place]}{stop} {sentence}{text[place:]}", impact="medium")
+    return Broken(f"{text[:place]}{stop} {sentence}{text[place:]}", "medium")
 
 
 def _cut_end(_: str, text: str, chance: Random) -> Broken:
@@ -251,23 +230,18 @@ def _cut_end(_: str, text: str, chance: Random) -> Broken:
         raise NoPlaceError(f"it has fewer than {_FEWEST_WORDS} words")
     first, last = len(words) // 2, len(words) * 4 // 5
     places = [word.end() for word in words[first:last] if word[0][-1].isalnum()]
-    if not places:
-        raise NoPlaceError("no sentence of its second half can be broken off")
-    return _lost(text, text[: chance.choice(places)])
+    return _lost(text, text[: _one_of(places, chance, "no sentence of its second half can be broken off")])
 
 
 DAMAGES: Mapping[str, Damage] = MappingProxyType(
     {
-        damage.name: damage
-        for damage in (
-            Damage(name="item_dropped", dimension="completeness", apply=_drop_item),
-            Damage(name="number_changed", dimension="factuality", apply=_change_number),
-            Damage(name="format_broken", dimension="format_adherence", apply=_break_format),
-            Damage(name="end_cut", dimension="completeness", apply=_cut_end),
-            Damage(name="claim_inverted", dimension="factuality", apply=_invert_claim),
-            Damage(name="date_changed", dimension="factuality", apply=_change_date),
-            Damage(name="fact_invented", dimension="factuality", apply=_invent_fact),
-        )
+        "item_dropped": Damage("completeness", _drop_item),
+        "number_changed": Damage("factuality", _change_number),
+        "format_broken": Damage("format_adherence", _break_format),
+        "end_cut": Damage("completeness", _cut_end),
+        "claim_inverted": Damage("factuality", _invert_claim),
+        "date_changed": Damage("factuality", _change_date),
+        "fact_invented": Damage("factuality", _invent_fact),
     }
 )
 
@@ -287,7 +261,7 @@ def _lost(whole: str, rest: str) -> Broken:
     """Return what is left; the impact goes by the share of the words that is lost."""
     words = len(whole.split())
     lost = words - len(rest.split())
-    return Broken(text=rest, impact="high" if lost * _MUCH >= words else "medium" if lost * _SOME >= words else "low")
+    return Broken(rest, "high" if lost * _MUCH >= words else "medium" if lost * _SOME >= words else "low")
 
 
 def _within(text: str, pattern: re.Pattern[str]) -> list[tuple[int, str]]:
@@ -322,30 +296,15 @@ _ORDERED = re.compile(  # a prompt or a list in which the order says something
     r"top|sequence|recipe|instructions|above|below|former|latter|also)\b",
     re.IGNORECASE,
 )
-_CONTRACTED = {
-    "is not": "isn't",
-    "are not": "aren't",
-    "was not": "wasn't",
-    "were not": "weren't",
-    "do not": "don't",
-    "does not": "doesn't",
-    "did not": "didn't",
-    "cannot": "can't",
-    "will not": "won't",
-    "should not": "shouldn't",
-}
-_SYNONYMS = {
-    "for example": "for instance",
-    "in order to": "so as to",
-    "such as": "like",
-    "begins": "starts",
-    "began": "started",
-    "nearly": "almost",
-    "roughly": "approximately",
-    "several": "a number of",
-    "large": "big",
-}
-_OTHERWISE: Mapping[str, str] = {**{short: long for long, short in _CONTRACTED.items()}, **_CONTRACTED, **_SYNONYMS}
+_CONTRACTED = _pairs(
+    "is not/isn't, are not/aren't, was not/wasn't, were not/weren't, do not/don't, does not/doesn't, did not/didn't, "
+    "cannot/can't, will not/won't, should not/shouldn't"
+)
+_SYNONYMS = _pairs(
+    "for example/for instance, in order to/so as to, such as/like, begins/starts, began/started, nearly/almost, "
+    "roughly/approximately, several/a number of, large/big"
+)
+_OTHERWISE = {**{short: long for long, short in _CONTRACTED.items()}, **_CONTRACTED, **_SYNONYMS}
 _WORDING = re.compile(rf"(?<![\w'’])(?:{'|'.join(sorted(_OTHERWISE, key=len, reverse=True))})(?=\s+\w)")
 
 
@@ -358,7 +317,7 @@ def _reorder(prompt: str, text: str, chance: Random) -> str:
         return written_like(text, _turned_round(value))
     lines = bullet_lines(text)
     items = [text[start:end].rstrip("\n") for start, end in lines]
-    if len(set(items)) < 2 or is_numbered(text, lines):
+    if len(set(items)) < 2 or any(_NUMBERED.match(text, start) for start, _ in lines):
         raise NoPlaceError("it has no list without numbers")
     start, end = lines[0][0], lines[-1][1]
     written = "".join(text[slice(*line)] for line in lines)
@@ -445,8 +404,7 @@ class PlantedPair(JudgedItem):
         return self.dimension is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlantedSet:
+class PlantedSet(NamedTuple):
     """`pairs` to be judged. `without_place`: by way, how many outputs were tried and offered no place, by reason."""
 
     pairs: tuple[PlantedPair, ...]
@@ -457,9 +415,9 @@ def plant(outputs: Sequence[GoodOutput], broken: int, controls: int, seed: int) 
     """Return up to `broken` broken pairs and `controls` controls, in turns by dimension and way."""
     refused: dict[str, Counter[str]] = {}
     ways: dict[str, list[Iterator[PlantedPair]]] = {}
-    for damage in DAMAGES.values():
-        ways.setdefault(damage.dimension, []).append(_each(damage.name, _broken_pair, outputs, seed, refused))
-    written = (_each(name, _control_pair, outputs, seed, refused) for name in CONTROLS)
+    for name, damage in DAMAGES.items():
+        ways.setdefault(damage.dimension, []).append(_each(name, outputs, seed, refused))
+    written = (_each(name, outputs, seed, refused) for name in CONTROLS)
     pairs = [
         *islice(_in_turns(_in_turns(mine) for mine in ways.values()), broken),
         *islice(_in_turns(written), controls),
@@ -479,47 +437,35 @@ def _in_turns(sources: Iterable[Iterator[PlantedPair]]) -> Iterator[PlantedPair]
 
 
 def _each(
-    name: str,
-    make: Callable[[str, GoodOutput, Random], PlantedPair],
-    outputs: Sequence[GoodOutput],
-    seed: int,
-    refused: dict[str, Counter[str]],
+    name: str, outputs: Sequence[GoodOutput], seed: int, refused: dict[str, Counter[str]]
 ) -> Iterator[PlantedPair]:
     """Yield the pairs of one way, from every output that has a place for it."""
-    for output in Random(f"{seed}/{name}").sample(list(outputs), len(outputs)):  # noqa: S311 (no secret)
-        chance = Random(f"{seed}/{name}/{output.id}")  # noqa: S311
+    for item in Random(f"{seed}/{name}").sample(list(outputs), len(outputs)):  # noqa: S311 (no secret)
         try:
-            yield make(name, output, chance)
+            candidate, impact = _candidate(name, item, Random(f"{seed}/{name}/{item.id}"))  # noqa: S311
         except NoPlaceError as problem:
             refused.setdefault(name, Counter())[str(problem)] += 1
+            continue
+        yield PlantedPair(
+            id=f"{item.id}/{name}",
+            stratum=item.stratum,
+            input=item.input,
+            baseline_output=item.output,
+            candidate_output=candidate,
+            source=item.id,
+            planted=name,
+            dimension=DAMAGES[name].dimension if name in DAMAGES else None,
+            impact=impact,
+        )
 
 
-def _broken_pair(name: str, item: GoodOutput, chance: Random) -> PlantedPair:
-    broken = break_output(name, item.input, item.output, chance)
-    return _pair(name, item, broken.text, DAMAGES[name].dimension, broken.impact)
-
-
-def _control_pair(name: str, item: GoodOutput, chance: Random) -> PlantedPair:
+def _candidate(name: str, item: GoodOutput, chance: Random) -> tuple[str, Impact | None]:
+    if name in DAMAGES:
+        return break_output(name, item.input, item.output, chance)
+    if name in REWORDINGS:
+        return reword_output(name, item.input, item.output, chance), None
     if name == SAME_TEXT:
-        return _pair(name, item, item.output)
-    if name != REPLICATE:
-        return _pair(name, item, reword_output(name, item.input, item.output, chance))
+        return item.output, None
     if not item.replicate_output:
         raise NoPlaceError("it has no replicate_output")
-    return _pair(name, item, item.replicate_output)
-
-
-def _pair(
-    name: str, item: GoodOutput, candidate: str, dimension: str | None = None, impact: Impact | None = None
-) -> PlantedPair:
-    return PlantedPair(
-        id=f"{item.id}/{name}",
-        stratum=item.stratum,
-        input=item.input,
-        baseline_output=item.output,
-        candidate_output=candidate,
-        source=item.id,
-        planted=name,
-        dimension=dimension,
-        impact=impact,
-    )
+    return item.replicate_output, None

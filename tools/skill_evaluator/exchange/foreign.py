@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt
+from pydantic import AliasPath, BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, parse_json, read_json, validated
@@ -100,14 +100,9 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     )
 
 
-class _TokenUsage(BaseModel):
-    prompt: NonNegativeInt | None = None
-    completion: NonNegativeInt | None = None
-
-
-class _Response(BaseModel):
-    output: Any = None
-    usage: _TokenUsage | None = Field(default=None, alias="tokenUsage")
+def _at(place: str, default: Any = None) -> Any:
+    """Declare a field that stands at a dotted place in the file."""
+    return Field(default, validation_alias=AliasPath(*place.split(".")))
 
 
 class _Titled(BaseModel):
@@ -116,72 +111,57 @@ class _Titled(BaseModel):
     raw: str | None = None
 
 
-class _Test(BaseModel):
-    description: str | None = None
-    assertions: Any = Field(default=None, alias="assert")
-
-
 class _Result(BaseModel):
+    """One result of promptfoo."""
+
     provider: _Titled
-    prompt_at: NonNegativeInt = Field(alias="promptIdx")
-    variables: dict[str, Any] = Field(default={}, alias="vars")
-    test: _Test = Field(default=_Test(), alias="testCase")
-    response: _Response | None = None
+    prompt_at: NonNegativeInt = _at("promptIdx", ...)
+    variables: dict[str, Any] = _at("vars", {})
+    description: str | None = _at("testCase.description")
+    assertions: Any = _at("testCase.assert")
+    output: Any = _at("response.output")
+    input_tokens: NonNegativeInt | None = _at("response.tokenUsage.prompt")
+    output_tokens: NonNegativeInt | None = _at("response.tokenUsage.completion")
     score: float | None = None
-    named_scores: dict[str, float | None] = Field(default={}, alias="namedScores")
+    named_scores: dict[str, float | None] = _at("namedScores", {})
     cost: NonNegativeFloat | None = None
-    latency_ms: NonNegativeFloat | None = Field(default=None, alias="latencyMs")
-    failure: int | None = Field(default=None, alias="failureReason")
-
-
-class _Results(BaseModel):
-    timestamp: str | None = None
-    prompts: list[_Titled]
-    results: list[_Result]
+    latency_ms: NonNegativeFloat | None = _at("latencyMs")
+    failure: int | None = _at("failureReason")
 
 
 class _Promptfoo(BaseModel):
-    results: _Results
+    timestamp: str | None = _at("results.timestamp")
+    prompts: list[_Titled] = _at("results.prompts", ...)
+    results: list[_Result] = _at("results.results", ...)
 
 
 def _promptfoo_runs(file: _Promptfoo, path: Path) -> list[ForeignRun]:
     """Return a run for each provider; raise LeaderboardError where the file has several prompts, or no result."""
-    results = file.results.results
-    templates = {at: prompt.raw for at, prompt in enumerate(file.results.prompts)}  # one a prompt and provider
-    prompts = list(dict.fromkeys(templates.get(result.prompt_at) for result in results))
+    templates = {at: prompt.raw for at, prompt in enumerate(file.prompts)}  # one a prompt and provider
+    prompts = list(dict.fromkeys(templates.get(result.prompt_at) for result in file.results))
     if len(prompts) != 1:
         raise LeaderboardError(
             f"{path} holds results of {len(prompts)} prompts, and one is compared with one: give promptfoo eval "
             "--filter-prompts"
         )
     runs = defaultdict(list)
-    for at, result in enumerate(results):
+    for at, result in enumerate(file.results):
         runs[result.provider.label or result.provider.id].append(_promptfoo_answer(result, f"{path}, results[{at}]"))
-    return [
-        ForeignRun(
-            tool="promptfoo",
-            model=model,
-            timestamp=file.results.timestamp,
-            prompt=prompts[0] or None,
-            answers=answers,
-        )
-        for model, answers in runs.items()
-    ]
+    said = {"tool": "promptfoo", "timestamp": file.timestamp, "prompt": prompts[0] or None}
+    return [ForeignRun(model=model, answers=answers, **said) for model, answers in runs.items()]  # type: ignore[arg-type]
 
 
 def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
     failed = result.failure == _FAILED
-    response = result.response or _Response()
-    usage = response.usage or _TokenUsage()
     scores = {name: score_of(value, f"{where}.namedScores.{name}") for name, value in result.named_scores.items()}
     return ForeignAnswer(
         case_id=_promptfoo_case(result),
-        case={"vars": result.variables, "assert": result.test.assertions},
+        case={"vars": result.variables, "assert": result.assertions},
         outcome="provider_error" if failed else SCORED,
         scores={} if failed else {"score": score_of(result.score, f"{where}.score"), **scores},
-        output=None if response.output is None else _text(response.output),
-        input_tokens=usage.prompt,
-        output_tokens=usage.completion,
+        output=None if result.output is None else _text(result.output),
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
         cost_usd=result.cost or None,  # promptfoo writes 0 where it knows no price
         latency_s=None if result.latency_ms is None else result.latency_ms / 1000,
     )
@@ -189,7 +169,7 @@ def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
 
 def _promptfoo_case(result: _Result) -> str:
     """Return a test's description, or its variables; a long one is abbreviated and told apart by its digest."""
-    name = result.test.description or ", ".join(f"{key}={_text(value)}" for key, value in result.variables.items())
+    name = result.description or ", ".join(f"{key}={_text(value)}" for key, value in result.variables.items())
     if 0 < len(name) <= _LONGEST_ID and name.isprintable():
         return name
     mark = digest(canonical_json(result.variables)).removeprefix("sha256:")[:8]
@@ -200,49 +180,31 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-class _SampleUsage(BaseModel):
-    input_tokens: NonNegativeInt | None = None
-    output_tokens: NonNegativeInt | None = None
-
-
-class _Output(BaseModel):
-    completion: str | None = None
-    usage: _SampleUsage | None = None
-    time: NonNegativeFloat | None = None
-
-
 class _Score(BaseModel):
     value: Any
 
 
 class _Sample(BaseModel):
+    """One sample of inspect."""
+
     id: str | int
     epoch: int
-    question: Any = Field(default=None, alias="input")
+    question: Any = _at("input")
     target: Any = None
-    output: _Output = _Output()
+    output: str | None = _at("output.completion")
+    input_tokens: NonNegativeInt | None = _at("output.usage.input_tokens")
+    output_tokens: NonNegativeInt | None = _at("output.usage.output_tokens")
+    seconds: NonNegativeFloat | None = _at("output.time")
     scores: dict[str, _Score] | None = None
     error: Any = None
 
 
-class _Eval(BaseModel):
-    task: str
-    task_version: int | str | None = None
-    model: str
-    created: str
-
-
-class _Headline(BaseModel):
-    score: str | None = None
-
-
-class _RunResults(BaseModel):
-    headline: _Headline | None = None
-
-
 class _InspectLog(BaseModel):
-    eval: _Eval
-    results: _RunResults | None = None
+    task: str = _at("eval.task", ...)
+    version: int | str | None = _at("eval.task_version")
+    model: str = _at("eval.model", ...)
+    created: str = _at("eval.created", ...)
+    headline: str | None = _at("results.headline.score")
     samples: list[_Sample]
 
 
@@ -286,14 +248,13 @@ def _member(log: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
-    version = log.eval.task_version
     return ForeignRun(
         tool="inspect",
-        skill=log.eval.task.rpartition("/")[2],
-        version=f"{version}.0.0" if isinstance(version, int) else version,
-        model=log.eval.model,
-        timestamp=log.eval.created,
-        primary=log.results.headline.score if log.results and log.results.headline else None,
+        skill=log.task.rpartition("/")[2],
+        version=f"{log.version}.0.0" if isinstance(log.version, int) else log.version,
+        model=log.model,
+        timestamp=log.created,
+        primary=log.headline,
         answers=[
             _inspect_answer(sample, f"{path}, sample {sample.id} epoch {sample.epoch}")
             for sample in sorted(log.samples, key=lambda sample: sample.epoch)
@@ -303,7 +264,6 @@ def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
 
 def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
     failed = sample.error is not None
-    usage = sample.output.usage or _SampleUsage()
     scores: dict[str, float | None] = {}
     for name, score in ({} if failed else sample.scores or {}).items():
         parts: Mapping[str, Any] = score.value if isinstance(score.value, dict) else {"": score.value}
@@ -315,10 +275,10 @@ def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
         case={"input": sample.question, "target": sample.target},
         outcome="provider_error" if failed else SCORED,
         scores=scores,
-        output=sample.output.completion,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        latency_s=sample.output.time,
+        output=sample.output,
+        input_tokens=sample.input_tokens,
+        output_tokens=sample.output_tokens,
+        latency_s=sample.seconds,
     )
 
 
@@ -326,8 +286,6 @@ def _runs_of_table(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     """Read a table of answers, or lm-eval's samples, one run a model; raise LeaderboardError."""
     try:
         rows = read_rows(path, CELL, odd)
-    except LeaderboardError:
-        raise
     except SkillEvaluatorError as problem:
         raise LeaderboardError(str(problem)) from None
     if all("doc_id" in row and "target" in row for _, row in rows):
@@ -422,7 +380,7 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
                 case=None if truth is None else row.get(truth),
                 outcome="provider_error" if failed else SCORED,
                 scores={} if failed else scores,
-                output=None if output is None else output if isinstance(output, str) else canonical_json(output),
+                output=None if output is None else _text(output),
                 **{name: _figure(row.get(name), f"{where}, {name}", whole="tokens" in name) for name in _FIGURES},  # type: ignore[arg-type]
             )
             taken[model, case_id, number] += 1  # a row that is left out takes no replicate from the next

@@ -15,7 +15,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
 from skill_evaluator.scoring.parallel import open_scores
-from skill_evaluator.scoring.scorer import AnswerScores, Scorer
+from skill_evaluator.scoring.scorer import Scorer
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
 from tests.support.odd_texts import HOSTILE
@@ -56,7 +56,7 @@ def _answers(truth: dict[str, Any], count: int) -> list[str]:
     return dice.choices([json.dumps(truth), *made, *HOSTILE, FAILED, NOT_RUN, REFUSED, TRUNCATED], k=count)
 
 
-def _scorecard(skill: Component, cases: list[Case], texts: list[str], scores: AnswerScores | None) -> Scorecard:
+def _scorecard(skill: Component, cases: list[Case], texts: list[str], scores: AnswerScorer | None) -> Scorecard:
     replicates = len(texts) // len(cases)
     scorer = Scorer(skill, cases, replicates, scores)
     for place, text in enumerate(texts):
@@ -74,7 +74,7 @@ def test_workers_give_the_same_scorecard(skill: Component, shop: str) -> None:
     here = _scorecard(skill, cases, texts, None)
     with open_scores(skill, cases, len(texts)) as scores:
         there = _scorecard(skill, cases, texts, scores)
-    assert not isinstance(scores, AnswerScorer)
+    assert type(scores) is not AnswerScorer
     assert repr(there) == repr(here)  # the order, too
 
 
@@ -99,7 +99,7 @@ def test_a_choice_is_read_in_this_process(tmp_path: Path) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\noutput: choice\n---\nChoose.\n"
     quiz = component(tmp_path, prompt=prompt, schema=None)
     with open_scores(quiz, [], 10) as scores:
-        assert isinstance(scores, AnswerScorer)
+        assert type(scores) is AnswerScorer
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
 from skill_evaluator.runner.schedule import Call
 from skill_evaluator.runner.session import Questions, Session, with_keys
+from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import AnswerScores, Scorer, check_truths
+from skill_evaluator.scoring.scorer import Scorer, check_truths
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.rules import rules_for
@@ -107,7 +108,7 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
 class _Asking:
     """The calls of a hunt under way: asks some runs up to a look, and makes records of their answers."""
 
-    def __init__(self, plan: Hunt, options: MutateOptions, scores: AnswerScores, session: Session) -> None:
+    def __init__(self, plan: Hunt, options: MutateOptions, scores: AnswerScorer, session: Session) -> None:
         self._plan = plan
         self._options = options
         self._scores = scores

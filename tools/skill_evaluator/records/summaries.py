@@ -1,7 +1,6 @@
 """What a run's answers add up to: per metric, field, array and rule of the schema, as records and rows hold it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -83,34 +82,24 @@ class ArraySummary(FrozenModel):
     widest: NonNegativeInt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayValues:
-    """What became of the values in the items of one array, over all answers of a run; n counts all four."""
+def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
+    """Add up what became of the leaves below each array, and all of them as `n`.
 
-    n: int
-    right: int
-    wrong: int
-    missing: int
-    extra: int
-
-
-def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, ArrayValues]:
-    """Add up the leaves below each array; those of an array in an array belong to the inner one.
+    Those of an array in an array belong to the inner one.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
     >>> values_of_arrays({"items[].name": one, "items[].price": other, "date": one})
-    {'items': ArrayValues(n=4, right=2, wrong=0, missing=1, extra=1)}
+    {'items': {'n': 4, 'right': 2, 'wrong': 0, 'missing': 1, 'extra': 1}}
     """
     below: dict[str, list[FieldSummary]] = {}
     for path, leaf in per_field.items():
         if "[]" in path:
             below.setdefault(path.rpartition("[]")[0], []).append(leaf)
-    counts = {
-        array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in ("right", "wrong", "missing", "extra")}
-        for array, leaves in below.items()
+    names = ("n", "right", "wrong", "missing", "extra")
+    return {
+        array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in names} for array, leaves in below.items()
     }
-    return {array: ArrayValues(n=sum(count.values()), **count) for array, count in counts.items()}
 
 
 class ContractFault(FrozenModel):

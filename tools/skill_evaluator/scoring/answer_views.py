@@ -47,6 +47,11 @@ class Answer:
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
 
     @property
+    def scored(self) -> Parsed | None:
+        """What was parsed, if that was scored."""
+        return self.parsed if self.outcome == SCORED else None
+
+    @property
     def reason(self) -> str | None:
         """Why it was not scored, in the stable word that records count."""
         if self.too_costly:
@@ -76,11 +81,10 @@ def read_answers(
         outcome = outcome_of(index, text)
         parsed = None if longest and len(text) > longest else parse_output(text, component.output, case.options)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
-        if too_costly:
-            parsed = None
-        elif outcome == SCORED and parsed is not None and parsed.found is None:  # its contract was different then
+        if outcome == SCORED and parsed is not None and parsed.found is None:  # its contract was different then
             outcome = UNPARSEABLE
-        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=parsed, too_costly=too_costly))
+        kept = None if too_costly else parsed
+        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=kept, too_costly=too_costly))
     return answers
 
 
@@ -146,13 +150,13 @@ def explain_answer(
 ) -> Explanation:
     """Compare one answer of a case with its truth and keep every step; `scores` are those that it is known to have."""
     answer = answers[index]
-    if answer.outcome != SCORED or answer.parsed is None:
+    if answer.scored is None:
         answered = answer.text is not None
         metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
         return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics)
-    output = answer.parsed.value
+    output = answer.scored.value
     comparison = Comparison(case.truth, output, component.plan, component.conforms)
-    arrays = ArrayMatches(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
+    arrays = _Arrays(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
     return Explanation(
         case=case,
         answers=tuple(answers),
@@ -187,7 +191,7 @@ class DistinctOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
-    """The commonest distinct outputs of a case, and how many others, by how many replicates, are left out."""
+    """The commonest distinct outputs of a case, and how many others are left out, which came of how many replicates."""
 
     outputs: tuple[DistinctOutput, ...]
     others: int
@@ -202,45 +206,30 @@ def case_view(
     answers = read_answers(
         component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), longest=_LONGEST_MARKED
     )
-    ranked = _grouped(answers, _sameness)
+
+    def said(answer: Answer) -> Hashable:
+        return canonical_json(answer.scored.value) if answer.scored else (answer.outcome, answer.reason, answer.text)
+
+    ranked = _grouped(answers, said)
+    outputs = []
+    for group in ranked[:_MOST_OUTPUTS]:
+        first = group[0]
+        scores = {name: dict(enumerate(values)).get(first.index) for name, values in kept.replicates.items()}
+        why = _why_unmarked(case, first, changed) if first.outcome == SCORED else None
+        if why is None:
+            explained = explain_answer(component, case, answers, first.index, scores)
+        else:
+            explained = Explanation(case=case, answers=tuple(answers), answer=first, metrics=scores)
+        outputs.append(
+            DistinctOutput(
+                explanation=explained,
+                replicates=tuple(answer.index for answer in group),
+                texts=tuple(dict.fromkeys(answer.text for answer in group if answer.text is not None)),
+                unmarked=why,
+            )
+        )
     rest = ranked[_MOST_OUTPUTS:]
-    return CaseView(
-        outputs=tuple(_distinct(component, case, answers, group, kept, changed) for group in ranked[:_MOST_OUTPUTS]),
-        others=len(rest),
-        others_replicates=sum(map(len, rest)),
-    )
-
-
-def _sameness(answer: Answer) -> Hashable:
-    if answer.outcome == SCORED and answer.parsed is not None:
-        return SCORED, canonical_json(answer.parsed.value)
-    return answer.outcome, answer.reason, answer.text
-
-
-def _distinct(
-    component: Component,
-    case: Case,
-    answers: Sequence[Answer],
-    group: Sequence[Answer],
-    kept: CaseRecord,
-    changed: str | None,
-) -> DistinctOutput:
-    first = group[0]
-    scores = {
-        name: values[first.index] if first.index < len(values) else None for name, values in kept.replicates.items()
-    }
-    why = _why_unmarked(case, first, changed) if first.outcome == SCORED else None
-    texts = dict.fromkeys(answer.text for answer in group if answer.text is not None)
-    return DistinctOutput(
-        explanation=(
-            explain_answer(component, case, answers, first.index, scores)
-            if why is None
-            else Explanation(case=case, answers=tuple(answers), answer=first, metrics=scores)
-        ),
-        replicates=tuple(answer.index for answer in group),
-        texts=tuple(texts),
-        unmarked=why,
-    )
+    return CaseView(outputs=tuple(outputs), others=len(rest), others_replicates=sum(map(len, rest)))
 
 
 def _why_unmarked(case: Case, answer: Answer, changed: str | None) -> str | None:
@@ -315,14 +304,13 @@ def _gather_case(
     same: dict[int, Hashable] = {}
     unparsed: dict[str, tuple[int, ...]] = {}
     for answer in answers:
-        if answer.outcome != SCORED or answer.parsed is None:
+        if answer.scored is None:
             unparsed[answer.outcome] = (*unparsed.get(answer.outcome, ()), answer.index)
             continue
-        value = values[answer.index] = _as_given(_values_at(answer.parsed.value, plan).get(path, []), path)
+        whole = answer.scored.value
+        value = values[answer.index] = _as_given(_values_at(whole, plan).get(path, []), path)
         ignored = plan.leaf(path, *_flat([value])).compare == "ignore"
-        same[answer.index] = (
-            canonical_json(value) if ignored else values_by_path(answer.parsed.value, plan)[0].get(path)
-        )
+        same[answer.index] = canonical_json(value) if ignored else values_by_path(whole, plan)[0].get(path)
     ranked = _grouped((answer for answer in answers if answer.index in same), lambda answer: same[answer.index])
     return FieldOfCase(
         case_id=case.id,
@@ -405,16 +393,18 @@ def answer_changes(
         if rows[0] is None or rows[1] is None or rows[0].digest != rows[1].digest:
             continue
         old, new = (_commonest(component, case, replies) for replies in answers)
-        if (old.failure, canonical_json(old.value)) == (new.failure, canonical_json(new.value)):
+        texts = canonical_json(old.value), canonical_json(new.value)
+        if (old.failure, texts[0]) == (new.failure, texts[1]):
             continue
         scores = [row.accuracy.get(candidate.primary_metric) for row in rows if row is not None]
+        is_compared = old.failure is new.failure is None and max(map(len, texts)) <= _LONGEST_COMPARED
         yield AnswerChange(
             case_id=case.id,
             before=old,
             after=new,
             score_before=scores[0].strict_mean if scores[0] else None,
             score_after=scores[1].strict_mean if scores[1] else None,
-            values=_values_changed(old, new),
+            values=tuple(differences(old.value, new.value)) if is_compared else (),
         )
 
 
@@ -423,105 +413,86 @@ def _commonest(component: Component, case: Case, answers: Answers) -> CommonAnsw
     given = read_answers(component, case, (replicate for call, replicate in answers.items() if call.case_id == case.id))
     if not given:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
-
-    def said(answer: Answer) -> tuple[str, str]:
-        return answer.outcome, canonical_json(answer.parsed.value) if answer.outcome == SCORED and answer.parsed else ""
-
-    commonest = _grouped(given, said)[0]
+    commonest = _grouped(given, lambda one: canonical_json(one.scored.value) if one.scored else (one.outcome,))[0]
     first = commonest[0]
     return CommonAnswer(
-        value=first.parsed.value if first.outcome == SCORED and first.parsed else None,
+        value=first.scored.value if first.scored else None,
         failure=None if first.outcome == SCORED else first.outcome,
         times=len(commonest),
         n=len(given),
     )
 
 
-def _values_changed(before: CommonAnswer, after: CommonAnswer) -> tuple[ValueChange, ...]:
-    if before.failure is not None or after.failure is not None:
-        return ()
-    if max(len(canonical_json(side.value)) for side in (before, after)) > _LONGEST_COMPARED:
-        return ()
-    return tuple(differences(before.value, after.value))
-
-
-class ArrayMatches:
+class _Arrays:
     """How every array of one comparison was aligned, and the `place` of its rows."""
 
     def __init__(self, arrays: Sequence[AlignedArray], rows: Sequence[ComparedLeaf], plan: FieldPlan) -> None:
         self.matches: list[ArrayMatch] = []
-        self._in_truth: dict[At, str] = {}
-        self._in_output: dict[At, str] = {}
-        self._leaves: Counter[tuple[str, At]] = Counter()
+        self._names: dict[tuple[str, At], str] = {}  # by side and place
+        leaves: Counter[tuple[str, At]] = Counter()
         for row in rows:
             side = "truth" if row.truth_at is not None else "output"
             for item in _items(row.truth_at if row.truth_at is not None else row.output_at or ()):
-                self._leaves[side, item] += 1
-                self._leaves["right", item] += row.outcome == "right"
+                leaves[side, item] += 1
+                leaves["right", item] += row.outcome == "right"
         for array in arrays:  # the outer ones first, whose items the inner ones are in
             rule = array.field.array_rule(*array.truth, *array.output)
             longer = len(array.truth_at) >= len(array.output_at)  # the shorter lacks an item
-            names, at = (self._in_truth, array.truth_at) if longer else (self._in_output, array.output_at)
-            place = self._name(at, names)
-            reasons = _Reasons(rule, array.field.path, array.truth, array.output, plan)
+            place = self._name("truth", array.truth_at) if longer else self._name("output", array.output_at)
+            why = _reasons(rule, array.field.path, array.truth, array.output, plan)
             items = []
             for left, right in array.pairs:
                 in_truth, in_output = (*array.truth_at, left or 0), (*array.output_at, right or 0)
-                leaves = self._leaves["truth", in_truth] + self._leaves["output", in_output]
-                agreed = f"{self._leaves['right', in_truth]} of {leaves} leaves right"
-                items.append(ItemPair(truth=left, output=right, why=reasons.why(left, right, agreed)))
+                of_both = leaves["truth", in_truth] + leaves["output", in_output]
+                agreed = f"{leaves['right', in_truth]} of {of_both} leaves right"
+                items.append(ItemPair(truth=left, output=right, why=why(left, right, agreed)))
                 indexes = ("–" if index is None else str(index) for index in (left, right))
                 name = f"{place}[{left if left == right else '→'.join(indexes)}]"
-                if left is not None:
-                    self._in_truth[in_truth] = name
-                if right is not None:
-                    self._in_output[in_output] = name
+                self._names |= {("truth", in_truth): name} if left is not None else {}
+                self._names |= {("output", in_output): name} if right is not None else {}
             self.matches.append(ArrayMatch(at=place, path=array.field.path, rule=rule, items=tuple(items)))
 
     def place(self, row: ComparedLeaf) -> str:
         """Return a row's path with the array indexes of truth and output, as in `items[2→0].amount`."""
         if row.truth_at is not None:
-            return self._name(row.truth_at, self._in_truth)
-        return self._name(row.output_at or (), self._in_output)
+            return self._name("truth", row.truth_at)
+        return self._name("output", row.output_at or ())
 
-    @staticmethod
-    def _name(at: At, names: Mapping[At, str]) -> str:
+    def _name(self, side: str, at: At) -> str:
         item = next(_items(at), ())
-        place = names.get(item, "")
+        place = self._names.get((side, item), "")
         for key in at[len(item) :]:
             place = f"{place}.{key}" if place else str(key)
         return place
 
 
-class _Reasons:
-    """Why two items of one array met, or why one met none."""
+def _reasons(
+    rule: FieldRule, path: str, truth: list[Any], output: list[Any], plan: FieldPlan
+) -> Callable[[int | None, int | None, str], str]:
+    """Return what says why two items met, or why one met none, given how many leaves of the two are right."""
+    field = plan.field(path)
+    how = "best" if pairs_by_best(rule, field) else rule.align
+    known_by = [identities(items, rule, field) for items in (truth, output)] if how == "key" else []
+    times = [Counter(known) for known in known_by]
 
-    def __init__(self, rule: FieldRule, path: str, truth: list[Any], output: list[Any], plan: FieldPlan) -> None:
-        field = plan.field(path)
-        self._keys = rule.key
-        self._how = "best" if pairs_by_best(rule, field) else rule.align
-        self._items = (truth, output)
-        self._identities = [identities(items, rule, field) if rule.align == "key" else [] for items in self._items]
-        self._times = [Counter(identities) for identities in self._identities]
-
-    def why(self, left: int | None, right: int | None, agreed: str) -> str:
-        """Say it in words; `agreed` is how many leaves of the two are right, and is read where both are there."""
+    def why(left: int | None, right: int | None, agreed: str) -> str:
         other = "output" if right is None else "truth"
         alone = left is None or right is None
-        if self._how == "key":
+        if how == "key":
             side, index = (0, left) if left is not None else (1, right or 0)
-            key = ", ".join(
-                f"{name} {canonical_json(key_value(self._items[side][index], name))}" for name in self._keys
-            )
-            counts = [times[self._identities[side][index]] for times in self._times]
+            item = (truth, output)[side][index]
+            key = ", ".join(f"{name} {canonical_json(key_value(item, name))}" for name in rule.key)
+            counts = [of_side[known_by[side][index]] for of_side in times]
             if alone:
                 return f"the {other} has fewer items of {key}" if min(counts) else f"the {other} has none of {key}"
             return f"{key}, which is there more than once; {agreed}" if max(counts) > 1 else key
-        if self._how == "ordered":
+        if how == "ordered":
             return f"the {other} ends before" if alone else "the same place"
-        if self._how == "set":
+        if how == "set":
             return f"no equal item left in the {other}" if alone else "equal"
         return f"left over: the {other} has fewer items" if alone else f"best assignment: {agreed}"
+
+    return why
 
 
 def _items(at: At) -> Iterator[At]:

@@ -5,6 +5,7 @@ That is what a worker does (`scoring/workers.py`); `CaseScore` and `Scorecard` a
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,12 +177,12 @@ class AnswerScorer:
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
 
-    def begin(self, case_id: str, text: str) -> Scored:
-        """Score a text at once."""
+    def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
+        """Begin to score a text as the answer to a case."""
         return self.score(case_id, text)
 
-    def begin_agreement(self, answers: CaseAnswers) -> Agreement:
-        """Compare the answers to a case with each other at once."""
+    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
+        """Begin to compare the answers to a case with each other."""
         return agreement_of(answers, self.component.agreement)
 
     def score(self, case_id: str, text: str) -> Scored:
@@ -204,7 +205,7 @@ class AnswerScorer:
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case, whatever is answered.
+        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth.
 
         Not even the truth has a value of some, such as `jaccard` where there is no array.
         """

@@ -18,7 +18,6 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
-from skill_evaluator.scoring.scorer import AnswerScores
 from skill_evaluator.text import canonical_json
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _MANY = 10  # items; fewer are often all equal, or few enough to be tried in all
 
 
 @contextmanager
-def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iterator[AnswerScores]:
+def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iterator[AnswerScorer]:
     """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
 
     Without a call, as in a dry run, there are only truths to compare with themselves.
@@ -74,50 +73,39 @@ def _is_short(text: str, component: Component) -> bool:
     return not component.plan.embeds and len(text) * component.contract.effort <= _SHORT
 
 
-class _WorkerScores:
+class _WorkerScores(AnswerScorer):
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
     def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers") -> None:
-        self._scorer = scorer
+        super().__init__(scorer.component, scorer.cases.values())
         self._short = short  # the cases whose truth is
         self._workers = workers
-        self._undefined = {
+        self._begun: dict[str, Future[frozenset[str]]] = {
             case.id: workers.submit(("undefined", case.id), partial(self._refuse_truth, case.id))
-            for case in scorer.cases.values()
+            for case in self.cases.values()
             if case.labelled and case.id not in self._short
         }
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Have a text scored as the answer to a case; a short one is scored at once."""
-        if case_id in self._short and _is_short(text, self._scorer.component):
-            return self._scorer.score(case_id, text)
-        return self._workers.submit(
-            ("score", case_id, text), lambda: unparseable(self._scorer.component, problem=TOO_COSTLY)
-        )
+        if case_id in self._short and _is_short(text, self.component):
+            return self.score(case_id, text)
+        return self._workers.submit(("score", case_id, text), lambda: unparseable(self.component, problem=TOO_COSTLY))
 
     def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth."""
-        if case_id in self._undefined:
-            undefined: frozenset[str] = self._undefined[case_id].result()
-            return undefined
-        return self._scorer.undefined(case_id)
+        begun = self._begun.get(case_id)
+        return super().undefined(case_id) if begun is None else begun.result()
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
-        """Have the answers to a case compared with each other, here if that is little.
-
-        It may take as many times `score_seconds` as there are answers.
-        """
         longest = max(map(len, answers.groups), default=0)
         if len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE:
-            return self._scorer.begin_agreement(answers)
+            return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
         return self._workers.submit(task, lambda: agreement_of(answers, None), times=answers.n)
 
     def _refuse_truth(self, case_id: str) -> NoReturn:
-        component = self._scorer.component
-        limits = component.limits
+        limits = self.component.limits
         raise FixtureError(
-            f"case '{case_id}' of '{component.name}': its ground truth is too costly to score, it takes more than "
+            f"case '{case_id}' of '{self.component.name}': its ground truth is too costly to score, it takes more than "
             f"{limits.score_seconds:g} s or {limits.score_megabytes:,} MB; make it smaller, align its arrays by key in "
             "evals/datasets.json, or raise limits.score_seconds or score_megabytes in settings.yaml"
         )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
@@ -48,23 +48,7 @@ _IN_MEMORY = 4_000_000  # bytes
 T = TypeVar("T")
 
 
-class AnswerScores(Protocol):
-    """Where scores come from: worked out at once (`AnswerScorer`), or in workers (`open_scores`)."""
-
-    def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        """Begin to score a text as the answer to a case."""
-        ...
-
-    def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
-        """Begin to compare the answers to a case with each other."""
-        ...
-
-    def undefined(self, case_id: str) -> frozenset[str]:
-        """Return the metrics that have no value for a case, whatever is answered; raise FixtureError for its truth."""
-        ...
-
-
-def check_truths(scores: AnswerScores, case_ids: Iterable[str]) -> None:
+def check_truths(scores: AnswerScorer, case_ids: Iterable[str]) -> None:
     """Raise FixtureError where a truth is too costly to score."""
     for case_id in case_ids:
         scores.undefined(case_id)
@@ -112,12 +96,12 @@ class Scorer:
     """
 
     def __init__(
-        self, component: Component, cases: Iterable[Case], replicates: int, scores: AnswerScores | None = None
+        self, component: Component, cases: Iterable[Case], replicates: int, scores: AnswerScorer | None = None
     ) -> None:
         mine = list(cases)
         self._component = component
         self._replicates = replicates
-        self._scores: AnswerScores = scores or AnswerScorer(component, mine)
+        self._scores = scores or AnswerScorer(component, mine)
         self._cases = {case.id: _CaseInProgress(case) for case in mine}
         self._pending: deque[tuple[_CaseInProgress, int, bytes, Scored | Future[Scored]]] = deque()
         self._aside = _PutAside()

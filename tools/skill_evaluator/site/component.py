@@ -1,7 +1,6 @@
 """A component's page: its ranking, its trend, and where its models are right, wrong or flaky."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.display import WHOLE, ends, number
@@ -203,8 +202,8 @@ def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in standing.newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
-            if path in arrays and arrays[path].n:
-                yield {"array": path or WHOLE, "model": model_id, **asdict(arrays[path])}
+            if path in arrays and arrays[path]["n"]:
+                yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
 
 
 def _items_title(rows: Sequence[dict[str, Any]]) -> str:

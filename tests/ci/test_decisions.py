@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped
 from skill_evaluator.library.versions import ComponentVersion
-from skill_evaluator.records.leaderboard import Recorded
+from skill_evaluator.records.archive import RecordedRun
 
 NOTHING, UNREADABLE = None, "?"
 KNOWN, UNKNOWN = True, False
@@ -26,12 +26,19 @@ def version(text: str | None, prompt: str | None = None, schema: str = "s") -> C
     )
 
 
+def run_of(version: str, schema: str | None) -> RecordedRun:
+    digests = {} if schema is None else {"schema": schema}
+    return RecordedRun(
+        run_id="r", skill_version=version, model_id="m", complete=True, timestamp="2026", digests=digests
+    )
+
+
 def decided(before: str | None, after: str, recorded: str | None, base_known: bool) -> Decision:
     change = PushedComponent(
         before=None if before is None else version(before),
         after=version(after),
         base_known=base_known,
-        board={} if recorded is None else {"m": Recorded(version=recorded, schema="s")},
+        board={} if recorded is None else {"m": run_of(recorded, "s")},
     )
     (decision,), _ = decide(change, ["m"])
     return decision
@@ -93,7 +100,7 @@ def test_a_changed_prompt_without_a_bump_is_wrong_and_does_not_run() -> None:
 
 def test_a_schema_that_is_not_the_recorded_one_asks_for_a_major() -> None:
     """The MINOR was raised in a later push than the schema, so that no single push is dishonest."""
-    board = {"m": Recorded(version="1.0.0", schema="old"), "n": Recorded(version="1.0.0", schema=None)}
+    board = {"m": run_of("1.0.0", "old"), "n": run_of("1.0.0", None)}
     for head, runs in (("1.1.0", [False, True]), ("2.0.0", [True, True])):
         change = PushedComponent(before=version("1.0.1"), after=version(head), base_known=True, board=board)
         decisions, _ = decide(change, ["m", "n"])
@@ -101,7 +108,7 @@ def test_a_schema_that_is_not_the_recorded_one_asks_for_a_major() -> None:
 
 
 def test_every_model_is_judged_by_its_own_records() -> None:
-    board = {"a": Recorded(version="1.1.0", schema="s"), "b": Recorded(version="1.0.0", schema="s")}
+    board = {"a": run_of("1.1.0", "s"), "b": run_of("1.0.0", "s")}
     change = PushedComponent(before=version("1.1.0"), after=version("1.1.0"), base_known=True, board=board)
     decisions, problems = decide(change, ["a", "b", "new"])
     assert [(one.model_id, one.runs) for one in decisions] == [("a", False), ("b", True), ("new", False)]

@@ -18,11 +18,12 @@ from skill_evaluator.library.versions import (
     needs_evaluation,
     versioning_problems,
 )
-from skill_evaluator.records.leaderboard import Recorded, newest_recorded
+from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.records.leaderboard import newest_recorded
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.repository import Repository, within
 
-Board = Mapping[str, Recorded]
+Board = Mapping[str, RecordedRun]
 """The newest version on a component's leaderboard, by model."""
 
 
@@ -82,7 +83,7 @@ def decide_again(change: PushedComponent, model_ids: Iterable[str]) -> list[Deci
     return decisions
 
 
-def _decide_by_record(change: PushedComponent, version: str, recorded: Recorded) -> tuple[bool, str]:
+def _decide_by_record(change: PushedComponent, version: str, recorded: RecordedRun) -> tuple[bool, str]:
     step = bump(recorded.version, version)
     if step is Bump.SAME:
         return False, f"{version} is recorded"
@@ -91,7 +92,8 @@ def _decide_by_record(change: PushedComponent, version: str, recorded: Recorded)
     if not needs_evaluation(step):
         return False, f"{step} since the recorded {recorded.version}"
     schema = change.after.schema and short_digest(change.after.schema)
-    schema_changed = None not in (recorded.schema, schema) and recorded.schema != schema
+    recorded_schema = recorded.digests.get("schema")
+    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
     if schema_changed and not breaks_contract(recorded.version, version):
         return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
     before = change.before.version if change.base_known and change.before else None
@@ -125,7 +127,7 @@ def grouped(decisions: Iterable[Decision]) -> Iterator[tuple[Decision, list[str]
 
 def recorded_boards(
     repository: Repository, refs: Iterable[str], folder: str
-) -> tuple[dict[str, dict[str, Recorded]], list[Problem]]:
+) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
     """Return the newest recorded version by component and model over the leaderboards of some commits, and problems.
 
     A commit that is not here is left out; a leaderboard that cannot be read is a problem.
@@ -138,7 +140,7 @@ def recorded_boards(
         if path == within(folder, f"{PurePosixPath(path).parent.name}/leaderboard.json")
     ]
     texts = repository.contents(blob for _, blob in blobs)
-    boards: dict[str, dict[str, Recorded]] = {}
+    boards: dict[str, dict[str, RecordedRun]] = {}
     problems: dict[tuple[str, str], Problem] = {}
     for path, blob in dict.fromkeys(blobs):
         try:

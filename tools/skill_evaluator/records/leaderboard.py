@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import semver
-
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, decoded, locked, parse_json, read_bytes, replace_blocks, validated
 from skill_evaluator.identifiers import ComponentName
@@ -25,6 +23,7 @@ from skill_evaluator.records.archive import (
     first_runs,
     parse_board,
     parse_entries,
+    precedence,
     why_refused,
 )
 from skill_evaluator.records.record import BOARD_VERSION, PARTIAL, Record, Row, refuse_newer, write_record
@@ -64,22 +63,13 @@ def _refuse_other(found: str, path: Path, skill: str) -> None:
         raise LeaderboardError(f"{path} is the leaderboard of '{found}', not of '{skill}'")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """The highest version that a complete run of a model has on a leaderboard, and the schema it was run with."""
-
-    version: str
-    schema: str | None
-
-
-def newest_recorded(content: bytes, where: str) -> dict[str, Recorded]:
-    """Return the highest version measured of each model; raise LeaderboardError for what is no leaderboard.
+def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
+    """Return a run of the highest version measured by each model; raise LeaderboardError for what is no leaderboard.
 
     Runs that are incomplete, under a scenario, or of a version that is not semver do not count.
     """
     measured = [run for run in parse_entries(content, Path(where)) if run.complete and run.scenario is None]
-    measured.sort(key=lambda run: semver.Version.parse(run.version))
-    return {run.model_id: Recorded(version=run.version, schema=run.digests.get("schema")) for run in measured}
+    return {run.model_id: run for run in sorted(measured, key=lambda run: precedence(run.version))}
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:

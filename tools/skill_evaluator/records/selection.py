@@ -6,6 +6,7 @@ accepted one, or of the next.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import semver
@@ -63,30 +64,16 @@ def choose(
         if of_model:
             candidates, left_out = of_model, {}
     exact = named is not None or _find_run(entries, candidate) is not None
-    if named is not None or baseline is None:
-        choices = [
-            ChosenRuns(
-                candidate=run,
-                baseline=named or (usual(run) if usual else next_lower(entries, run)),
-                absent=why_no_lower(entries, run),
-                exact=exact,
-            )
-            for run in candidates
-        ]
-    else:
-        version = str(baseline)
-        absent = f"there is no complete record of {version}"
-        choices = [
-            ChosenRuns(
-                candidate=run,
-                baseline=_best([entry for entry in runs_alike(entries, run) if entry.version == version], run),
-                absent=absent,
-                exact=exact,
-            )
-            for run in candidates
-        ]
-        if all(choice.baseline is None for choice in choices):
-            raise _no_such_run(entries, version)
+    choices = []
+    for run in candidates:
+        if named is not None or baseline is None:
+            lower, absent = named or (usual or partial(next_lower, entries))(run), why_no_lower(entries, run)
+        else:
+            of_version = (entry for entry in runs_alike(entries, run) if entry.version == baseline)
+            lower, absent = _best(of_version, run), f"there is no complete record of {baseline}"
+        choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
+    if baseline is not None and named is None and all(choice.baseline is None for choice in choices):
+        raise _no_such_run(entries, str(baseline))
     return Selection(choices=tuple(choices), left_out=left_out)
 
 

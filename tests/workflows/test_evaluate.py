@@ -65,10 +65,11 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
 
 def test_the_records_that_are_published_are_those_that_were_attested_where_that_is_switched_on(forge: Forge) -> None:
     forge.component("one", "1.0.0")
+    forge.library.settings(attestations={"since": forge.push()["after"]})
     forge.push()
     forge.component("one", "1.1.0")
     event = forge.push()
-    assert forge.run(event, variables={"SKILL_EVALUATOR_ATTEST": "on"}).code == 0
+    assert forge.run(event).code == 0
     (published,) = (file for file in forge.landed(event["after"])[0].split() if "/records/" in file)
     digest = hashlib.sha256(forge.git("show", f"origin/main:{published}").encode() + b"\n").hexdigest()
     assert forge.attested.read_text().split() == [digest, Path(published).name]
@@ -77,7 +78,9 @@ def test_the_records_that_are_published_are_those_that_were_attested_where_that_
 def test_a_run_that_recorded_nothing_has_nothing_to_attest_and_is_no_failure(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     forge.library.models(KEYLESS)
-    acted = forge.run(forge.push(), variables={"SKILL_EVALUATOR_ATTEST": "on"})
+    forge.library.settings(attestations={"since": forge.push()["after"]})
+    forge.component("one", "1.1.0")
+    acted = forge.run(forge.push())
     assert (acted.jobs["collect"], forge.attested.exists()) == ("success", False)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
+from skill_evaluator.ci.platforms import Platform
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.library.cases import Case
@@ -34,13 +35,17 @@ REST = "rest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
+    """The work tree that a job sees, its configuration, and the branches that hold records beside it.
+
+    On a `platform` the records that settings.yaml wants attested are verified before they are a baseline.
+    """
 
     components: Path
     fixtures: Path | None
     config: Path
     recorded: tuple[str, ...]
     configuration: Configuration
+    platform: Platform | None = None
 
     def component(self, skill: str) -> Component:
         """Read a component."""

@@ -15,11 +15,12 @@ from skill_evaluator.ci.judging import plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
+from skill_evaluator.ci.publishing import attested_records, needing_no_proof
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, retiring, select_models
+from skill_evaluator.library.config import Model, retiring, select_models, settings_at
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import Problem, read_versions
 from skill_evaluator.providers import Configuration, why_unbatched
@@ -138,7 +139,12 @@ def _read_asked(
     """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
     asked = _Asked()
     repository, policy = Repository(checkout.components), checkout.configuration.settings.policy
-    for skill in dict.fromkeys(decision.skill for decision in decisions if decision.runs):
+    skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
+    unproven = _unproven(request, checkout, repository, skills)
+    for skill in skills:
+        if unproven.get(skill):
+            asked.faults.extend(unproven[skill])
+            continue
         try:
             component = apply_scenario(checkout.component(skill), checkout.config, request.scenario)
             cases = load_cases(component, checkout.fixtures)
@@ -169,6 +175,22 @@ def _read_asked(
         asked.judgings.extend(judgings)
         asked.unjudged.extend(unjudged)
     return asked
+
+
+def _unproven(
+    request: PlanRequest, checkout: Checkout, repository: Repository, skills: Sequence[str]
+) -> dict[str, list[Problem]]:
+    """Return by component the records that no trusted job wrote, as the settings before the push say; see lint."""
+    base = repository.commit(request.base or "")
+    settings = checkout.configuration.settings if base is None else settings_at(repository, base, checkout.config)
+    trusted, folder = settings.attestations, repository.place(checkout.components)
+    if checkout.platform is None or trusted.since is None:
+        return {}
+    old = needing_no_proof(trusted, repository, folder, skills)
+    return {
+        skill: attested_records(checkout.platform, checkout.components, skill, folder, old, trusted)[1]
+        for skill in skills
+    }
 
 
 def _on_models(

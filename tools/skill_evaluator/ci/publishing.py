@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
@@ -19,11 +19,12 @@ from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
 from skill_evaluator.ci.platforms import Platform
-from skill_evaluator.errors import GitError, LeaderboardError, PlanError
+from skill_evaluator.errors import ConfigError, GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
 from skill_evaluator.identifiers import is_file_name, moment
+from skill_evaluator.library.config import Attestations
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.records.integrity import Past
+from skill_evaluator.records.integrity import Past, past_at
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
@@ -244,26 +245,46 @@ _MEANINGS = {"absent": "this record has no attestation", "failed": "the attestat
 
 
 def attested_records(
-    platform: Platform, components: Path, name: str, folder: str, past: Past | None
+    platform: Platform, components: Path, name: str, folder: str, old: Past | None, trusted: Attestations
 ) -> tuple[Mapping[str, int], list[Problem]]:
     """Return how many records of a component are `verified`, `absent` (without attestation) or `failed`, and problems.
 
-    Every record that is not verified is a problem, but for those without attestation that stood as they are in the
-    past: they may be older than attesting. Drafts count for nothing, here too. Raise ConfigError.
+    Every record that is not verified is a problem, but for those without attestation that stand as they are in the
+    `old` library: they may be older than attesting. Drafts count for nothing, here too. Raise ConfigError.
     """
     paths = sorted((components / name / "evals" / "records").glob("*.json"))
-    attestations = platform.attestations([path for path in paths if not _is_draft(path)])
-    stood = past.books[name].records if past is not None and name in past.books else {}
+    stood = old.books[name].records if old is not None and name in old.books else {}
+    is_old = {path: stood.get(path.stem) == read_bytes(path, LeaderboardError) for path in paths}
+    asked = [path for path in paths if not (trusted.since and is_old[path]) and not _is_draft(path)]
+    attestations = platform.attestations(asked, trusted)
     problems = []
     for path, attestation in attestations.items():
-        is_old = stood.get(path.stem) == read_bytes(path, LeaderboardError)
-        if attestation.status == "verified" or (attestation.status == "absent" and is_old):
+        if attestation.status == "verified" or (attestation.status == "absent" and is_old[path]):
             continue
         reason = f": {attestation.reason}" if attestation.reason else ""
         file = within(folder, f"{name}/evals/records/{path.name}")
         problems.append(Problem(file=file, line=1, message=f"{_MEANINGS[attestation.status]}{reason}"))
     counts = Counter(attestation.status for attestation in attestations.values())
     return {status: counts[status] for status in ("verified", "absent", "failed")}, problems
+
+
+def needing_no_proof(trusted: Attestations, repository: Repository, folder: str, names: Iterable[str]) -> Past | None:
+    """Return the library as it was when attesting began (`attestations.since`); None where nothing says when."""
+    if trusted.since is None:
+        return None
+    commit = repository.commit(trusted.since)
+    if commit is None:
+        raise ConfigError(f"attestations.since in settings.yaml: {trusted.since} is no commit here")
+    return past_at(repository, commit, folder, names)
+
+
+def edited_checks(repository: Repository, base: str, config: str) -> list[str]:
+    """Return the files that decide how a change is checked, and that the change itself edits, adds or removes."""
+    edited = []
+    for folder, name in ((".github", "*"), (config, "requirements*")):
+        before, after = (repository.files(commit, folder) for commit in (base, "HEAD"))
+        edited += [path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, name)]
+    return sorted(set(edited))
 
 
 def _is_draft(path: Path) -> bool:

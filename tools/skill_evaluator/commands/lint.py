@@ -16,7 +16,7 @@ from pathlib import Path
 from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
 from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.ci.publishing import attested_records
+from skill_evaluator.ci.publishing import attested_records, edited_checks, needing_no_proof
 from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
@@ -31,7 +31,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import check_waivers, load_settings
+from skill_evaluator.library.config import check_waivers, load_settings, settings_at
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
@@ -63,17 +63,27 @@ class LintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     names = tuple(dict.fromkeys(options.names)) or _names_of_all(options.components)
-    limits = load_settings(options.config).limits
-    folder, past = _read_past(options, names)
+    settings = load_settings(options.config)
+    limits, trusted = settings.limits, settings.attestations
+    folder, commit, past = _read_past(options, names)
+    old, warnings = past, {}
+    if commit is not None:  # what a change says of itself is not what it is checked by
+        repository = Repository(options.components)
+        trusted = settings_at(repository, commit, options.config).attestations
+        old = needing_no_proof(trusted, repository, folder, names) or past
+        edited = edited_checks(repository, commit, repository.place(options.config))
+        why = "this change edits what checks it; a person must read it before it is merged"
+        warnings = {Path(path): f"{path}: {why}" for path in edited}
+    must_prove = options.attested or (commit is not None and trusted.since is not None)
     today = datetime.datetime.now(datetime.UTC).date()
     every, broken = check_waivers(options.config, limits)
     waivers = [waiver for waiver in every if today <= waiver.expires]
 
     def check(name: str) -> tuple[Linted, list[Problem]]:
         problems, attested = _problems_of_history(options, name, folder, past), None
-        if options.attested:
+        if must_prove:
             platform = PLATFORMS[options.platform or "github"]
-            attested, unproven = attested_records(platform, options.components, name, folder, past)
+            attested, unproven = attested_records(platform, options.components, name, folder, old, trusted)
             problems = [*problems, *unproven]
         lines = [_line(problem) for problem in problems]
         of_component = lint_component(options.components, name, options.fixtures, lines, waivers, limits)
@@ -99,7 +109,7 @@ def lint(options: LintOptions) -> int:
     stale: Mapping[Path, str] = {}
     if (options.config / "models.yaml").exists():
         stale = stale_workflows(options.config, secrets_of(read_configuration(options.config)))
-    for path, message in stale.items():
+    for path, message in {**warnings, **stale}.items():
         print(f"warning: {visible(message)}", file=sys.stderr)
         if options.platform:
             PLATFORMS[options.platform].annotate("warning", message, path.as_posix())
@@ -153,21 +163,21 @@ def _problems_of_history(options: LintOptions, name: str, folder: str, past: Pas
         return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
 
 
-def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, Past | None]:
-    """Return how problems call the folder of the components, and what was in it at the base, if that can be read."""
+def _read_past(options: LintOptions, names: Sequence[str]) -> tuple[str, str | None, Past | None]:
+    """Return how problems call the folder of the components, the base's commit, and what was in the folder there."""
     if options.base is None:
-        return options.components.as_posix(), None
+        return options.components.as_posix(), None, None
     repository = Repository(options.components)
     folder, commit = repository.place(options.components), repository.commit(options.base)
     if commit is None:
         print(f"warning: no commit '{options.base}' here; what changed is not checked", file=sys.stderr)
-        return folder, None
+        return folder, None, None
     if not repository.is_ancestor(commit, "HEAD"):
         print(
             f"warning: '{options.base}' is not in the history of HEAD; what was added there counts as removed here",
             file=sys.stderr,
         )
-    return folder, past_at(repository, commit, folder, names)
+    return folder, commit, past_at(repository, commit, folder, names)
 
 
 def _line(problem: Problem) -> str:

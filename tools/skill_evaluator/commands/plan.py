@@ -83,6 +83,7 @@ def plan(options: PlanOptions) -> int:
             config=options.config,
             recorded=options.recorded,
             configuration=read_configuration(options.config),
+            platform=PLATFORMS[options.platform] if options.platform else None,
         )
         made = make_plan(
             PlanRequest(**{field.name: getattr(options, field.name) for field in fields(PlanRequest)}), checkout
@@ -91,7 +92,8 @@ def plan(options: PlanOptions) -> int:
     print_plan(made, options.format)
     if options.platform:
         platform = PLATFORMS[options.platform]
-        platform.set_outputs(outputs_of(made, options.legs.split()))
+        attests = load_settings(options.config).attestations.since is not None
+        platform.set_outputs({**outputs_of(made, options.legs.split()), "attest": attests})
         platform.add_summary(plan_page(made))
         for fault in made.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)

@@ -25,8 +25,9 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share
-from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
+from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share
+from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
+from skill_evaluator.repository import Repository
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
 
@@ -394,6 +395,17 @@ class SafetyLimits(StrictModel):
 DEFAULT_LIMITS = SafetyLimits()
 
 
+class Attestations(StrictModel):
+    """Which records must be attested by the platform, and whose attestation is believed."""
+
+    since: Commit | None = Field(
+        default=None, description="records that are not in this commit need an attestation; none = no record does"
+    )
+    workflows: Annotated[tuple[str, ...], Field(min_length=1)] = (".github/workflows/evaluate.yml",)
+    branches: tuple[str, ...] = Field(default=(), description="whose runs are believed, beside the default branch's")
+    self_hosted: bool = Field(default=False, description="whether runs on runners of your own are believed")
+
+
 class Settings(StrictModel):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -412,6 +424,7 @@ class Settings(StrictModel):
     fixtures: FixturesElsewhere | None = None
     ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
     site: SiteSettings = SiteSettings()
+    attestations: Attestations = Attestations()
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
@@ -428,8 +441,22 @@ def load_settings(config_dir: Path) -> Settings:
     path = config_dir / "settings.yaml"
     if not path.exists():
         return Settings()
-    values = read_yaml(Root(config_dir, ConfigError).inside(path))
-    return validated(Settings, {} if values is None else values, path)
+    return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
+
+
+def settings_at(repository: Repository, commit: str, config_dir: Path) -> Settings:
+    """Read settings.yaml as it was at a commit; the defaults if it was not there. Raise ConfigError, GitError."""
+    path = f"{repository.place(config_dir)}/settings.yaml"
+    blob = repository.files(commit, repository.place(config_dir)).get(path)
+    if blob is None:
+        return Settings()
+    text = repository.contents([blob])[blob].decode("utf-8", "replace")
+    place = Path(f"{commit[:12]}:{path}")
+    return _settings_of(parse_yaml(text, place), place)
+
+
+def _settings_of(values: Any, place: Path) -> Settings:
+    return validated(Settings, {} if values is None else values, place)
 
 
 def retiring(models: Iterable[Model]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from skill_evaluator.ci.platforms.github import Attestation, GitHub
 from skill_evaluator.display.pages import Page
+from skill_evaluator.library.config import Attestations
 
 
 class Platform(Protocol):
@@ -35,8 +36,8 @@ class Platform(Protocol):
         Return None when there is nothing to review: the branch is missing, or `to` has all that is on it.
         """
 
-    def attestations(self, files: Sequence[Path]) -> dict[Path, Attestation]:
-        """Return whether the platform attests each file to be one of its own jobs'; raise ConfigError if unknown."""
+    def attestations(self, files: Sequence[Path], trusted: Attestations) -> dict[Path, Attestation]:
+        """Return whether the platform attests each file to be of a trusted job; raise ConfigError if unknown."""
 
 
 PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}

@@ -18,6 +18,7 @@ from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
+from skill_evaluator.library.config import Attestations
 
 _MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
 _MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for what an action adds
@@ -95,12 +96,21 @@ class GitHub:
                 return None
             return str(request.html_url)
 
-    def attestations(self, files: Sequence[Path]) -> dict[Path, Attestation]:
-        """Have `gh` verify each file's attestation by this repository; raise ConfigError where `gh` cannot be asked."""
+    def attestations(self, files: Sequence[Path], trusted: Attestations) -> dict[Path, Attestation]:
+        """Have `gh` verify who attested each file; raise ConfigError where `gh` cannot be asked."""
         if not files:
             return {}
         repository = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(files[0].parent)
-        return {file: _attestation(file, repository) for file in files}
+        done = gh("repo", "view", repository, "--json", "defaultBranchRef", "--jq", ".defaultBranchRef.name")
+        if done.returncode or not done.stdout.strip():
+            raise ConfigError(f"gh does not know the default branch of {repository}: {last_line(done.stderr)}")
+        signers = [
+            ("--signer-workflow", f"{repository}/{workflow}", "--source-ref", f"refs/heads/{branch}")
+            for branch in (done.stdout.strip(), *trusted.branches)
+            for workflow in trusted.workflows
+        ]
+        runners = () if trusted.self_hosted else ("--deny-self-hosted-runners",)
+        return {file: _attestation(file, repository, signers, runners) for file in files}
 
 
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
@@ -123,18 +133,23 @@ def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     }
 
 
-def _attestation(file: Path, repository: str) -> Attestation:
-    """Return what `gh` says of a file's attestation.
+def _attestation(
+    file: Path, repository: str, signers: Sequence[tuple[str, ...]], runners: Sequence[str]
+) -> Attestation:
+    """Return what `gh` says of a file's attestation by the first signer that it verifies.
 
     Versions of gh have ended with 0 though they found none, so that it is believed only with what it verified.
     """
-    done = gh("attestation", "verify", str(file.absolute()), "--repo", repository, "--format", "json")
-    with suppress(ValueError):
-        if done.returncode == 0 and json.loads(done.stdout):
-            return Attestation(status="verified")
-    said = f"{done.stdout}\n{done.stderr}"
-    if "no attestations found" in said.casefold() or ("HTTP 404" in said and "/attestations/" in said):
-        return Attestation(status="absent")
+    said = ""
+    for signer in signers:
+        asked = ("--repo", repository, *signer, *runners, "--format", "json")
+        done = gh("attestation", "verify", str(file.absolute()), *asked)
+        with suppress(ValueError):
+            if done.returncode == 0 and json.loads(done.stdout):
+                return Attestation(status="verified")
+        said = f"{done.stdout}\n{done.stderr}"
+        if "no attestations found" in said.casefold() or ("HTTP 404" in said and "/attestations/" in said):
+            return Attestation(status="absent")
     return Attestation(status="failed", reason=last_line(said) or f"gh ended with {done.returncode}")
 
 

@@ -1,4 +1,4 @@
-"""`lint --attested`: which records the workflow wrote, by what `gh` says of each.
+"""Attested records: which ones a trusted workflow wrote, by what `gh` says of each, for `lint` and `plan`.
 
 GitHub is not here, so a stand-in `gh` is: an executable on PATH that says what the real one says (its words and exit
 codes are those of its sources) and notes how it was called. What GitHub signs is not tried by this.
@@ -6,6 +6,7 @@ codes are those of its sources) and notes how it was called. What GitHub signs i
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,12 @@ here = pathlib.Path(__file__).parent
 with (here / "calls.jsonl").open("a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 table = json.loads((here / "table.json").read_text())
-key = "repo" if sys.argv[1] == "repo" else pathlib.Path(sys.argv[3]).stem
-out, err, code = table.get(key, table["else"])
+if sys.argv[1] == "repo":
+    key = "branch" if "defaultBranchRef" in sys.argv else "repo"
+else:
+    key = pathlib.Path(sys.argv[3]).stem
+workflow = sys.argv[sys.argv.index("--signer-workflow") + 1] if "--signer-workflow" in sys.argv else ""
+out, err, code = table.get(workflow + "|" + key) or table.get(key, table["else"])
 sys.stdout.write(out)
 sys.stderr.write(err)
 sys.exit(code)
@@ -34,6 +39,8 @@ NONE = ("", "✗ No attestations found for subject sha256:0\n", 1)
 NOT_FOUND = ("", f"Error: HTTP 404: Not Found (https://api.github.com/repos/{REPOSITORY}/attestations/sha256:0)\n", 1)
 NONE_BUT_0 = ("", "✗ No attestations found with predicate type: https://slsa.dev/provenance/v1\n", 0)
 BROKEN = ("", '✗ Sigstore verification failed\n\nError: verifying with issuer "sigstore.dev"\n', 1)
+OTHER_SIGNER = ("", "Error: expected SubjectAlternativeName to be evaluate.yml, got other.yml\n", 1)
+TOO_OLD = ("", "unknown flag: --source-ref\n", 1)
 NOT_LOGGED_IN = ("", "To get started with GitHub CLI, please run:  gh auth login\n", 4)
 RUNS = [a_run(f"1.{minor}.0", minor + 1, {"alpha": [1.0, 0.5]}) for minor in range(3)]
 FIRST, SECOND, THIRD = (run.run_id for run in RUNS)
@@ -50,7 +57,8 @@ class Gh:
         self.says({})
 
     def says(self, table: dict[str, tuple[str, str, int]]) -> None:
-        (self.folder / "table.json").write_text(json.dumps({"else": VERIFIED, **table}))
+        branch = ("main\n", "", 0)
+        (self.folder / "table.json").write_text(json.dumps({"else": VERIFIED, "branch": branch, **table}))
 
     @property
     def calls(self) -> list[list[str]]:
@@ -78,14 +86,63 @@ def component_of(done: Ended) -> dict[str, Any]:
     return component
 
 
-def test_every_record_is_verified_by_gh_as_one_of_this_repository(library: Library, gh: Gh) -> None:
+EVALUATE = f"{REPOSITORY}/.github/workflows/evaluate.yml"
+WHO = ["--signer-workflow", EVALUATE, "--source-ref", "refs/heads/main", "--deny-self-hosted-runners"]
+
+
+def verified(library: Library, gh: Gh) -> list[tuple[str, list[str]]]:
+    """Which records gh was asked about, and who may have signed them."""
+    folder = str(library.component / "evals" / "records")
+    asked = [call for call in gh.calls if call[0] == "attestation"]
+    assert all(call[:2] + call[3:5] == ["attestation", "verify", "--repo", REPOSITORY] for call in asked)
+    assert all(Path(call[2]).parent == Path(folder) for call in asked)
+    return [(Path(call[2]).stem, call[5:-2]) for call in asked]
+
+
+def test_every_record_is_verified_by_gh_as_written_by_the_workflow_on_the_default_branch(
+    library: Library, gh: Gh
+) -> None:
     done = lint(library, gh)
     assert (done.code, "records: 3 verified\n" in done.out) == (0, True)
-    records = library.component / "evals" / "records"
-    assert gh.calls == [
-        ["attestation", "verify", str(records / f"{run_id}.json"), "--repo", REPOSITORY, "--format", "json"]
-        for run_id in (FIRST, SECOND, THIRD)
+    assert verified(library, gh) == [(run_id, WHO) for run_id in (FIRST, SECOND, THIRD)]
+
+
+def test_other_workflows_branches_and_runners_are_believed_only_where_settings_list_them(
+    library: Library, gh: Gh
+) -> None:
+    gh.says({f"{EVALUATE}|{FIRST}": OTHER_SIGNER, f"{REPOSITORY}/w.yml|{FIRST}": VERIFIED})
+    assert lint(library, gh).code == 2
+    library.settings(attestations={"workflows": [".github/workflows/evaluate.yml", "w.yml"], "self_hosted": True})
+    assert lint(library, gh).code == 0
+    assert verified(library, gh)[-4:-2] == [
+        (FIRST, WHO[:-1]),
+        (FIRST, ["--signer-workflow", f"{REPOSITORY}/w.yml", *WHO[2:-1]]),
     ]
+
+
+def test_a_gh_that_lacks_a_flag_is_a_failure_and_never_a_pass(library: Library, gh: Gh) -> None:
+    gh.says({"else": TOO_OLD})
+    done = lint(library, gh)
+    assert done.code == 2
+    assert "the attestation of this record does not hold: unknown flag: --source-ref" in done.out
+
+
+def test_the_settings_before_a_change_say_whether_its_records_need_an_attestation(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    since = repository.commit()
+    library.settings(attestations={"since": since})
+    base = repository.commit()
+    keep(library, a_run("1.9.0", 20, {"alpha": [1.0, 0.5]}))
+    library.settings()  # the change itself switches it off, and edits what checks it
+    library.write(".github/workflows/check.yml", "name: Check\n")
+    repository.commit()
+    gh.says({"else": NONE})
+    path = f"{gh.folder}{os.pathsep}{os.environ['PATH']}"
+    done = library.call("lint", "--base", base, env={"PATH": path, "GITHUB_REPOSITORY": REPOSITORY})
+    assert done.code == 2
+    assert "this record has no attestation" in done.out
+    assert "warning: .github/workflows/check.yml: this change edits what checks it" in done.err
+    assert [run_id for run_id, _ in verified(library, gh)] == [a_run("1.9.0", 20, {"alpha": [1.0, 0.5]}).run_id]
 
 
 def test_a_record_without_attestation_is_counted_and_named(library: Library, gh: Gh) -> None:
@@ -125,7 +182,8 @@ def test_outside_of_a_job_gh_is_asked_for_the_repository(library: Library, gh: G
     gh.says({"repo": ("other/library\n", "", 0)})
     assert lint(library, gh, GITHUB_REPOSITORY="").code == 0
     assert gh.calls[0] == ["repo", "view", "--json", "nameWithOwner", "--jq", ".nameWithOwner"]
-    assert gh.calls[1][4] == "other/library"
+    assert gh.calls[1][:3] == ["repo", "view", "other/library"]
+    assert gh.calls[2][4] == "other/library"
     gh.says({"repo": ("", "no git remotes found\n", 1)})
     done = lint(library, gh, GITHUB_REPOSITORY="")
     assert (done.code, done.out) == (2, "")
@@ -147,3 +205,25 @@ def test_without_the_option_nobody_is_asked(library: Library, gh: Gh) -> None:
     path = f"{gh.folder}{os.pathsep}{os.environ['PATH']}"
     done = library.call("lint", "--format", "json", env={"PATH": path})
     assert (done.code, component_of(done)["attested"], gh.calls) == (0, None, [])
+
+
+def test_a_push_does_not_take_a_record_for_a_baseline_that_no_trusted_job_wrote(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    library.settings(attestations={"since": repository.commit()})
+    base = repository.commit()
+    keep(library, a_run("1.9.0", 20, {"alpha": [1.0, 0.5]}))
+    prompt = library.component / "prompt.md"
+    prompt.write_text(re.sub("version: .*", "version: 1.10.0", prompt.read_text()))
+    repository.commit()
+    env = {
+        "PATH": f"{gh.folder}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        **{name: str(library.root / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")},
+    }
+    arguments = ("plan", "--base", base, "--platform", "github", "--format", "json")
+    assert library.call(*arguments, env=env).json["entries"]
+    gh.says({"else": NONE})
+    plan = library.call(*arguments, env=env).json
+    assert plan["entries"] == []
+    assert [fault["message"] for fault in plan["faults"]] == ["this record has no attestation"]
+    assert "attest=true" in (library.root / "GITHUB_OUTPUT").read_text()

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -35,6 +35,12 @@ class FrozenModel(BaseModel):
     """A part of a file that this program writes; keys of a later version are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True, allow_inf_nan=False)
+
+    @classmethod
+    def view(cls, source: object, **others: Any) -> Self:
+        """Return what a value has of the fields under the same names; `others` are the rest."""
+        names = (name for name in cls.model_fields if name not in others and hasattr(source, name))
+        return cls(**{name: getattr(source, name) for name in names}, **others)
 
 
 class StrictModel(BaseModel):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from skill_evaluator.display.addresses import linked
 from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, listed
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -423,9 +423,8 @@ def _note(left_out: Sequence[Section], unfolded: Sequence[Section]) -> str:
 
 
 def _names(sections: Sequence[Section]) -> str:
-    named = list(dict.fromkeys(code_span(abridged(section.name, _LONGEST_NAME)) for section in sections[:_MOST_NAMED]))
-    more = len(sections) - _MOST_NAMED
-    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    named = (code_span(abridged(section.name, _LONGEST_NAME)) for section in sections)
+    return listed(list(dict.fromkeys(named)), _MOST_NAMED)
 
 
 def _first_lines(text: str, most: int, size: Callable[[str], int]) -> str:

@@ -6,7 +6,7 @@ New runs of the work tree's component in, the runs of the design out, with the c
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from skill_evaluator.errors import RunError, SkillEvaluatorError
@@ -27,14 +27,6 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.history.baselines import usual_baseline
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedAgain:
-    """A recorded version to ask again: the component with its prompt (no scenario), and the commit that holds it."""
-
-    component: Component
-    commit: str | None
-
-
 def find_baseline(component: Component, model: Model, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run that a new run of the component would be compared with."""
     return usual_baseline(_planned(component, model), archive, policy)
@@ -46,22 +38,13 @@ def find_recorded(component: Component, model: Model, archive: Archive) -> Recor
     return max(alike, key=lambda entry: entry.standing, default=None)
 
 
-def ask_again(entry: RecordedRun, archive: Archive, component: Component) -> AskedAgain:
-    """Return the version of a recorded run; raise ComponentError or GitError where its prompt is not to be had.
-
-    `component` is today's, without a scenario.
-    """
-    again, commit = component_with(component, past_prompt_of(archive.record(entry)))
-    return AskedAgain(component=again, commit=commit)
-
-
-def past_prompt_of(record: Record) -> PastPrompt:
-    """Return what a record says of the prompt that it measured."""
+def past_prompt_of(run: Record | Manifest) -> PastPrompt:
+    """Return what a record, or the manifest of a run, says of the prompt that is measured."""
     return PastPrompt(
-        version=record.skill_version,
-        digest=record.digests["prompt"],
-        schema=record.digests.get("schema"),
-        commit=record.prompt_commit,
+        version=run.skill_version,
+        digest=run.digests["prompt"],
+        schema=run.digests.get("schema"),
+        commit=run.prompt_commit,
     )
 
 
@@ -71,10 +54,8 @@ def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: 
     With the same seed a provider that keeps to it would give the same answers again, which say nothing of chance.
     """
     wanted = set(versions)
-    runs: list[Record] = [
-        archive.record(entry) for entry in archive.runs_of(model_id) if entry.complete and entry.version in wanted
-    ]
-    used = {run.seed for run in runs}
+    runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in wanted)
+    used = {archive.record(entry).seed for entry in runs}
     return next(seed for seed in count(first) if seed not in used)
 
 
@@ -146,14 +127,8 @@ def component_of(manifest: Manifest, inputs: Inputs, request: EvaluationRequest)
     """Return what a run that was begun asks; raise ComponentError or GitError where its prompt is gone."""
     if manifest.role is None:
         return inputs.component
-    past = PastPrompt(
-        version=manifest.skill_version,
-        digest=manifest.digests["prompt"],
-        schema=manifest.digests.get("schema"),
-        commit=manifest.prompt_commit,
-    )
     today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
-    component, _ = component_with(today, past)
+    component, _ = component_with(today, past_prompt_of(manifest))
     return apply_scenario(component, request.config, manifest.scenario)
 
 
@@ -204,8 +179,9 @@ def _under_scenarios(run: Run, inputs: Inputs, request: EvaluationRequest, archi
 def _read_again(
     entry: RecordedRun, archive: Archive, request: EvaluationRequest, limits: SafetyLimits
 ) -> tuple[Component, str | None]:
-    again = ask_again(entry, archive, load_component(request.components, request.skill, limits, request.fixtures))
-    return again.component, again.commit
+    """Return the component with the prompt of a recorded run, without a scenario, and the commit that holds it."""
+    today = load_component(request.components, request.skill, limits, request.fixtures)
+    return component_with(today, past_prompt_of(archive.record(entry)))
 
 
 def _reseeded(run: Run, archive: Archive, versions: Sequence[str], request: EvaluationRequest) -> Run:

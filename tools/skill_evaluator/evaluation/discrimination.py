@@ -15,7 +15,7 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.cases import FALSE_NAMES
-from skill_evaluator.verdicts.decide.comparability import strict_scores
+from skill_evaluator.verdicts.decide.comparability import is_measured_alike, strict_scores
 from skill_evaluator.verdicts.decide.effects import adjusted
 
 CaseStanding = Literal["tells apart", "all right", "all wrong", "all alike", "disagrees", "too few"]
@@ -62,7 +62,10 @@ def audit_cases(
     same rules gave them.
     """
     cases = {case.case_id: case for case in newest.per_case}
-    scored = {name: [run for run in runs if _is_alike(run, newest)] for name, runs in records.items()}
+    scored = {
+        name: [run for run in runs if is_measured_alike(run, newest, "schema", "contract", "datasets")]
+        for name, runs in records.items()
+    }
     left_out = {name: "scored by other rules, or by another schema" for name, runs in scored.items() if not runs}
     takers = {name: _scores(runs, cases, metric) for name, runs in scored.items() if runs}
     left_out |= {name: "has no case in common with the newest run" for name, scores in takers.items() if not scores}
@@ -102,12 +105,6 @@ def discrimination(case_id: str, takers: Mapping[str, Scores]) -> tuple[float, i
         return correlation([scores[case_id] for scores in mine], others), len(mine)
     except StatisticsError:  # one of them is constant
         return None
-
-
-def _is_alike(record: Record, newest: Record) -> bool:
-    """Return whether two records were scored by the same rules."""
-    alike = all(record.digests.get(name) == newest.digests.get(name) for name in ("schema", "contract", "datasets"))
-    return alike and record.scorer_version == newest.scorer_version
 
 
 def _scores(runs: Sequence[Record], cases: Mapping[str, CaseRecord], metric: str) -> Scores:

@@ -52,7 +52,9 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.adaptive and (request.shard is not None or request.cases):
         raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
     _refuse_designs(request)
-    _refuse_batches(request)
+    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
+    if request.batch and request.adaptive:
+        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -77,13 +79,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
     )
-
-
-def _refuse_batches(request: EvaluationRequest) -> None:
-    """Raise RunError for options that batches do not go with."""
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
-    if request.batch and request.adaptive:
-        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:

@@ -64,9 +64,7 @@ def looks_of_mutants(replicates: int) -> tuple[int, ...]:
 
 def _share_of_look(looks: int, *, last: bool) -> float:
     """Return the share of α that a look may spend: half of it is the last one's, since answers often repeat."""
-    if looks == 1:
-        return 1.0
-    return 0.5 if last else 0.5 / (looks - 1)
+    return 1.0 if looks == 1 else 0.5 if last else 0.5 / (looks - 1)
 
 
 def judged_mutant(
@@ -88,8 +86,8 @@ def judged_mutant(
     if not noticed and not last:
         return None
     reactions = [*_cases(compared, noticed, rules), *noticed]
-    return MutantResult(
-        **unasked(mutant).model_dump(exclude={"status", "advice", "reactions", "moved", "replicates", "better"}),
+    return MutantResult.view(
+        mutant,
         status="killed" if noticed else "survived",
         reactions=reactions,
         better=bool(noticed) and all(one.after > one.before for one in noticed),
@@ -101,16 +99,7 @@ def judged_mutant(
 
 def unasked(mutant: Mutant, reason: str | None = None, replicates: int = 0) -> MutantResult:
     """Return a mutant of which nothing is known, and why."""
-    return MutantResult(
-        id=mutant.id,
-        operator=mutant.operator,
-        line=mutant.line,
-        text=mutant.text,
-        diff=list(mutant.diff),
-        status="undecided",
-        replicates=replicates,
-        reason=reason,
-    )
+    return MutantResult.view(mutant, status="undecided", replicates=replicates, reason=reason)
 
 
 def silent_cases(case_ids: Sequence[str], mutants: Sequence[MutantResult]) -> list[str]:

@@ -124,45 +124,40 @@ class RunSpread:
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     """Return the spread behind each model's records: those under a scenario are held against other scenarios."""
     newest = {(record.model_id, record.scenario is None): record for record in records}
-    return [
-        _between_runs(record, archive) if plain else _between_scenarios(record, archive)
-        for (_, plain), record in newest.items()
-    ]
+    spreads = []
+    for (_, plain), record in newest.items():
+        means = _of_runs(record, archive) if plain else _of_scenarios(record, archive)
+        scores = {name: score for name, score in means.items() if score is not None}
+        rewording = None if plain else neutral_sigma(record, scenario_runs(archive, record))
+        spreads.append(
+            RunSpread(
+                model_id=record.model_id,
+                version=record.skill_version,
+                metric=record.primary_metric,
+                over="runs" if plain else "scenarios",
+                scores=scores,
+                sigma=stdev_or_none(list(scores.values())) if plain else None if rewording is None else rewording.sigma,
+            )
+        )
+    return spreads
 
 
-def _between_runs(record: Record, archive: Archive) -> RunSpread:
+def _of_runs(record: Record, archive: Archive) -> dict[str, float | None]:
     entry = entry_of(record)
     runs = [
         archive.record(other)
         for other in runs_alike(archive.runs_of(entry.model_id), entry)
         if other.version == entry.version
+        and other.run_id != entry.run_id
         and other.is_comparable(entry)
         and other.digests.get("prompt") == entry.digests.get("prompt")
     ]
-    series = same_series(record, (run for run in runs if run.run_id != record.run_id))
-    scores = {run.run_id: score for run in (*series, record) if (score := _score(run)) is not None}
-    return _spread(record, "runs", scores, stdev_or_none(list(scores.values())))
+    return {run.run_id: _score(run) for run in (*same_series(record, runs), record)}
 
 
-def _between_scenarios(record: Record, archive: Archive) -> RunSpread:
-    runs = scenario_runs(archive, record)
-    rewording = neutral_sigma(record, runs)
-    scores = {str(run.scenario): score for run in reversed(runs) if (score := _score(run)) is not None}
-    return _spread(record, "scenarios", scores, None if rewording is None else rewording.sigma)
+def _of_scenarios(record: Record, archive: Archive) -> dict[str, float | None]:
+    return {str(run.scenario): _score(run) for run in reversed(scenario_runs(archive, record))}
 
 
 def _score(record: Record) -> float | None:
     return record.accuracy[record.primary_metric].strict_mean
-
-
-def _spread(
-    record: Record, over: Literal["runs", "scenarios"], scores: dict[str, float], sigma: float | None
-) -> RunSpread:
-    return RunSpread(
-        model_id=record.model_id,
-        version=record.skill_version,
-        metric=record.primary_metric,
-        over=over,
-        scores=scores,
-        sigma=sigma,
-    )

@@ -279,7 +279,7 @@ def _result(
     required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
     levels = rules.levels(measure, pair.baseline_look)
     lost = covered and measure.kind != "reproducibility" and is_lost(measured, models)
-    scopes = {}
+    scopes: dict[str, Scope] = {}
     for gate, test in tests.items():
         effect, q = (None, None) if test is None else (test.effect, test.q)
         verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
@@ -304,7 +304,8 @@ def _result(
             down_to=waiver.down_to,
             below=below,
         )
-    return MeasureResult(
+    return MeasureResult.view(
+        gating,
         metric=measure.name,
         kind=measure.kind,
         tier=rules.tier(measure),
@@ -312,15 +313,8 @@ def _result(
         baseline=round(measured.before.mean, 6),
         candidate=round(measured.after.mean, 6),
         difference=round(difference, 6),
-        ci95=gating.ci95,
-        p=gating.p,
-        q=gating.q,
         n_cases=len(measure.case_ids),
-        detectable_drop=gating.detectable_drop,
-        verdict=gating.verdict,
-        these=scopes["these"],
-        beyond=scopes["beyond"],
-        both=scopes["both"],
+        **scopes,
         harmed=harmed,
         missing=missing,
         waived=waived,

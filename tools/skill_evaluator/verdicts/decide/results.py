@@ -155,21 +155,13 @@ class RunSummary(FrozenModel):
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
         """Return the summary of a recorded run."""
-        return cls(
-            run_id=record.run_id,
-            skill_version=record.skill_version,
-            served_model=record.served_model,
-            coverage=record.coverage,
-            replicates=record.replicates,
-            failures=record.failures,
+        return cls.view(
+            record,
             input_tokens=record.tokens.input,
             output_tokens=record.tokens.output,
-            cost_usd=record.cost_usd,
             hit_rate=record.tokens.hit_rate,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
-            draft=record.draft,
-            scenario=record.scenario,
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
 

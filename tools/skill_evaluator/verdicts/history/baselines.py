@@ -35,6 +35,7 @@ from skill_evaluator.verdicts.decide.comparability import (
     Scores,
     as_asked,
     common_part,
+    is_measured_alike,
     served_change,
     strict_scores,
 )
@@ -237,6 +238,7 @@ def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:
 
 
 AUDIT_RESULT = "report.json"
+_REWORDED = ("prompt", "schema", "contract", "datasets", "settings")  # a run under a scenario shares them
 _FEWEST = 2  # scenarios that can differ
 _MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
 _PER_CENT = 100.0
@@ -264,15 +266,7 @@ def scenario_runs(archive: Archive, baseline: Record) -> list[Record]:
         and entry.scenario is not None
         and (entry.model_id, entry.version) == (baseline.model_id, baseline.skill_version)
     ]
-    return [record for record in named if _is_reworded(record, baseline)]
-
-
-def _is_reworded(record: Record, baseline: Record) -> bool:
-    """Return whether a run differs from the baseline by nothing but its scenario."""
-    alike = ("prompt", "schema", "contract", "datasets", "settings")
-    return record.scorer_version == baseline.scorer_version and all(
-        record.digests.get(name) == baseline.digests.get(name) for name in alike
-    )
+    return [record for record in named if is_measured_alike(record, baseline, *_REWORDED)]
 
 
 def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record], metric: str | None = None) -> Rewording | None:

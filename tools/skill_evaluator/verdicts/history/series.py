@@ -37,16 +37,12 @@ class Step(FrozenModel):
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
         """Return the step that a comparison with the version before found."""
         primary = next((result for result in model.metrics if result.metric == primary_metric), None)
-        return cls(
+        return cls.view(
+            model,
             before=model.baseline.skill_version if model.baseline else "",
-            verdict=model.verdict,
-            beyond=model.beyond,
             difference=primary.difference if primary else None,
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
-            reasons=model.reasons,
-            falls=model.falls,
-            watch=model.watch,
         )
 
 
@@ -76,10 +72,9 @@ class Point(FrozenModel):
         newest = pair.candidate
         scores = [strict_scores(case, primary_metric) for case in pooled(newest, pair.candidate_again).per_case]
         means = [fmean(case) for case in scores if case]
-        return cls(
+        return cls.view(
+            newest,
             version=newest.skill_version,
-            run_id=newest.run_id,
-            timestamp=newest.timestamp,
             strict_mean=rounded(mean_or_none(means)),
             n_cases=len(means),
             step=step,

@@ -118,8 +118,14 @@ def rank_models(
         if (dominance := one.dominance) is not None:
             dominated[one.lower.name].append(dominance)
     rows = [
-        _row(
-            model,
+        RankedModel.view(
+            model.record,
+            age_days=_age_of(model.record),
+            accuracy=dict(model.accuracy),
+            reproducibility=dict(model.reproducibility),
+            usd_per_1000_cases=model.cost,
+            latency_p50_s=model.record.latency_s.p50,
+            latency_p95_s=model.record.latency_s.p95,
             place=1 + sum(other.score > model.score for other in models),
             groups=[letter for letter, names in groups.items() if model.name in names],
             verdict=verdicts.get(model.name),
@@ -250,54 +256,15 @@ def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | 
 def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, level: float) -> Contrast:
     """Return the contrast of two models; `level` is for either direction, as the scores say which is the lower."""
     beyond = primary is not None and primary.q is not None and primary.q <= level
-    verdict: VerdictName = "incomparable" if primary is None else primary.verdict
-    return Contrast(
-        higher=higher.name,
-        lower=lower.name,
-        difference=None if primary is None else primary.difference,
-        ci95=None if primary is None else primary.ci95,
-        p=None if primary is None else primary.p,
-        q=None if primary is None else primary.q,
-        n_cases=0 if primary is None else primary.n_cases,
-        detectable_drop=None if primary is None else primary.detectable_drop,
-        verdict=verdict,
-        told_apart=beyond and verdict in ("regressed", "improved"),
-    )
+    told_apart = beyond and primary is not None and primary.verdict in ("regressed", "improved")
+    measured = Scope(verdict="incomparable") if primary is None else primary
+    n_cases = 0 if primary is None else primary.n_cases
+    return Contrast.view(measured, higher=higher.name, lower=lower.name, n_cases=n_cases, told_apart=told_apart)
 
 
-def _row(
-    model: _Candidate,
-    *,
-    place: int,
-    groups: list[str],
-    verdict: VerdictName | None,
-    prompt_adds: Scope | None,
-    frontier: bool | None,
-    dominated_by: list[Dominance],
-) -> RankedModel:
-    record = model.record
+def _age_of(record: Record) -> int | None:
     moment = moment_of(record)
-    return RankedModel(
-        place=place,
-        model_id=record.model_id,
-        groups=groups,
-        skill_version=record.skill_version,
-        run_id=record.run_id,
-        timestamp=record.timestamp,
-        age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
-        served_model=record.served_model,
-        replicates=record.replicates,
-        coverage=record.coverage,
-        accuracy=dict(model.accuracy),
-        reproducibility=dict(model.reproducibility),
-        usd_per_1000_cases=model.cost,
-        latency_p50_s=record.latency_s.p50,
-        latency_p95_s=record.latency_s.p95,
-        verdict=verdict,
-        prompt_adds=prompt_adds,
-        frontier=frontier,
-        dominated_by=dominated_by,
-    )
+    return None if moment is None else max(0, (datetime.now(UTC) - moment).days)
 
 
 def _tolerance(met: Sequence[_Met], rules: VerdictRules) -> float:

@@ -135,14 +135,11 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
-    sizing = Sizing(
-        model_id=record.model_id,
-        run_id=record.run_id,
-        skill_version=record.skill_version,
+    sizing = Sizing.view(
+        record,
         metric=record.primary_metric,
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
-        replicates=record.replicates,
         cost_per_call_usd=None if record.cost_usd is None or not answered else record.cost_usd / answered,
     )
     repeated = [case for case in scores if len(case) > 1]

@@ -91,7 +91,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.commands.evaluating",
     "skill_evaluator.evaluation.designs",
     "skill_evaluator.evaluation.dry_run",
-    "skill_evaluator.commands.mutate_asking",
     "skill_evaluator.judges.calibration.detection",
     "skill_evaluator.judges.people.agreement",
     "skill_evaluator.judges.modes.reduce_pairs",

@@ -15,7 +15,10 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import LeaderboardError
 
 if TYPE_CHECKING:
+    from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
+    from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
+    from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
     from skill_evaluator.records.archive import Acceptance
@@ -44,7 +47,7 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. None makes a call to a
-    model but `evaluate`.
+    model but `evaluate`, `mutate` and `switch`.
     """
 
     def __init__(
@@ -203,6 +206,32 @@ class Library:
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
+
+    def mutants(self, request: "MutationRequest | None" = None, **options: Any) -> "MutationEstimate":
+        """List the ways in which a prompt would be damaged, and what asking them would take; make no call."""
+        from skill_evaluator.evaluation.mutating import size_mutants
+        from skill_evaluator.evaluation.request import MutationRequest
+
+        return size_mutants(request or self._asked(MutationRequest, options))
+
+    def mutate(
+        self, request: "MutationRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
+    ) -> "MutationResult":
+        """Damage a prompt in known ways and tell which damage the cases notice; `options` are those of the command."""
+        from skill_evaluator.evaluation.mutating import mutate
+        from skill_evaluator.evaluation.request import MutationRequest
+
+        return mutate(request or self._asked(MutationRequest, options), watch or _unseen)
+
+    def switch(
+        self, request: "SwitchRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
+    ) -> "Switch":
+        """Ask every component of two models and tell which would be worse with the new one, as `switch` does."""
+        from skill_evaluator.evaluation.request import SwitchRequest
+        from skill_evaluator.evaluation.switching import switch
+        from skill_evaluator.reports.evaluation import write_report
+
+        return switch(request or self._asked(SwitchRequest, options), watch or _unseen, write_report)
 
     def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
         """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.

@@ -7,8 +7,7 @@ from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.story import Evaluation, evaluate
-from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.evaluation.story import Evaluation, evaluate, print_how_to_resume
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
@@ -16,7 +15,7 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished, write_report
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.session import print_how_to_go_on, print_pending
+from skill_evaluator.runner.session import print_pending
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 
@@ -61,17 +60,3 @@ def _warn_without_verdict(done: Evaluation, *, show_changes: bool) -> None:
         print(f"evaluate {name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
     if show_changes and done.judged:
         print(f"there is no complete record to judge against: evaluate {name} first", file=sys.stderr)
-
-
-def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
-    """Print on stderr the command that goes on with these runs, if there are any."""
-    if not run_ids:
-        return
-    program = sys.argv[0]
-    words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
-    folders = words_of(request, "components", "fixtures", "config", "results")
-    words += [request.skill, *folders, *words_of(request, "scenario", "concurrency", "max_cost", "max_calls")]
-    if not request.leaderboard:
-        words.append("--no-leaderboard")
-    target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
-    print_how_to_go_on([*words, "--resume", target])

@@ -1,4 +1,4 @@
-"""What `evaluate` is asked for: each field is an option of the command, which help and completion import alone."""
+"""What the stories of this room are asked for: each field is an option, which help and completion import alone."""
 
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from skill_evaluator.display.options import (
     FixturesOption,
     MaxCalls,
     MaxCost,
+    Names,
     OnlyModels,
     Skill,
     SubmitOnly,
+    argument,
     flag,
     option,
     options,
@@ -63,3 +65,34 @@ class EvaluationRequest(ComponentsOption, FixturesOption, ConfigOption):
     submit_only: SubmitOnly = False
     results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
     leaderboard: bool = option("Append the record to the component's leaderboard.json.", True)
+
+
+@options
+class MutationRequest(ComponentsOption, FixturesOption, ConfigOption):
+    """Which prompt is to be damaged, and how its mutants are asked."""
+
+    skill: Skill
+    model: str | None = option(
+        "The model of models.yaml that is asked; needed where it has several.",
+        None,
+        "-m",
+        metavar="ID",
+        completes="models",
+    )
+    replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
+    mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+    results: Path | None = option("Where answers go; default: in the component.", metavar="DIR")
+
+
+@options
+class SwitchRequest(ComponentsOption, FixturesOption, ConfigOption):
+    """Which model is to be replaced by which, and where."""
+
+    old: str = argument("The model in use, or once in use.")
+    new: str = argument("The model of models.yaml to go to.")
+    skills: Names = ()
+    replicates: int | None = option("Answers per case and model.", None, "-n")
+    dry_run: bool = flag("Make no call, print the cost at most.")

@@ -5,12 +5,14 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.display.addresses import Site
+from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Request
@@ -23,7 +25,7 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, with_keys
+from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
@@ -323,3 +325,17 @@ def _changed_answers(
             compared=len(common_part(baseline, run.record).cases),
             changes=tuple(answer_changes(inputs.component, inputs.cases, baseline, run.record, answers)),
         )
+
+
+def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
+    """Print on stderr the command that goes on with these runs, if there are any."""
+    if not run_ids:
+        return
+    program = sys.argv[0]
+    words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+    folders = words_of(request, "components", "fixtures", "config", "results")
+    words += [request.skill, *folders, *words_of(request, "scenario", "concurrency", "max_cost", "max_calls")]
+    if not request.leaderboard:
+        words.append("--no-leaderboard")
+    target = run_ids[0] if len(run_ids) == 1 else invocation_of(run_ids[0])
+    print_how_to_go_on([*words, "--resume", target])

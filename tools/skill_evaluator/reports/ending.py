@@ -1,21 +1,27 @@
 """The last three lines of a comparison on a terminal: the verdict with its scope, what was lost, what to do next.
 
-A decided `ComparisonResult` comes in. Of several models the worst is spoken of.
+A decided `ComparisonResult` comes in. Of several models the worst is spoken of. And the end of a switch from one model
+to another, which has a row a component.
 """
 
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from skill_evaluator.display import arrow
+from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Format, show
+from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.planning.sizing import can_show
+
+if TYPE_CHECKING:  # it asks models
+    from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 
 _MOST_NAMED = 2
 
@@ -121,3 +127,46 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
 
 def _command(folders: Sequence[str], *words: str) -> str:
     return f"`skill-evaluator {' '.join([*words, *map(shlex.quote, folders)])}`"
+
+
+def print_switch(result: "Switch", form: Format) -> None:
+    """Print a switch to stdout: a row a component, whether the library may go to the new model, and where to look."""
+    request, rows = result.request, [_switched(row, asked=not result.request.dry_run) for row in result.rows]
+    if request.dry_run:
+        lines = [*filter(None, [result.month]), "dry run: no call was made, nothing was written"]
+    else:
+        lines = _answer(result)
+    cells = [
+        [Cell(f"{value:,.2f}" if isinstance(value, float) else str(value or "–"), code=True) for value in row.values()]
+        for row in rows
+    ]
+    sheet = Sheet(columns=[name.replace("_", " ") for name in rows[0]], rows=cells)
+    models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
+    print_page(
+        form,
+        json=lambda: {**models, "components": rows, "conclusion": lines},
+        page=lambda: page_of("the components", [sheet, *(Line(Cell(line, code=True)) for line in lines)]),
+    )
+
+
+def _switched(row: "SwitchedComponent", *, asked: bool) -> dict[str, Any]:
+    """Return what is told of a component, by column."""
+    judged = {
+        "verdict": row.verdict,
+        "usd_per_1000_old": row.usd_per_1000_old,
+        "usd_per_1000_new": row.usd_per_1000_new,
+        "lost": None if row.comparison is None else ending(row.comparison)[1],
+    }
+    size = {"component": row.component, "calls": row.calls, "cost_at_most_usd": row.cost_at_most_usd}
+    return {**size, **(judged if asked else {}), "remark": row.remark}
+
+
+def _answer(result: "Switch") -> list[str]:
+    """Return whether the library may go to the new model, and where to look if not."""
+    old, new = result.request.old, result.request.new
+    worse = [row.component for row in result.rows if row.verdict == "regressed"]
+    unsure = [row.component for row in result.rows if row.verdict not in ("regressed", "improved", "unchanged")]
+    answer = f"no, {listed(worse)} regressed" if worse else f"not shown of {listed(unsure)}" if unsure else "yes"
+    look = shlex.join(["compare", *worse[:1], "--models", old, new])
+    lines = [f"may we switch from {old} to {new}? {answer}", f"next: `skill-evaluator {look}`"]
+    return lines if worse else lines[:1]

@@ -1,4 +1,4 @@
-"""The story of `mutate`: read → damage → ask in batches, look by look → decide each mutant → show.
+"""The story of `mutate`: read → damage → ask in batches, look by look → decide each mutant.
 
 A batch is all mutants, whose calls take turns with those of the undamaged prompt and its controls. Under a ceiling it
 is a few, so that those asked before it is reached are decided. A look decides who is asked further.
@@ -6,86 +6,185 @@ is a few, so that those asked before it is reached are decided. A look decides w
 
 import datetime
 import sys
-from collections.abc import Container, Sequence
-from dataclasses import replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from skill_evaluator import __version__
-from skill_evaluator.commands.mutate_inputs import CONTROLS, UNDAMAGED, Hunt, MutateOptions, name_of
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, RunError
+from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
-from skill_evaluator.library.mutants import Mutant
-from skill_evaluator.providers import key_note
+from skill_evaluator.evaluation.request import MutationRequest
+from skill_evaluator.files import read_text
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutrals
+from skill_evaluator.providers import Configuration, key_note, read_configuration
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.mutation import print_mutation, print_mutation_estimate
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import call_cost, dearest_cost, estimate, input_sizes, most_cost, price_of, sum_of
+from skill_evaluator.runner.prices import (
+    call_cost,
+    dearest_cost,
+    estimate,
+    input_sizes,
+    most_cost,
+    not_applicable,
+    price_of,
+    refuse_unpriced,
+    sum_of,
+)
 from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
-from skill_evaluator.runner.schedule import Call
-from skill_evaluator.runner.session import Questions, Session, with_keys
+from skill_evaluator.runner.schedule import Call, refuse_amounts
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, check_truths
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
-from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.text import canonical_json, counted, digest
 from skill_evaluator.verdicts.decide.rules import rules_for
 
+_UNDAMAGED = "undamaged"
+_CONTROLS = ("control-1", "control-2", "control-3")
+_LEAST_CASES = 2  # one case says nothing of how far cases move by chance
 _UNDER_CEILING = 8  # mutants asked side by side
 
 
-def size_hunt(plan: Hunt, options: MutateOptions) -> int:
-    """Print the mutants and the most that asking them would take, and return the exit code."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hunt:
+    """Everything a mutation run reads, checked, and the mutants of it. `folder` is where its answers are kept."""
+
+    request: MutationRequest
+    component: Component
+    cases: tuple[Case, ...]
+    model: Model
+    configuration: Configuration
+    mutants: tuple[Mutant, ...]
+    left_out: Mapping[str, int]
+    folder: Path
+
+    @property
+    def asked(self) -> dict[str, Component]:
+        """What is asked, by the name of its run folder: the undamaged prompt, its controls, then the mutants."""
+        component = self.component
+        return {
+            _UNDAMAGED: component,
+            **{
+                name: replace(component, prompt=prompt)
+                for name, prompt in zip(_CONTROLS, neutrals(component.prompt), strict=True)
+            },
+            **{_name_of(one): replace(component, prompt=one.prompt, schema=one.schema) for one in self.mutants},
+        }
+
+
+def _read(request: MutationRequest) -> _Hunt:
+    """Read configuration, component and cases, and damage the prompt; raise for any fault, before any call."""
+    refuse_amounts(
+        {"--replicates": request.replicates, "--concurrency": request.concurrency, "--mutants": request.mutants},
+        request.max_calls,
+        request.max_cost,
+    )
+    if request.replicates < LEAST_REPLICATES:
+        raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer says nothing of chance")
+    configuration = read_configuration(request.config)
+    component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
+    models = select_models(configuration.models, () if request.model is None else (request.model,))
+    if len(models) != 1:
+        raise RunError(f"mutate asks one model; name it with --model ({', '.join(one.id for one in models)})")
+    (model,) = models
+    if request.max_cost is not None:
+        refuse_unpriced(models, configuration.kinds)
+    cases = load_cases(component, request.fixtures)
+    unfit = not_applicable(cases, input_sizes(component, cases), model, configuration.kinds[model.provider])
+    cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
+    if len(cases) < _LEAST_CASES:
+        raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
+    every = mutants_of(component.prompt, component.schema, first_line=_first_line(component))
+    left_out = {}
+    if model.structured_output != "json_schema":
+        seen = [one for one in every if one.operator != "descriptions-removed"]
+        left_out = {"schema.json is not sent to this model": len(every) - len(seen)} if len(seen) < len(every) else {}
+        every = tuple(seen)
+    mutants, over = capped(every, request.mutants)
+    if not mutants:
+        raise RunError(f"nothing in the prompt of '{component.name}' can be damaged: it has no rule, format or example")
+    left_out |= {f"{operator}, over --mutants {request.mutants}": count for operator, count in over.items()}
+    shaping = [input_digests(component, model), component.digests["datasets"], request.replicates]
+    key = digest(canonical_json([*shaping, {case.id: case.digest for case in cases}, configuration.settings.seed]))
+    results = request.results or component.results_dir
+    return _Hunt(
+        request=request,
+        component=component,
+        cases=cases,
+        model=model,
+        configuration=configuration,
+        mutants=mutants,
+        left_out=left_out,
+        folder=results / f"mutants-{key[-12:]}",
+    )
+
+
+def _name_of(mutant: Mutant) -> str:
+    """Return the name of a mutant's run folder; another text under the same id has another."""
+    return f"{mutant.id}-{mutant.digest[-8:]}"
+
+
+def _first_line(component: Component) -> int:
+    """Return the line of prompt.md on which the prompt begins."""
+    text = read_text(component.folder / "prompt.md", RunError)
+    return text.count("\n", 0, max(0, text.find(component.prompt))) + 1
+
+
+def size_mutants(request: MutationRequest) -> MutationEstimate:
+    """Return the mutants, and the most that asking them would take."""
+    plan = _read(request)
     kind = plan.configuration.kinds[plan.model.provider]
     sizes = [input_sizes(component, plan.cases) for component in plan.asked.values()]
-    whole = sum_of([estimate(size, plan.model, kind, options.replicates) for size in sizes])
-    print_mutation_estimate(
-        MutationEstimate(
-            skill=plan.component.name,
-            model_id=plan.model.id,
-            key=key_note(plan.model, kind, plan.configuration.keys),
-            n_cases=len(plan.cases),
-            replicates=options.replicates,
-            mutants=[unasked(one) for one in plan.mutants],
-            left_out=dict(plan.left_out),
-            most_calls=whole.calls,
-            least_calls=len(sizes) * len(plan.cases) * LEAST_REPLICATES,
-            cost_upper_usd=whole.cost_upper_usd,
-        ),
-        options.format,
+    whole = sum_of([estimate(size, plan.model, kind, request.replicates) for size in sizes])
+    return MutationEstimate(
+        skill=plan.component.name,
+        model_id=plan.model.id,
+        key=key_note(plan.model, kind, plan.configuration.keys),
+        n_cases=len(plan.cases),
+        replicates=request.replicates,
+        mutants=[unasked(one) for one in plan.mutants],
+        left_out=dict(plan.left_out),
+        most_calls=whole.calls,
+        least_calls=len(sizes) * len(plan.cases) * LEAST_REPLICATES,
+        cost_upper_usd=whole.cost_upper_usd,
     )
-    return EXIT_OK
 
 
-def hunt(plan: Hunt, options: MutateOptions) -> int:
-    """Ask, decide, show, and return the exit code."""
+def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
+    """Damage the prompt, ask every mutant until it is decided, and return what became of each."""
+    plan = _read(request)
     if plan.model.provider == "replay":
         raise RunError(f"'{plan.model.id}' is replayed: its answers are the same whatever the prompt says; ask another")
     with_keys([plan.model], plan.configuration)
     session = Session(
         configuration=plan.configuration,
         watch=watch,
-        budget=Budget(options.max_cost, options.max_calls),
-        concurrency=options.concurrency,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
     )
-    session.hold_month([plan.model], config=options.config, components=options.components, folder=plan.folder)
+    session.hold_month([plan.model], config=request.config, components=request.components, folder=plan.folder)
     check_writable(plan.folder, "--results DIR")
-    most_calls = len(plan.asked) * len(plan.cases) * options.replicates
+    most_calls = len(plan.asked) * len(plan.cases) * request.replicates
     with open_scores(plan.component, plan.cases, most_calls) as scores:
-        asking = _Asking(plan, options, scores, session)
+        asking = _Asking(plan, scores, session)
         mutants = asking.decide()
     control = [] if asking.undamaged is None else asking.undamaged.moved_by_controls()
     calls, cost = asking.spent(list(plan.asked))
-    result = MutationResult(
+    return MutationResult(
         skill=plan.component.name,
         skill_version=plan.component.version,
         model_id=plan.model.id,
         n_cases=len(plan.cases),
-        replicates=options.replicates,
+        replicates=request.replicates,
         alpha=asking.alpha,
         mutants=mutants,
         control=control,
@@ -93,24 +192,19 @@ def hunt(plan: Hunt, options: MutateOptions) -> int:
         left_out=dict(plan.left_out),
         calls=calls,
         saved_calls=sum(
-            len(plan.cases) * (options.replicates - one.replicates) for one in mutants if one.status == "killed"
+            len(plan.cases) * (request.replicates - one.replicates) for one in mutants if one.status == "killed"
         ),
         cost_usd=rounded(cost),
         folder=str(plan.folder),
     )
-    print_mutation(result, options.format)
-    if not result.count("undecided"):
-        return EXIT_OK
-    print("the same command goes on where this stopped, and asks nothing twice", file=sys.stderr)
-    return EXIT_INCOMPLETE
 
 
 class _Asking:
     """The calls of a hunt under way: asks some runs up to a look, and makes records of their answers."""
 
-    def __init__(self, plan: Hunt, options: MutateOptions, scores: AnswerScorer, session: Session) -> None:
+    def __init__(self, plan: _Hunt, scores: AnswerScorer, session: Session) -> None:
         self._plan = plan
-        self._options = options
+        self._request = plan.request
         self._scores = scores
         self._asked = plan.asked
         self._session = session
@@ -134,19 +228,19 @@ class _Asking:
     def _decide(self, left: list[Mutant]) -> dict[str, MutantResult]:
         """Ask a batch look by look until each of its mutants is decided, and return those that are, by id."""
         decided: dict[str, MutantResult] = {}
-        looks = looks_of_mutants(self._options.replicates)
+        looks = looks_of_mutants(self._request.replicates)
         for look in looks:
-            names = [UNDAMAGED, *CONTROLS, *map(name_of, left)]
+            names = [_UNDAMAGED, *_CONTROLS, *map(_name_of, left)]
             records = self._ask(names, look)
-            lacking = [records[name] for name in (UNDAMAGED, *CONTROLS) if not records[name].complete]
+            lacking = [records[name] for name in (_UNDAMAGED, *_CONTROLS) if not records[name].complete]
             if lacking:
                 self._stopped = self._stopped or lacking[0].stopped or "too many answers of the undamaged prompt failed"
                 break
-            self.undamaged = Undamaged(record=records[UNDAMAGED], controls=tuple(records[name] for name in CONTROLS))
-            rules = rules_for(self._plan.configuration.settings, self._options.config, self.undamaged.record)
+            self.undamaged = Undamaged(record=records[_UNDAMAGED], controls=tuple(records[name] for name in _CONTROLS))
+            rules = rules_for(self._plan.configuration.settings, self._request.config, self.undamaged.record)
             self.alpha = rules.alpha
             for mutant in left:
-                record = records[name_of(mutant)]
+                record = records[_name_of(mutant)]
                 if not record.complete:
                     failed = record.stopped or f"coverage {record.coverage:.2f} is below what is required"
                     decided[mutant.id] = unasked(mutant, failed, look)
@@ -201,8 +295,8 @@ class _Asking:
             skill_version=component.version,
             model_id=plan.model.id,
             provider=plan.model.provider,
-            replicates=self._options.replicates,
-            seed=plan.configuration.settings.seed + (CONTROLS.index(name) + 1 if name in CONTROLS else 0),
+            replicates=self._request.replicates,
+            seed=plan.configuration.settings.seed + (_CONTROLS.index(name) + 1 if name in _CONTROLS else 0),
             cases={case.id: case.digest for case in plan.cases},
             digests={
                 **input_digests(component, plan.model),
@@ -214,7 +308,7 @@ class _Asking:
         folder = plan.folder / name
         if not (folder / MANIFEST).exists():
             create_run(folder, manifest)
-        asked = None if replicates == self._options.replicates else replicates
+        asked = None if replicates == self._request.replicates else replicates
         return Run(model=plan.model, manifest=manifest.model_copy(update={"settled_after": asked}), folder=folder)
 
     def _cost_of_others(self, runs: Container[str], replicates: int) -> float:

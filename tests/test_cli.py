@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import __version__
-from skill_evaluator.cli import COMMANDS, _with_resume_value, load_command, summary_of
+from skill_evaluator.cli import COMMANDS, _file_of, _with_resume_value, load_command, summary_of
 
 from tests.support.library import SCRIPT, SKILL, Ended, Library
 
@@ -169,8 +169,8 @@ def imports_of(library: Library, *commands: str) -> Iterator[set[str]]:
 
 def test_help_imports_its_own_command_and_nothing_heavy(library: Library) -> None:
     modules = {"": "", **{name: name for name in ("evaluate", "plan", "lint", "compare", "history")}}
-    modules["audit run"] = "audit_run"
-    of_commands = {f"skill_evaluator.commands.{name.replace(' ', '_')}" for name in COMMANDS}
+    modules["audit run"] = "audit"
+    of_commands = {f"skill_evaluator.commands.{_file_of(name).stem}" for name in COMMANDS}
     found = imports_of(library, *(f"{command} --help" for command in modules))
     for (command, module), imported in zip(modules.items(), found, strict=True):
         assert imported & of_commands == ({f"skill_evaluator.commands.{module}"} if module else set()), command

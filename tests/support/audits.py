@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from skill_evaluator.audit.request import AuditPlaces
 from skill_evaluator.audit.run.gathering import GatheredAudit
-from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.run.plan import RUNS
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
@@ -38,9 +38,9 @@ class AuditLibrary(Library):
         self.audits = root / "audits"
 
     @property
-    def places(self) -> Places:
+    def places(self) -> AuditPlaces:
         """Its folders."""
-        return Places(
+        return AuditPlaces(
             components=self.root / "components", fixtures=self.root / "fixtures", config=self.root / ".evaluator"
         )
 

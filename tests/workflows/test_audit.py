@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from skill_evaluator.audit.request import AuditPlaces
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.materials import Places
 from skill_evaluator.audit.run.plan import read_audit_plan
 
 from tests.support.act import WORKFLOWS
@@ -117,7 +117,7 @@ def test_a_dispatch_asks_every_model_its_cells_and_the_report_gets_them_all(forg
     assert "Reason: `A look`" in plan
     assert "left out, as nothing is there of them: keyless" in report
     root = forge.library.root
-    places = Places(components=root / "components", fixtures=root / forge.fixtures, config=root / ".evaluator")
+    places = AuditPlaces(components=root / "components", fixtures=root / forge.fixtures, config=root / ".evaluator")
     gathered = gather([forge.artifacts / "audit@served"], places)
     assert gathered.manifest == read_audit_plan(forge.artifacts / "plan" / "audit-plan.json").audit
     assert missing(gathered) == {"served": 0, "keyless": 16}

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from skill_evaluator.audit.findings.family import check_family, likeness, read_family
-from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths
+from skill_evaluator.audit.findings.family import check_draft, check_family, check_scenarios, likeness
+from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.library.config import DEFAULT_LIMITS
+from skill_evaluator.library.scenarios import SLOT, Scenario
 
 ROOT = Path(__file__).parents[3]
 TEXTS = (
@@ -30,10 +32,10 @@ def rules(scenarios: list[Scenario], *benchmarks: str) -> list[tuple[str, str | 
     return [(one.severity, one.scenario, one.rule) for one in check_family(scenarios, benchmarks)]
 
 
-def test_the_shipped_scenarios_and_a_family_in_good_order_are_without_a_remark() -> None:
-    scenarios, unreadable = read_family(ROOT / ".evaluator", family_paths(ROOT / ".evaluator", None))
-    components = [path.name for path in (ROOT / "components").iterdir()]
-    assert (len(scenarios), unreadable, rules(scenarios, *components)) == (10, [], [])
+def test_the_shipped_scenarios_and_a_family_in_good_order_are_without_a_remark(tmp_path: Path) -> None:
+    places = {"components": ROOT / "components", "config": ROOT / ".evaluator", "audits": tmp_path}
+    check = check_scenarios(ScenariosCheckRequest(**places))
+    assert (len(check.scenarios), check.remarks) == (10, [])
     assert rules(family()) == []
 
 
@@ -85,6 +87,5 @@ def test_what_nobody_has_read_is_said_and_a_broken_file_is_a_remark(tmp_path: Pa
     folder.mkdir(parents=True)
     (folder / "one.md").write_text(f"---\nname: one\nintent: x\nunreviewed: true\n---\nBe one.\n{SLOT}\n")
     (folder / "two.md").write_text("---\nname: two\nintent: x\n---\nBe two.\n")
-    scenarios, unreadable = read_family(tmp_path, family_paths(tmp_path, "legal"))
-    assert [(one.scenario, one.rule) for one in unreadable] == [("two", "unreadable")]
-    assert ("warning", "one", "unreviewed") in rules(scenarios)
+    remarks = [(one.scenario, one.rule) for one in check_draft("legal", tmp_path, DEFAULT_LIMITS).remarks]
+    assert remarks == [("two", "unreadable"), (None, "too few"), ("one", "unreviewed")]

@@ -1,7 +1,12 @@
 """An audit before and after its calls: columns that add up, what is too few is said, nothing taken for mark-up."""
 
+from pathlib import Path
+
 import pytest
-from skill_evaluator.audit.report.calls import AskedModel, AuditRun, AuditSize, doubts, print_audit_runs, size_page
+from skill_evaluator.audit.report.calls import print_audit_runs, size_page
+from skill_evaluator.audit.request import AuditRunRequest
+from skill_evaluator.audit.run.asking import AskedAudit, AuditRun
+from skill_evaluator.audit.run.drawing import AskedModel, AuditSize
 from skill_evaluator.audit.run.gathering import CallTally
 from skill_evaluator.audit.run.plan import AuditManifest
 
@@ -15,7 +20,8 @@ def audit(models: int = 4, scenarios: int = 6, questions: int = 50, replicates: 
     return manifest([questions], scenarios, replicates, models)
 
 
-def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
+def asked(model_id: str = "m0", stopped: str | None = None) -> AskedAudit:
+    """An audit with a run that is not complete."""
     tally = CallTally(
         planned=20,
         outcomes={"scored": 9, "unparseable": 1, "refused": 2, "truncated": 1, "timeout": 2, "provider_error": 1},
@@ -24,26 +30,28 @@ def run(model_id: str = "m0", stopped: str | None = None) -> AuditRun:
         latency_s=0.25,
         served_models=(),
     )
-    return AuditRun(model_id=model_id, shard="1/2", tally=tally, stopped=stopped, complete=False)
+    run = AuditRun(model_id=model_id, shard="1/2", tally=tally, stopped=stopped, complete=False)
+    request, folder = AuditRunRequest(), Path("audits/a")
+    return AskedAudit(request=request, audit=audit(), folder=folder, models=1, runs=[run], pending={})
 
 
 def test_a_size_raises_a_doubt_for_each_lack_and_an_unknown_price_is_unknown_in_the_total() -> None:
-    assert doubts(audit()) == []
+    assert audit().doubts == []
     for lacking in ({"models": 3}, {"scenarios": 5}, {"questions": 49}, {"replicates": 1}):
-        assert len(doubts(audit(**lacking))) == 1
+        assert len(audit(**lacking).doubts) == 1
 
-    def asked(model_id: str, cost: float | None) -> AskedModel:
+    def priced(model_id: str, cost: float | None) -> AskedModel:
         amounts = {"calls": 600, "input_tokens_estimate": 1, "output_tokens_upper": 2}
         return AskedModel(model_id=model_id, provider="openai", note="set", cost_upper_usd=cost, **amounts)
 
-    size = AuditSize(audit=audit(2), models=[asked("m0", 1.5), asked("m1", None)], noted="key", closing="done")
+    size = AuditSize(audit=audit(2), models=[priced("m0", 1.5), priced("m1", None)], noted="key", closing="done")
     lines = size_page(size).markdown().splitlines()
     assert "2 models × 6 scenarios × 50 questions of 1 benchmark × 2 replicates = 1,200 calls." in lines
     assert "| all |  |  | 1,200 | 2 | 4 | unknown |" in lines
 
 
 def test_the_columns_of_a_run_add_up_to_what_was_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit_runs(audit(), [run(stopped="interrupted: stopped by the user")], "text")
+    print_audit_runs(asked(stopped="interrupted: stopped by the user"), "text")
     head, row, _, stopped = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "model"
     assert row.split() == ["m0", "1/2", "20", "9", "1", "3", "3", "4", "unknown", "0.25"]
@@ -52,8 +60,8 @@ def test_the_columns_of_a_run_add_up_to_what_was_planned(capsys: pytest.CaptureF
 
 
 def test_what_a_server_says_is_not_taken_for_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
-    print_audit_runs(audit(), [run(EVERYTHING, EVERYTHING)], "markdown")
+    print_audit_runs(asked(EVERYTHING, EVERYTHING), "markdown")
     page = capsys.readouterr().out
     assert not [mark for mark in LIVE if mark in outside_of_code(page)]
-    print_audit_runs(audit(), [run(EVERYTHING, EVERYTHING)], "text")
+    print_audit_runs(asked(EVERYTHING, EVERYTHING), "text")
     assert len(capsys.readouterr().out.splitlines()) == 4

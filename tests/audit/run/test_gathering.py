@@ -77,8 +77,8 @@ def test_every_answer_lands_in_its_place_with_what_became_of_it(library: AuditLi
     )
     library.audit()
     gathered = gather([library.audit_folder()], library.places)
-    assert (gathered.models, gathered.scenarios) == (("recorded",), SCENARIOS)
-    assert gathered.weights == {SKILL: 1.0, SECOND: 1.0}
+    cube = gathered.cube({}, "questions")
+    assert (cube.models, cube.scenarios, cube.weights.tolist()) == (("recorded",), SCENARIOS, [0.5, 0.5])
     first, second = gathered.outcomes[SKILL], gathered.outcomes[SECOND]
     assert (first.questions, second.questions) == (QUESTIONS[SKILL], QUESTIONS[SECOND])
     assert first.scores.dtype == np.float32
@@ -93,7 +93,7 @@ def test_every_answer_lands_in_its_place_with_what_became_of_it(library: AuditLi
     assert (tally.planned, tally.answered, tally.unmade) == (30, 29, 0)
     assert tally.failures == {"provider_error": 1, "refused": 1, "truncated": 1, "unparseable": 1}
     assert tally.cost_usd == pytest.approx(29 * 15 / 1e6)
-    assert gathered.spending["recorded"].usd_per_call == pytest.approx(15 / 1e6)
+    assert tally.model_cost.usd_per_call == pytest.approx(15 / 1e6)
     assert missing(gathered) == {"recorded": 0}
 
 

@@ -15,12 +15,24 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import LeaderboardError
 
 if TYPE_CHECKING:
+    from skill_evaluator.audit.findings.family import FamilyCheck
+    from skill_evaluator.audit.report.reporting import ReportedAudit
+    from skill_evaluator.audit.request import (
+        AuditPlanRequest,
+        AuditReportRequest,
+        AuditRunRequest,
+        ScenariosCheckRequest,
+    )
+    from skill_evaluator.audit.run.asking import AskedAudit
+    from skill_evaluator.audit.run.drawing import AuditSize
+    from skill_evaluator.audit.run.plan import AuditPlan
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
     from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
+    from skill_evaluator.providers import Configuration
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
     from skill_evaluator.runner.engine import Stop
@@ -108,10 +120,8 @@ class Library:
         from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
-        places: dict[str, Any] = {"components": self.components, "config": self.config, "fixtures": self.fixtures}
-        return evaluate(
-            EvaluationRequest(skill=skill, **places, **options), watch=watch or _unseen, on_kept=write_report
-        )
+        request = self._asked(EvaluationRequest, {"skill": skill, **options})
+        return evaluate(request, watch=watch or _unseen, on_kept=write_report)
 
     def compare(
         self,
@@ -247,6 +257,52 @@ class Library:
         from skill_evaluator.site.server import ServedSite, serving
 
         return serving(request or self._asked(ServedSite, options))
+
+    def audit_size(self, request: "AuditRunRequest | None" = None, **options: Any) -> "AuditSize":
+        """Check what an audit needs, and say what it would take; makes no call. Takes the options of `audit run`."""
+        from skill_evaluator.audit.request import AuditRunRequest
+        from skill_evaluator.audit.run.drawing import size_audit
+
+        return size_audit(request or self._asked(AuditRunRequest, options))
+
+    def audit(
+        self,
+        request: "AuditRunRequest | None" = None,
+        *,
+        watch: "Watch | None" = None,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "AskedAudit":
+        """Ask every model every question in every scenario, as `audit run` does; `options` are those of the command.
+
+        `watch` shows how the calls go. With the configuration for `collecting`, take what batches have brought by now.
+        """
+        from skill_evaluator.audit.request import AuditRunRequest
+        from skill_evaluator.audit.run.asking import run_audit
+
+        request = request or self._asked(AuditRunRequest, options)
+        return run_audit(request, watch=watch or _unseen, collecting=collecting)
+
+    def audit_plan(self, request: "AuditPlanRequest | None" = None, **options: Any) -> "tuple[AuditPlan, AuditSize]":
+        """Draw an audit and write it cut into jobs, as `audit plan` does; return the plan and what it takes."""
+        from skill_evaluator.audit.request import AuditPlanRequest
+        from skill_evaluator.audit.run.drawing import plan_audit
+
+        return plan_audit(request or self._asked(AuditPlanRequest, options))
+
+    def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
+        """Say how able and how steady each model is, as `audit report` does; write nothing but by its `write`."""
+        from skill_evaluator.audit.report.reporting import report_audit
+        from skill_evaluator.audit.request import AuditReportRequest
+
+        return report_audit(request or self._asked(AuditReportRequest, options))
+
+    def check_scenarios(self, request: "ScenariosCheckRequest | None" = None, **options: Any) -> "FamilyCheck":
+        """Say whether a family of scenarios can carry an audit, as `scenarios check` does."""
+        from skill_evaluator.audit.findings.family import check_scenarios
+        from skill_evaluator.audit.request import ScenariosCheckRequest
+
+        return check_scenarios(request or self._asked(ScenariosCheckRequest, options))
 
 
 async def _unseen(_: object, stop: "Stop") -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from skill_evaluator.audit.run.plan import AUDIT
 from skill_evaluator.ci.pending import restore_job
 from skill_evaluator.ci.plan import read_plan
-from skill_evaluator.commands.audit_run import AuditRunOptions, audit_run
+from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.commands.judge_options import BatchAskingOptions
 from skill_evaluator.commands.judge_pairwise import JudgePairwiseOptions, judge_pairwise

@@ -6,13 +6,13 @@ A folder in there is a family, such as `scenarios/legal/`; its name stands for a
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import StrictModel, read_text, validated
-from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.files import StrictModel, read_text, storing, validated
+from skill_evaluator.identifiers import is_component_name, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.reading import Root, parse_front_matter
@@ -97,6 +97,25 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
     if family is not None and family not in families:
         raise ConfigError(f"no family '{family}' in {folder} {nearest(family, families)}")
     return sorted((folder / (family or "")).glob("*.md"))
+
+
+def new_family(config_dir: Path, family: str) -> Path:
+    """Return the folder of a family that is not there yet; raise ConfigError for one that is, or for no name."""
+    if not is_component_name(family):
+        raise ConfigError(f"--family '{family}' is no name: letters, digits, '.', '_' and '-', such as legal")
+    folder = config_dir / "scenarios" / family
+    if folder.exists():
+        raise ConfigError(f"{folder} is there already; a draft overwrites nothing: give another --family")
+    return folder
+
+
+def write_family(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the scenarios of a new family, a file each by its name; raise StorageError, also where one is there."""
+    with storing(folder):
+        folder.mkdir(parents=True)  # raises where somebody was faster
+        for name, text in texts.items():
+            with (folder / f"{name}.md").open("x", encoding="utf-8") as file:
+                file.write(text)
 
 
 def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:

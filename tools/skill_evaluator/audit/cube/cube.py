@@ -7,16 +7,16 @@ user says, and then for every model; it is never filled in and never averaged ov
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError
 from skill_evaluator.text import listed
 
 Floats = NDArray[np.float64]
-Missing = Literal["refuse", "questions", "scenarios", "models"]  # holes: an error, or what is left out for them
 _SHOWN = 4  # models and scenarios that an error names
 
 

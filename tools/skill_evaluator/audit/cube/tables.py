@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube.cube import Cube, Missing, Outcomes, cube_of_outcomes, cube_of_scores
+from skill_evaluator.audit.cube.cube import Cube, Outcomes, cube_of_outcomes, cube_of_scores
+from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, read_text, replace_blocks, replace_text
 

@@ -14,16 +14,9 @@ from itertools import combinations
 import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube
-from skill_evaluator.audit.findings.results import (
-    FEWEST_MODELS,
-    FEWEST_QUESTIONS,
-    FEWEST_SCENARIOS,
-    AuditResult,
-    ModelAudit,
-    Ranked,
-    Regime,
-    Resampled,
-)
+from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Ranked, Regime
+from skill_evaluator.audit.request import Resampled
+from skill_evaluator.audit.run.plan import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_SCENARIOS
 from skill_evaluator.audit.statistics.figures import spread_p
 from skill_evaluator.audit.statistics.grades import BEST_FIRST
 from skill_evaluator.audit.statistics.posterior import Posterior

@@ -7,14 +7,8 @@ import numpy as np
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
 from skill_evaluator.audit.findings.advice import cautions, cohort_changes, premise_of, regimes_of
-from skill_evaluator.audit.findings.results import (
-    AuditResult,
-    BenchmarkFigures,
-    BenchmarkUsed,
-    Beyond,
-    ModelAudit,
-    Resampled,
-)
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, Beyond, ModelAudit
+from skill_evaluator.audit.request import Resampled
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.grades import (
     QUARTERS,

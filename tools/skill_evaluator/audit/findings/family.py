@@ -8,6 +8,7 @@ those in one, which differ by themselves. Where a question has one answer a scen
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -15,15 +16,21 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
+from rapidfuzz import fuzz
 from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.results import FEWEST_SCENARIOS, Shift
+from skill_evaluator.audit.cube.tables import read_cube
+from skill_evaluator.audit.findings.results import Shift
+from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.run.gathering import gather
+from skill_evaluator.audit.run.plan import AUDIT, FEWEST_SCENARIOS, read_audit_manifest
 from skill_evaluator.audit.statistics.figures import neutrality_of
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError, ConfigError
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
-from skill_evaluator.library.scenarios import SLOT, Scenario, read_scenario
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
 from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed, words
 
@@ -144,14 +151,33 @@ class FamilyCheck(FrozenModel):
     review: list[str]
 
 
-def read_family(
-    config_dir: Path, paths: Iterable[Path], limits: SafetyLimits = DEFAULT_LIMITS
+def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
+    """Judge a family by its texts and a trial's answers; raise ConfigError or AuditError for what cannot be read."""
+    paths = family_paths(request.config, request.family)
+    if not paths:
+        raise ConfigError(
+            f"{request.config / 'scenarios'} holds no scenario; write one, or draft some: scenarios draft"
+        )
+    scenarios, unreadable = _read_family(request.config, paths, request.limits)
+    benchmarks = sorted(path.parent.name for path in request.components.glob("*/prompt.md"))
+    trial = _trial(request, scenarios)
+    return judge_family(request.family, scenarios, [*unreadable, *check_family(scenarios, benchmarks)], trial)
+
+
+def check_draft(family: str, config: Path, limits: SafetyLimits) -> FamilyCheck:
+    """Judge a family that was just drafted, by its texts alone."""
+    scenarios, unreadable = _read_family(config, family_paths(config, family), limits)
+    return judge_family(family, scenarios, [*unreadable, *check_family(scenarios, [])], None)
+
+
+def _read_family(
+    config: Path, paths: Iterable[Path], limits: SafetyLimits
 ) -> tuple[list[Scenario], list[ScenarioRemark]]:
     """Read the scenarios of a family, reviewed or not; a file that is none becomes a remark."""
     scenarios, remarks = [], []
     for path in paths:
         try:
-            scenarios.append(read_scenario(config_dir, path, limits))
+            scenarios.append(read_scenario(config, path, limits))
         except ConfigError as problem:
             remarks.append(_remark("error", path.stem, "unreadable", str(problem)))
     return scenarios, remarks
@@ -169,17 +195,12 @@ def check_family(scenarios: Sequence[Scenario], benchmarks: Sequence[str]) -> li
 
 def likeness(first: Scenario, second: Scenario) -> float:
     """Return how alike the words of two templates are, from 0 to 1: equal letters in order (Indel similarity)."""
-    from rapidfuzz import fuzz
-
-    return float(fuzz.ratio(_own_text(first), _own_text(second))) / 100
+    own, other = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
+    return float(fuzz.ratio(own, other)) / 100
 
 
 def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: str, message: str) -> ScenarioRemark:
     return ScenarioRemark(severity=severity, scenario=scenario, rule=rule, message=message)
-
-
-def _own_text(scenario: Scenario) -> str:
-    return " ".join(words(scenario.template.replace(SLOT, " ")))
 
 
 def _about_number(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
@@ -352,35 +373,70 @@ def _trial_of(cube: Cube, differing: _Differing) -> Trial:
     )
 
 
-def _about_answers(cube: Cube, differing: _Differing, trial: Trial) -> list[ScenarioRemark]:
+def _about_answers(cube: Cube, differing: _Differing, trial: Trial) -> Iterator[ScenarioRemark]:
     """Name pairs that answers hardly tell apart, where the family as a whole moves models beyond chance."""
     questions = differing.excess.shape[1]
     if trial.p is None or trial.p > ALPHA or len(cube.scenarios) < 3:
-        return []
+        return
     usual = float(differing.excess.mean())
     margin = float(stdtrit(questions - 1, 1 - ALPHA)) / math.sqrt(questions)
-    remarks = []
     for (first, second), excess, between in zip(
         combinations(cube.scenarios, 2), differing.excess, differing.between, strict=True
     ):
-        most = float(excess.mean()) + margin * float(excess.std(ddof=1))
-        if most < _LESS * usual:
+        if float(excess.mean()) + margin * float(excess.std(ddof=1)) < _LESS * usual:
             message = (
                 f"{1 - float(between.mean()):.0%} of its answers score as in {first}, where the family usually differs "
                 "more than twice as often; keep one of them, or both count as one"
             )
-            remarks.append(ScenarioRemark(severity="warning", scenario=second, rule="same answers", message=message))
-    return remarks
+            yield _remark("warning", second, "same answers", message)
 
 
-def _about_difficulty(trial: Trial) -> list[ScenarioRemark]:
+def _about_difficulty(trial: Trial) -> Iterator[ScenarioRemark]:
     """Name scenarios that are harder, or easier, for everybody."""
-    remarks = []
     for shift in trial.shifts:
         if shift.significant:
             harder = "harder" if shift.shift < 0 else "easier"
             message = f"it is {harder} for everybody by {abs(shift.shift):.1f} points (q = {shift.q:.3f}): drop it"
-            remarks.append(
-                ScenarioRemark(severity="warning", scenario=shift.scenario, rule=f"{harder} for all", message=message)
-            )
-    return remarks
+            yield _remark("warning", shift.scenario, f"{harder} for all", message)
+
+
+def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Cube | None:
+    """Return the answers in these scenarios as they are; None where nobody was asked in two of them."""
+    trial = request.trial
+    if trial is not None and trial.is_file():
+        cube = read_cube(trial, weights={}, missing="questions")
+        if cube.outcomes is None:
+            raise AuditError(f"{trial} has scores alone; a trial needs single answers, as outcomes.csv has them")
+        return _within(cube, [scenario.name for scenario in scenarios if scenario.name in cube.scenarios], trial)
+    if trial is not None:
+        return _answers(request, _asked(trial, scenarios), trial)
+    for folder in sorted((path.parent for path in request.audits.glob(f"*/{AUDIT}")), reverse=True):
+        try:
+            asked = _asked(folder, scenarios)
+            if len(asked) > 1:
+                return _answers(request, asked, folder)
+        except AuditError as problem:  # of an audit that nobody named
+            print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
+    return None
+
+
+def _asked(folder: Path, scenarios: Sequence[Scenario]) -> list[str]:
+    """Return which of these scenarios an audit asked in as they are now."""
+    drawn = read_audit_manifest(folder / AUDIT).scenarios
+    return [scenario.name for scenario in scenarios if drawn.get(scenario.name) == scenario.digest]
+
+
+def _answers(request: ScenariosCheckRequest, asked: Sequence[str], folder: Path) -> Cube:
+    """Gather the answers of an audit in these scenarios."""
+    gathered = gather([folder], request)
+    for remark in gathered.remarks:
+        print(f"warning: {visible(remark)}", file=sys.stderr)
+    return _within(gathered.cube({}, "questions"), asked, folder)
+
+
+def _within(cube: Cube, asked: Sequence[str], where: Path) -> Cube:
+    if len(asked) < 2:
+        raise AuditError(
+            f"{where} asked in fewer than two of these scenarios as they are; make another trial: audit run"
+        )
+    return cube.within(asked)

@@ -6,14 +6,13 @@ Figures are per cent right; spreads are in the same points. Nothing is computed 
 from pathlib import Path
 from typing import Literal
 
+from skill_evaluator.audit.request import Resampled
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
-Resampled = Literal["scenarios", "cases", "both"]
 Interval = tuple[float, float]
 AUDIT_VERSION = 1
-FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50, 2  # below them a reader is warned
 
 
 class BenchmarkFigures(FrozenModel):

@@ -1,9 +1,14 @@
 """A checked family of scenarios → text, Markdown or JSON: the verdict, what stands against it, and what to read for."""
 
+import shlex
+import sys
+
 from skill_evaluator.audit.findings.family import FamilyCheck, Trial
 from skill_evaluator.audit.report.wording import share
+from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.display import probability
-from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, Section, print_page
+from skill_evaluator.display.options import words_of
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted
 
@@ -12,10 +17,9 @@ _REMARKS = ("scenario", "", "rule", "remark")
 _PAIRS = ("scenario", "and", "text alike", "answers alike")
 
 
-def print_family(check: FamilyCheck, form: Format) -> None:
-    """Print what `scenarios check` says of a family."""
+def print_family(check: FamilyCheck, form: Format, request: ScenariosCheckRequest | None = None) -> None:
+    """Print what is known of a family; a `request` to check it gets the command of a trial that it lacks."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
-    reasons = "; ".join(check.reasons)
     remarks = [
         [
             Cell("all" if remark.scenario is None else remark.scenario, code=remark.scenario is not None),
@@ -25,28 +29,29 @@ def print_family(check: FamilyCheck, form: Format) -> None:
         ]
         for remark in check.remarks
     ]
-    remark_sheet = Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"}))
     pairs = [
         [
-            Cell(pair.first, code=True),
-            Cell(pair.second, code=True),
+            *(Cell(name, code=True) for name in (pair.first, pair.second)),
             Cell(share(pair.likeness)),
             Cell(share(pair.agreement)),
         ]
         for pair in check.pairs
     ]
-    pair_sheet = Sheet(columns=_PAIRS, rows=pairs, numbers=frozenset(_PAIRS[2:]))
+    words = f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({'; '.join(check.reasons)})."
     blocks: list[Block] = [
         Only(("markdown",), [Heading("Scenarios", level=2)]),
-        Line(f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({reasons}).", style="bold"),
-        remark_sheet,
+        Line(words, style="bold"),
+        Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"})),
         Line(f"{_trial_words(check.trial)}."),
-        pair_sheet,
+        Sheet(columns=_PAIRS, rows=pairs, numbers=frozenset(_PAIRS[2:])),
         Line("What no program can say; read each template for it:"),
         Lines(check.review, "[ ]"),
     ]
-    page = Page([Section(name="the family", blocks=blocks)])
-    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page)
+    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
+    if request is not None and check.trial is None and check.verdict == "not settled":
+        again = ["skill-evaluator", "audit", "run", *words_of(request, "components", "fixtures", "config", "audits")]
+        again += ["--scenario", check.family] if check.family else []
+        print(f"a small trial, once all are reviewed: {shlex.join([*again, '--questions', '20'])}", file=sys.stderr)
 
 
 def _trial_words(trial: Trial | None) -> str:

@@ -15,8 +15,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube.cube import Cube, Missing, ModelCost, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.run.materials import Places, changed_cases, planned_run, read_material
+from skill_evaluator.audit.cube.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.request import AuditPlaces, Missing
+from skill_evaluator.audit.run.drawing import changed_cases, read_material
 from skill_evaluator.audit.run.plan import AUDIT, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest
 from skill_evaluator.ci.arrivals import is_own_file
 from skill_evaluator.display.safe_text import visible
@@ -93,50 +94,34 @@ class GatheredAudit:
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
     tallies: Mapping[str, CallTally]
-    spending: Mapping[str, ModelCost]
     remarks: tuple[str, ...] = ()
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The models, the first axis of every array."""
-        return tuple(self.manifest.models)
-
-    @property
-    def scenarios(self) -> tuple[str, ...]:
-        """The scenarios, the second axis."""
-        return tuple(self.manifest.scenarios)
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each benchmark, as declared."""
-        return {benchmark.name: benchmark.weight for benchmark in self.manifest.benchmarks}
 
     @property
     def absent(self) -> list[str]:
         """The models that have answered nothing."""
-        return [name for name in self.models if name not in self.tallies or not self.tallies[name].answered]
+        return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
         """Return the cube of the models that answered; `weights` go before those declared. Raise AuditError."""
-        models = [name for name in self.models if name not in self.absent]
-        if not models:
+        rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
+        if not rows:
             raise AuditError(
                 f"no model of the audit {self.manifest.id} has answered anything; go on: audit run --resume"
             )
-        rows = [self.models.index(name) for name in models]
+        models = list(self.manifest.models)
         return cube_of_outcomes(
-            models,
-            self.scenarios,
+            [models[row] for row in rows],
+            list(self.manifest.scenarios),
             {name: replace(outcomes, scores=outcomes.scores[rows]) for name, outcomes in self.outcomes.items()},
-            weights={**self.weights, **weights},
+            weights={one.name: one.weight for one in self.manifest.benchmarks} | dict(weights),
             missing=missing,
-            spending=self.spending,
+            spending={name: tally.model_cost for name, tally in self.tallies.items()},
             answers={name: tally.outcomes for name, tally in self.tallies.items()},
             where=f"the audit {self.manifest.id}",
         )
 
 
-def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | None = None) -> GatheredAudit:
+def gather(folders: Sequence[Path], places: AuditPlaces, planned: AuditManifest | None = None) -> GatheredAudit:
     """Read, check and score every run below some folders; `planned` stands for the folders' audit.json.
 
     Raise AuditError where a case has changed, and for a run of another audit or with other inputs. With `planned` the
@@ -165,7 +150,6 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
         manifest=manifest,
         outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
         tallies=tallies,
-        spending={model_id: tally.model_cost for model_id, tally in tallies.items()},
         remarks=(
             *([_IN_BATCHES] if manifest.transport == "batch" else []),
             *(remark for grid in grids.values() for remark in grid.remarks),
@@ -177,7 +161,9 @@ def gather(folders: Sequence[Path], places: Places, planned: AuditManifest | Non
 class _Grid:
     """One benchmark's scores as they come in; NaN until a call is scored."""
 
-    def __init__(self, benchmark: AuditedBenchmark, audit: AuditManifest, places: Places, stack: ExitStack) -> None:
+    def __init__(
+        self, benchmark: AuditedBenchmark, audit: AuditManifest, places: AuditPlaces, stack: ExitStack
+    ) -> None:
         name = benchmark.name
         material = read_material(places, name)
         changed = changed_cases(benchmark, material)
@@ -218,19 +204,18 @@ class _Grid:
 
 def _read_the_manifest(folders: Sequence[Path]) -> AuditManifest:
     """Read the audit.json that all folders share; raise AuditError where they hold none, or not the same one."""
-    audit: AuditManifest | None = None
+    audits: list[AuditManifest] = []
     for folder in folders:
         paths = sorted(folder.rglob(AUDIT))
         if not paths:
             raise AuditError(f"{folder} holds no audit: there is no {AUDIT} in it")
         for path in paths:
-            manifest = read_audit_manifest(path)
-            if audit is not None and manifest != audit:
-                raise AuditError(f"{path.parent} is of the audit {manifest.id}, or asks otherwise than {audit.id}")
-            audit = manifest
-    if audit is None:
-        raise AuditError("no folder of an audit was given")
-    return audit
+            audits.append(read_audit_manifest(path))
+            if audits[-1] != audits[0]:
+                raise AuditError(
+                    f"{path.parent} is of the audit {audits[-1].id}, or asks otherwise than {audits[0].id}"
+                )
+    return audits[0]
 
 
 def _runs_by_model(
@@ -263,7 +248,7 @@ def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
         whose = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
         raise AuditError(f"{folder} is a run of {whose}, not of the audit {audit.id}")
     part = None if run.shard is None else Shard.parse(run.shard)
-    planned = planned_run(audit, run.model_id, run.provider, audit.models.get(run.model_id, "none"), part)
+    planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"), part)
     fields = Manifest.model_fields.keys() - {"evaluator_version", "server"}  # the first may have been upgraded since
     wrong = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
     if wrong:

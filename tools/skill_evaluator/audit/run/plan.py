@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from skill_evaluator import __version__
 from skill_evaluator.ci.matrix import Cut, environment_of, key_variable_of, shard_counts
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, json_text, read_versioned, replace_text
@@ -30,16 +31,17 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.runner.journal import Transport
+from skill_evaluator.runner.journal import Manifest, Transport
 from skill_evaluator.runner.prices import InputSize, estimate
-from skill_evaluator.runner.runs import slug
+from skill_evaluator.runner.runs import run_id_of, slug
 from skill_evaluator.runner.schedule import Shard
-from skill_evaluator.text import digest, listed
+from skill_evaluator.text import counted, digest, listed
 
 PLAN_VERSION = 1
 AUDIT = "audit.json"
 RUNS = "runs"  # beside it: one folder a model, or a shard of one
 MANIFEST_VERSION = 1
+FEWEST_MODELS, FEWEST_SCENARIOS, FEWEST_QUESTIONS, FEWEST_REPLICATES = 4, 6, 50, 2  # below them a reader is warned
 
 
 class AuditedBenchmark(FrozenModel):
@@ -126,6 +128,51 @@ class AuditManifest(FrozenModel):
             for scenario, template in self.scenarios.items()
         }
 
+    def run(self, model_id: str, provider: str, settings: str, part: Shard | None) -> Manifest:
+        """Return what the run of a model, or of a shard of it, is to do; `settings` is a digest of the model's."""
+        return Manifest(
+            run_id=run_id_of(self.id, "", model_id, part),
+            created=self.created,
+            skill="audit",
+            skill_version=str(MANIFEST_VERSION),
+            model_id=model_id,
+            provider=provider,
+            replicates=self.replicates,
+            seed=self.seed,
+            shard=str(part) if part else None,
+            audit=self.id,
+            cases=self.cells(part),
+            digests={"settings": settings},
+            evaluator_version=__version__,
+            transport=self.transport,
+        )
+
+    @property
+    def doubts(self) -> list[str]:
+        """A sentence on each lack that makes an audit of this size tell little, and on what it leaves out."""
+        fewest = min(self.benchmarks, key=lambda benchmark: len(benchmark.cases))
+        sizes = (
+            (len(self.models), FEWEST_MODELS, "model", "", "quartiles are hardly more than an order"),
+            (len(self.scenarios), FEWEST_SCENARIOS, "scenario", "", "a fluctuation is known only roughly"),
+            (len(fewest.cases), FEWEST_QUESTIONS, "question", f" of '{fewest.name}'", "single questions weigh much"),
+            (self.replicates, FEWEST_REPLICATES, "replicate", "", "how a model varies by itself is not known"),
+        )
+        sentences = [
+            f"{counted(size, what)}{where}: below {least} {lack}"
+            for size, least, what, where, lack in sizes
+            if size < least
+        ]
+        for benchmark in self.benchmarks:
+            if len(benchmark.cases) < (self.questions or 0):
+                present = f"{counted(len(benchmark.cases), 'question')} of '{benchmark.name}'"
+                sentences.append(f"{present}: {self.questions} were asked for, and it has no more")
+        for benchmark in self.benchmarks:
+            if benchmark.unlabelled:
+                left_out = f"{counted(benchmark.unlabelled, 'case')} of '{benchmark.name}'"
+                sentences.append(f"{left_out} left out: no ground truth")
+            sentences += benchmark.left_out
+        return sentences
+
 
 def parts_of(cell: str) -> tuple[str, str, str]:
     """Return benchmark, scenario and case of a cell.
@@ -178,13 +225,9 @@ class AuditPlan(FrozenModel):
 
     def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
         """Return what the jobs of these models, or those of this shard, may cost together; None: without a cap."""
-        caps = [
-            job.max_cost_usd
-            for job in self.jobs
-            if (not models or job.model_id in models) and (shard is None or job.shard == shard)
-        ]
-        given = [cap for cap in caps if cap is not None]
-        return sum(given) if given else None
+        mine = [job for job in self.jobs if (not models or job.model_id in models) and shard in (None, job.shard)]
+        caps = [job.max_cost_usd for job in mine if job.max_cost_usd is not None]
+        return sum(caps) if caps else None
 
 
 def audit_jobs(

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.audit.run.materials import Size, default_scenarios, draw_audit, draw_questions, read_materials
+from skill_evaluator.audit.request import AuditRequest
+from skill_evaluator.audit.run.drawing import default_scenarios, draw_questions, new_audit
 from skill_evaluator.audit.run.plan import read_audit_manifest, write_manifest
 from skill_evaluator.errors import AuditError
-from skill_evaluator.library.config import Model
-from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.schedule import Shard
 
 from tests.audit.manifests import IDS, manifest
@@ -73,10 +72,10 @@ def test_a_cells_digest_tells_all_that_shapes_its_answers() -> None:
 
 def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models_with_bare_first(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
-    materials = read_materials(library.places, (SKILL, SECOND), default_scenarios(library.places))
-    models = [Model(id=name, provider="openai") for name in ("one", "two")]
-    size = Size(questions=2, replicates=3, seed=5)
-    audit = draw_audit(materials, models, PROVIDERS, {SECOND: 0.5}, size, audit_id="a", created="2026-01-01T00:00:00Z")
+    library.models(*({"id": name, "provider": "openai"} for name in ("one", "two")))
+    library.settings(audit={"benchmarks": {SKILL: {}, SECOND: {"weight": 0.5}}, "questions": 2, "replicates": 3})
+    folders = {name: getattr(library.places, name) for name in ("components", "fixtures", "config")}
+    audit = new_audit(AuditRequest(**folders, seed=5), keyed=False).manifest
     assert list(audit.scenarios) == list(SCENARIOS)
     assert [(one.name, len(one.cases), one.of, one.unlabelled, one.weight) for one in audit.benchmarks] == [
         (SKILL, 2, 3, 0, 1.0),
@@ -85,7 +84,6 @@ def test_an_audit_is_drawn_of_labelled_cases_the_same_for_all_models_with_bare_f
     assert audit.calls_per_model == 4 * 3 * 3
     write_manifest(tmp_path / "kept", audit)
     assert read_audit_manifest(tmp_path / "kept" / "audit.json") == audit
-    library = AuditLibrary(tmp_path)
     library.write(".evaluator/scenarios/anxious.md", "---\nname: anxious\nintent: i\n---\n{{ prompt }}\n")
     assert default_scenarios(library.places) == ("bare", "anxious", "curt", "grand")
     path = tmp_path / "audit.json"

@@ -1,12 +1,15 @@
-"""Bad tables are refused with line and column; holes are refused or left out as asked, never averaged over."""
+"""Tables: a bad one is refused by line and column, holes as asked; what is written can be read again."""
 
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube.cube import Missing
-from skill_evaluator.audit.cube.tables import read_cube
+from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes, cube_of_scores
+from skill_evaluator.audit.cube.tables import read_cube, write_cube
 from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError
 
 GOOD = "model,template,quiz,exam\na,0,50,60\na,1,52,61\nb,0,70,71\nb,1,70,75\n"
@@ -93,3 +96,32 @@ def test_one_scenario_has_no_fluctuation_one_model_no_grade_and_cases_need_singl
     assert any("3 scenarios, fewer than 6" in warning for warning in result.warnings)
     with pytest.raises(AuditError, match="needs single answers"):
         audit(_read(tmp_path, GOOD), resampled="cases")
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as lines:
+        return list(csv.reader(lines))
+
+
+def test_scores_are_written_with_odd_names_as_they_are_and_lose_no_digit(tmp_path: Path) -> None:
+    names = ('a"b', "c,d", "line\nbreak", "return\rhere", "=1+1", " room ")
+    scores = np.random.default_rng(0).uniform(0, 100, (6, 2, 2))
+    cube = cube_of_scores(names, ("0", "1"), ("gpqa", "mmlu_pro"), scores, weights={"gpqa": 3.0})
+    table, nested = write_cube(cube, tmp_path)
+    header, *rows = _rows(table)
+    assert (header, [row[0] for row in rows[::2]]) == (["model", "template", "gpqa", "mmlu_pro"], list(names))
+    assert [[float(cell) for cell in row[2:]] for row in rows] == scores.reshape(12, 2).tolist()
+    axes = {"models": list(names), "scenarios": ["0", "1"], "benchmarks": ["gpqa", "mmlu_pro"]}
+    assert json.loads(nested.read_text()) == {**axes, "weights": [0.75, 0.25], "scores": scores.tolist()}
+
+
+def test_every_answer_is_written_on_a_line_and_one_not_measured_has_none(tmp_path: Path) -> None:
+    scores = np.array([[[[1.0, 0.0], [np.nan, 1 / 3]]]], dtype=np.float32)
+    known = Outcomes(questions=('q"1', "q\n2"), scores=scores)
+    path = write_cube(cube_of_outcomes(["a,b"], ["bare"], {"gpqa": known}, weights={}), tmp_path)[2]
+    assert _rows(path) == [
+        ["model", "scenario", "benchmark", "question", "replicate", "score"],
+        ["a,b", "bare", "gpqa", 'q"1', "0", "1"],
+        ["a,b", "bare", "gpqa", 'q"1', "1", "0"],
+        ["a,b", "bare", "gpqa", "q\n2", "1", "0.33333334"],
+    ]

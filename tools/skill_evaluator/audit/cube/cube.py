@@ -7,6 +7,7 @@ user says, and then for every model; it is never filled in and never averaged ov
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -107,12 +108,6 @@ class Cube:
         return None if self.outcomes is None else min(outcomes.replicates for outcomes in self.outcomes.values())
 
 
-def normalised_weights(benchmarks: Sequence[str], weights: Mapping[str, float]) -> Floats:
-    """Return weights of the benchmarks that sum to 1, in proportion to those given; a benchmark not named weighs 1."""
-    raw = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
-    return np.asarray(raw / raw.sum(), dtype=np.float64)
-
-
 def cube_of_scores(
     models: Sequence[str],
     scenarios: Sequence[str],
@@ -122,20 +117,30 @@ def cube_of_scores(
     weights: Mapping[str, float],
     missing: Missing = "refuse",
     where: str = "the table",
+    lacking: str = "cell",
 ) -> Cube:
     """Make a cube of scores in per cent, [models, scenarios, benchmarks], with NaN where a cell is missing.
 
-    Raise AuditError for missing cells, unless `missing` says what to leave out.
+    A benchmark without a weight weighs 1. Raise AuditError for missing cells, unless `missing` says what to leave out;
+    `lacking`: what a hole lacks, in words.
     """
-    holes: NDArray[np.bool_] = np.asarray(np.isnan(scores).any(axis=2))
-    kept_models, kept_scenarios = _keep_complete(models, scenarios, holes, missing, where, "cell")
+    holes = np.asarray(np.isnan(scores).any(axis=2))
+    if holes.any() and missing in ("refuse", "questions"):
+        raise AuditError(_lacks(models, scenarios, holes, lacking, where))
+    keeps_models = np.asarray(~(holes.any(axis=1) & (missing == "models")))
+    keeps_scenarios = np.asarray(~(holes.any(axis=0) & (missing == "scenarios")))
+    if not keeps_models.any() or not keeps_scenarios.any():
+        raise AuditError(f"{where}: nothing is left when incomplete {missing} are left out")
+    gone = [name for name, keeps in zip(models, keeps_models, strict=True) if not keeps]
+    gone += [f"scenario {name}" for name, keeps in zip(scenarios, keeps_scenarios, strict=True) if not keeps]
+    raw = np.array([weights.get(name, 1.0) for name in benchmarks], dtype=np.float64)
     return Cube(
-        models=tuple(models[index] for index in kept_models),
-        scenarios=tuple(scenarios[index] for index in kept_scenarios),
+        models=tuple(compress(models, keeps_models)),
+        scenarios=tuple(compress(scenarios, keeps_scenarios)),
         benchmarks=tuple(benchmarks),
-        scores=scores[np.ix_(kept_models, kept_scenarios)],
-        weights=normalised_weights(benchmarks, weights),
-        treatment=_left_out(models, scenarios, kept_models, kept_scenarios),
+        scores=scores[np.ix_(keeps_models, keeps_scenarios)],
+        weights=raw / raw.sum(),
+        treatment=f"left out {listed(gone)}: incomplete" if gone else None,
     )
 
 
@@ -157,82 +162,51 @@ def cube_of_outcomes(
     treatment = None
     if missing == "questions":
         outcomes, treatment = _keep_answered(outcomes, where)
-    holes = np.zeros((len(models), len(scenarios)), dtype=bool)
-    for benchmark in outcomes.values():
-        holes |= _unanswered(benchmark).any(axis=2)
-    kept_models, kept_scenarios = _keep_complete(models, scenarios, holes, missing, where, "answer")
-    kept = {
-        name: Outcomes(questions=benchmark.questions, scores=benchmark.scores[np.ix_(kept_models, kept_scenarios)])
-        for name, benchmark in outcomes.items()
-    }
-    names = tuple(models[index] for index in kept_models)
-    return Cube(
-        models=names,
-        scenarios=tuple(scenarios[index] for index in kept_scenarios),
-        benchmarks=tuple(kept),
-        scores=np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in kept.values()], axis=2),
-        weights=normalised_weights(tuple(kept), weights),
-        outcomes=kept,
-        questions={name: len(benchmark.questions) for name, benchmark in kept.items()},
-        spending={name: spent for name, spent in (spending or {}).items() if name in names},
-        answers={name: counts for name, counts in (answers or {}).items() if name in names},
-        treatment=treatment or _left_out(models, scenarios, kept_models, kept_scenarios),
+    scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
+    cube = cube_of_scores(
+        models,
+        scenarios,
+        tuple(outcomes),
+        scores,
+        weights=weights,
+        missing=missing,
+        where=where,
+        lacking="answer",
     )
-
-
-def _unanswered(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return where not one replicate was measured, [models, scenarios, questions]."""
-    return np.asarray(np.isnan(outcomes.scores).all(axis=3))
+    kept = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
+    return replace(
+        cube,
+        outcomes={name: replace(benchmark, scores=benchmark.scores[kept]) for name, benchmark in outcomes.items()},
+        questions={name: len(benchmark.questions) for name, benchmark in outcomes.items()},
+        spending={name: spent for name, spent in (spending or {}).items() if name in cube.models},
+        answers={name: counts for name, counts in (answers or {}).items() if name in cube.models},
+        treatment=treatment or cube.treatment,
+    )
 
 
 def _keep_answered(outcomes: Mapping[str, Outcomes], where: str) -> tuple[dict[str, Outcomes], str | None]:
     """Keep the questions that every model answered in every scenario; return also which were left out, in words."""
     kept, dropped = {}, []
     for name, benchmark in outcomes.items():
-        complete = ~np.asarray(_unanswered(benchmark).any(axis=(0, 1)))
+        complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
         if not complete.any():
             raise AuditError(f"{where}: no question of '{name}' has an answer from every model in every scenario")
-        questions = list(zip(benchmark.questions, complete, strict=True))
-        kept[name] = Outcomes(
-            questions=tuple(question for question, keeps in questions if keeps),
-            scores=benchmark.scores[:, :, complete],
-        )
-        dropped += [f"{name}/{question}" for question, keeps in questions if not keeps]
+        questions = tuple(compress(benchmark.questions, complete))
+        kept[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
+        dropped += [f"{name}/{question}" for question in compress(benchmark.questions, ~complete)]
     return kept, f"left out {listed(dropped)}: some model has no answer to them" if dropped else None
 
 
-def _keep_complete(
-    models: Sequence[str],
-    scenarios: Sequence[str],
-    holes: NDArray[np.bool_],
-    missing: Missing,
-    where: str,
-    what: str,
-) -> tuple[list[int], list[int]]:
-    """Return the models and scenarios to keep, by index; raise AuditError for holes that nobody decided about."""
-    if not holes.any():
-        return list(range(len(models))), list(range(len(scenarios)))
-    if missing in ("refuse", "questions"):
-        places = [
-            f"{models[m]} in {listed([scenarios[t] for t in map(int, np.flatnonzero(holes[m]))], _SHOWN)}"
-            for m in map(int, np.flatnonzero(holes.any(axis=1)))
-        ]
-        ways = "scenarios or --missing models" if what == "cell" else "questions, scenarios or models"
-        raise AuditError(
-            f"{where} lacks {what}s of {'; '.join(places[:_SHOWN])}"
-            f"{f'; and {len(places) - _SHOWN} more models' if len(places) > _SHOWN else ''}: "
-            f"complete it, or leave out what is incomplete with --missing {ways}"
-        )
-    keeps_models = ~np.asarray(holes.any(axis=1)) if missing == "models" else np.ones(len(models), dtype=bool)
-    keeps_scenarios = ~np.asarray(holes.any(axis=0)) if missing == "scenarios" else np.ones(len(scenarios), dtype=bool)
-    if not keeps_models.any() or not keeps_scenarios.any():
-        raise AuditError(f"{where}: nothing is left when incomplete {missing} are left out")
-    return list(map(int, np.flatnonzero(keeps_models))), list(map(int, np.flatnonzero(keeps_scenarios)))
-
-
-def _left_out(
-    models: Sequence[str], scenarios: Sequence[str], kept_models: Sequence[int], kept_scenarios: Sequence[int]
-) -> str | None:
-    gone = [name for index, name in enumerate(models) if index not in kept_models]
-    gone += [f"scenario {name}" for index, name in enumerate(scenarios) if index not in kept_scenarios]
-    return f"left out {listed(gone)}: incomplete" if gone else None
+def _lacks(models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bool_], lacking: str, where: str) -> str:
+    """Say where there are holes, and how to do without them."""
+    places = [
+        f"{model} in {listed(list(compress(scenarios, own)), _SHOWN)}"
+        for model, own in zip(models, holes, strict=True)
+        if own.any()
+    ]
+    more = f"; and {len(places) - _SHOWN} more models" if len(places) > _SHOWN else ""
+    ways = "scenarios or --missing models" if lacking == "cell" else "questions, scenarios or models"
+    return (
+        f"{where} lacks {lacking}s of {'; '.join(places[:_SHOWN])}{more}: complete it, or leave out what is "
+        f"incomplete with --missing {ways}"
+    )

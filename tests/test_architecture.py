@@ -92,7 +92,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.evaluation.designs",
     "skill_evaluator.evaluation.dry_run",
     "skill_evaluator.judges.calibration.detection",
-    "skill_evaluator.judges.people.agreement",
+    "skill_evaluator.judges.people.labelled",
     "skill_evaluator.judges.modes.reduce_pairs",
     "skill_evaluator.judges.modes.reduce_scores",
     "skill_evaluator.judges.modes.reduce_regressions",

@@ -15,7 +15,6 @@ from skill_evaluator.display.sheets import show, write
 from skill_evaluator.errors import EXIT_OK, JudgeError
 from skill_evaluator.files import replace_text
 from skill_evaluator.judges.people.items import ReviewItem, items_from, sampled
-from skill_evaluator.judges.people.labelled import labelled_items, merge_labels
 from skill_evaluator.judges.people.queue import QUEUE, ReviewQueue, labels_table, latest, queue_in, read_labels_table
 from skill_evaluator.judges.people.server import HOST, ReviewServer
 from skill_evaluator.judges.people.steps import first_shown, label_from, shown_outputs, steps_of
@@ -200,6 +199,8 @@ def review_export(options: ReviewExportOptions) -> int:
     items = queue.items()
     counting = latest(queue.labels(items))
     if options.labels is not None:
+        from skill_evaluator.judges.people.labelled import labelled_items, merge_labels  # imports numpy
+
         labelled = labelled_items(items, counting)
         taken, kept_out = merge_labels(options.labels, labelled.lines)
         print(
@@ -243,7 +244,7 @@ class ReviewStatusOptions(ConfigOption, FormatOption):
 
 def review_status(options: ReviewStatusOptions) -> int:
     """Say how far the queue is, how far its reviewers agree, and which items they see differently. Makes no call."""
-    from skill_evaluator.judges.people.agreement import review_status as status_of  # imports numpy: not for the others
+    from skill_evaluator.judges.people.labelled import review_status as status_of  # imports numpy: not for the others
 
     queue = queue_with_items(options.config)
     items = queue.items()

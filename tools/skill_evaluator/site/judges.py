@@ -243,7 +243,7 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         return {}
     if not items:
         return {}
-    from skill_evaluator.judges.people.agreement import review_status  # imports numpy
+    from skill_evaluator.judges.people.labelled import review_status  # imports numpy
 
     queues = {"": _queue(review_status(items, labels))}
     components: dict[str, set[str]] = {}

@@ -1,12 +1,14 @@
-"""What people say → labels by which `judge calibrate` measures judges: development, never held out.
+"""What people say of a queue → labels by which `judge calibrate` measures judges, and how far people agree.
 
-Items come into the queue because a judge was in doubt of them, and what they teach goes into the rubric. So they must
-not be what a judge is finally measured by.
+The labels are of the split `development`, never held out. Items come into the queue because a judge was in doubt of
+them, and what they teach goes into the rubric. So they must not be what a judge is finally measured by.
 """
 
+import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
@@ -16,7 +18,16 @@ from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, R
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import IMPACTS
 from skill_evaluator.judges.people.items import ReviewItem, ReviewKind
-from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel
+from skill_evaluator.judges.people.queue import (
+    DisputedItem,
+    ReviewAnswer,
+    ReviewerAgreement,
+    ReviewLabel,
+    ReviewStatus,
+    allowed_answers,
+    latest,
+)
+from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
 
 WINNERS: Mapping[str, Winner] = {"1": 1, "2": 2, "tie": "tie"}
 
@@ -26,69 +37,51 @@ class LabelledItems:
     """Lines for a file of labels, and the number of questions of which reviewers differ."""
 
     lines: Sequence[LabelLine]
-    disputed: int = 0
+    disputed: int
 
 
 def labelled_items(items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]) -> LabelledItems:
-    """Return all that people agree on; raise JudgeError where two items of a kind have one id."""
-    pairs, regressions = labelled_pairs(items, counting), labelled_regressions(items, counting)
-    lines = [*pairs.lines, *scored_items(items, counting), *regressions.lines]
-    return LabelledItems(lines=lines, disputed=pairs.disputed + regressions.disputed)
+    """Return what people say, under the ids of the judgings; raise JudgeError where two items of a kind have one id.
 
-
-def labelled_pairs(items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]) -> LabelledItems:
-    """Return a pair for every two outputs, with the answers on which more than half of the reviewers agree.
-
-    The id is that of the judging; questions beside `overall` are criteria. Raise JudgeError for two pairs of one id.
+    A pair or a regression has the answers on which more than half of the reviewers agree; questions of a pair beside
+    `overall` are criteria. A scored output has the score of each reviewer: a judge is held against each person alike.
+    Of regressions those that were drawn by chance count; those that were queued for a doubt say nothing of the rate in
+    a batch.
     """
-    answers: dict[str, tuple[ReviewItem, dict[str, Winner]]] = {}
+    labelled: dict[tuple[str, ...], LabelLine] = {}
+    scored: dict[str, ReviewItem] = {}
+    scores: dict[str, dict[str, dict[str, int]]] = {}  # by item, criterion and reviewer
     disputed = 0
-    for item, question, given in _questions(items, counting, "pairwise"):
-        agreed = agreed_answer(question, given)
-        if agreed is None:
-            disputed += 1
-            continue
-        labelled, winners = answers.setdefault(item.item, (item, {}))
-        if labelled is not item:
-            raise JudgeError(f"two items of the queue are called '{item.item}' and differ; give one another id")
-        winners[question] = WINNERS[agreed.answer]
-    return LabelledItems(lines=[_pair(item, winners) for item, winners in answers.values()], disputed=disputed)
-
-
-def labelled_regressions(
-    items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]
-) -> LabelledItems:
-    """Return what more than half of the reviewers say of regressions, by dimension, of items drawn by chance alone.
-
-    Those that are queued for a doubt say nothing of the rate in a batch. The impact is the highest that is given.
-    """
-    drawn = {item_id: item for item_id, item in items.items() if "random" in item.reasons}
-    labels: dict[tuple[str, str], RegressionLabel] = {}
-    disputed = 0
-    for item, question, given in _questions(drawn, counting, "regression"):
-        agreed = agreed_answer(question, given)
-        if agreed is None:
-            disputed += 1
-            continue
-        impact = agreed.impact if agreed.answer == "candidate_worse" else None
-        label = RegressionLabel.model_validate(
-            {"id": item.item, "dimension": question, "human": agreed.answer, "impact": impact}
-        )
-        if (label.id, label.dimension) in labels:
-            raise JudgeError(f"two items of the queue are called '{label.id}' and differ; give one another id")
-        labels[label.id, label.dimension] = label
-    return LabelledItems(lines=list(labels.values()), disputed=disputed)
-
-
-def _questions(
-    items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]], kind: ReviewKind
-) -> Iterator[tuple[ReviewItem, str, list[ReviewAnswer]]]:
-    """Yield the questions of labelled items of a kind with all answers."""
     for item_id, given in counting.items():
-        item = items.get(item_id)
-        for question in item.questions if item is not None and item.kind == kind else ():
-            answers = [one for label in given.values() for one in label.answers if one.question == question.name]
-            yield items[item_id], question.name, answers
+        item = items[item_id]
+        if item.kind == "score":
+            first = scored.setdefault(item.item, item)
+            if (first.document, first.reference, first.outputs) != (item.document, item.reference, item.outputs):
+                raise _two_of_one_id(item)
+            by_criterion = scores.setdefault(item.item, {})
+            for reviewer, label in sorted(given.items()):
+                for answer in label.answers:
+                    by_criterion.setdefault(answer.question, {})[reviewer] = int(answer.answer)
+        elif item.kind == "pairwise" or "random" in item.reasons:
+            answers = [agreed_answer(one.name, [*answers_to(given, one.name).values()]) for one in item.questions]
+            agreed = {answer.question: answer for answer in answers if answer is not None}
+            disputed += answers.count(None)
+            for line in _lines_of(item, agreed):
+                if labelled.setdefault(_key(line), line) is not line:
+                    raise _two_of_one_id(item)
+    pairs = [line for line in labelled.values() if isinstance(line, LabelledPair)]
+    regressions = [line for line in labelled.values() if isinstance(line, RegressionLabel)]
+    outputs = [_scored(item, scores[name]) for name, item in scored.items()]
+    return LabelledItems(lines=[*pairs, *outputs, *regressions], disputed=disputed)
+
+
+def _two_of_one_id(item: ReviewItem) -> JudgeError:
+    return JudgeError(f"two items of the queue are called '{item.item}' and differ; give one another id")
+
+
+def answers_to(given: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:
+    """Return what each reviewer of an item answers to one of its questions."""
+    return {name: answer for name, label in given.items() for answer in label.answers if answer.question == question}
 
 
 def agreed_answer(question: str, given: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
@@ -100,49 +93,43 @@ def agreed_answer(question: str, given: Sequence[ReviewAnswer]) -> ReviewAnswer 
     return ReviewAnswer(question=question, answer=answer, impact=max(impacts, key=IMPACTS.index) if impacts else None)
 
 
-def _pair(item: ReviewItem, winners: Mapping[str, Winner]) -> LabelledPair:
-    return LabelledPair(
+def _lines_of(item: ReviewItem, agreed: Mapping[str, ReviewAnswer]) -> list[LabelledPair] | list[RegressionLabel]:
+    if item.kind == "regression":
+        return [
+            RegressionLabel.model_validate(
+                {
+                    "id": item.item,
+                    "dimension": question,
+                    "human": answer.answer,
+                    "impact": answer.impact if answer.answer == "candidate_worse" else None,
+                }
+            )
+            for question, answer in agreed.items()
+        ]
+    winners = {question: WINNERS[answer.answer] for question, answer in agreed.items()}
+    pair = {
+        "id": item.item,
+        "stratum": item.stratum,
+        "human": winners.pop(OVERALL, None),
+        "criteria": winners,
+        "split": "development",
+        "input": item.document,
+        "output_1": item.outputs[0],
+        "output_2": item.outputs[1],
+    }
+    return [LabelledPair.model_validate(pair)] if agreed else []
+
+
+def _scored(item: ReviewItem, scores: Mapping[str, Mapping[str, int]]) -> ScoredItem:
+    return ScoredItem(
         id=item.item,
         stratum=item.stratum,
-        human=winners.get(OVERALL),
-        criteria={question: winner for question, winner in winners.items() if question != OVERALL},
+        scores={criterion: tuple(people.values()) for criterion, people in scores.items()},
         split="development",
-        input=item.document,
-        output_1=item.outputs[0],
-        output_2=item.outputs[1],
+        input=item.document or None,
+        output=item.outputs[0],
+        reference=item.reference or None,
     )
-
-
-def scored_items(
-    items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]
-) -> list[ScoredItem]:
-    """Return every output that people scored, with the score of each of them by criterion.
-
-    Nothing is left out as disputed: a judge is held against each person alike. Raise JudgeError for two of one id.
-    """
-    given: dict[str, tuple[ReviewItem, dict[str, dict[str, int]]]] = {}
-    for item_id, labels in counting.items():
-        item = items[item_id]
-        if item.kind != "score":
-            continue
-        first, scores = given.setdefault(item.item, (item, {}))
-        if (first.document, first.reference, first.outputs) != (item.document, item.reference, item.outputs):
-            raise JudgeError(f"two items of the queue are called '{item.item}' and differ; give one another id")
-        for reviewer, label in sorted(labels.items()):
-            for answer in label.answers:
-                scores.setdefault(answer.question, {})[reviewer] = int(answer.answer)
-    return [
-        ScoredItem(
-            id=name,
-            stratum=item.stratum,
-            scores={criterion: tuple(people.values()) for criterion, people in scores.items()},
-            split="development",
-            input=item.document or None,
-            output=item.outputs[0],
-            reference=item.reference or None,
-        )
-        for name, (item, scores) in given.items()
-    ]
 
 
 def merge_labels(path: Path, fresh: Sequence[LabelLine]) -> tuple[int, int]:
@@ -171,3 +158,84 @@ def _texts(line: LabelLine) -> tuple[str, frozenset[str | None]]:
         return "", frozenset((None,))
     outputs = (line.output,) if isinstance(line, ScoredItem) else (line.output_1, line.output_2)
     return line.input or "", frozenset(outputs)
+
+
+def review_status(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> ReviewStatus:
+    """Return how far the queue is, and where its reviewers agree."""
+    counting = latest(labels)
+    reviewers = sorted({label.reviewer for label in labels})
+    waiting = [item for item_id, item in items.items() if item_id not in counting]
+    begun = [moment for item in waiting if (moment := _judged_at(item)) is not None]
+    return ReviewStatus(
+        items=len(items),
+        unlabelled=len(waiting),
+        reasons=_by_reason(items.values()),
+        open=_by_reason(waiting),
+        oldest=min(begun, default=None),
+        newest_label=max((label.at for label in labels), default=None),
+        reviewers={name: sum(name in given for given in counting.values()) for name in reviewers},
+        agreement=_agreement(items, counting),
+        disputed=_disputed(items, counting),
+    )
+
+
+def _by_reason(items: Iterable[ReviewItem]) -> dict[str, int]:
+    return dict(Counter(reason for item in items for reason in item.reasons))
+
+
+def _judged_at(item: ReviewItem) -> str | None:
+    """Return when the judging of an item began, which its id begins with; None where it says no moment."""
+    try:
+        moment = datetime.datetime.strptime((item.judging or "")[:16], "%Y%m%dT%H%M%SZ")
+    except ValueError:
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _agreement(
+    items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]
+) -> list[ReviewerAgreement]:
+    """Compare reviewers two at a time on all items that both labelled."""
+    both: dict[tuple[str, ReviewKind, str, str], list[tuple[str, str]]] = {}
+    categories: dict[tuple[str, ReviewKind], dict[str, None]] = {}
+    for item_id, given in counting.items():
+        item = items[item_id]
+        for question in item.questions:
+            answers = {name: one.answer for name, one in answers_to(given, question.name).items()}
+            categories.setdefault((question.name, item.kind), {}).update(dict.fromkeys(allowed_answers(item, question)))
+            for left, right in combinations(sorted(answers), 2):
+                pairs = both.setdefault((question.name, item.kind, left, right), [])
+                pairs.append((answers[left], answers[right]))
+    rows = []
+    for (name, kind, left, right), pairs in both.items():
+        scale = list(categories[name, kind])
+        if kind == "score":
+            scale.sort(key=int)
+        table = confusion([one for one, _ in pairs], [other for _, other in pairs], scale)
+        kappa = cohen_kappa(table, "quadratic" if kind == "score" else "nominal")
+        rows.append(
+            ReviewerAgreement(
+                question=name,
+                kind=kind,
+                reviewers=(left, right),
+                n=len(pairs),
+                agreed=sum(one == other for one, other in pairs),
+                kappa=kappa,
+            )
+        )
+    return rows
+
+
+def _disputed(items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]) -> list[DisputedItem]:
+    disputed = []
+    for item_id, given in counting.items():
+        for question in items[item_id].questions:
+            answers = {name: one.answer for name, one in answers_to(given, question.name).items()}
+            if len(set(answers.values())) > 1:
+                notes = {name: label.note for name, label in given.items() if label.note}
+                disputed.append(
+                    DisputedItem(
+                        item=items[item_id].item, id=item_id, question=question.name, answers=answers, notes=notes
+                    )
+                )
+    return disputed

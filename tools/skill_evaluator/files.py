@@ -10,7 +10,7 @@ import re
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+CheckedT = TypeVar("CheckedT")
 _UMASK = os.umask(0o022)  # it can be read only by setting it
 os.umask(_UMASK)
 _JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
@@ -327,9 +328,19 @@ def read_models(
     path: Path, model: type[ModelT], error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, ModelT]]:
     """Yield the number and the checked value of each line; raise `error` with file, line and key path."""
+    return read_checked(path, model.model_validate, error, limit)
+
+
+def read_checked(
+    path: Path,
+    check: Callable[[Any], CheckedT],
+    error: type[SkillEvaluatorError] = ConfigError,
+    limit: SizeLimit = _ANY_FILE,
+) -> Iterator[tuple[int, CheckedT]]:
+    """Yield the number of each line and what `check` makes of it, which may raise ValidationError."""
     for number, value in read_lines(path, error, limit=limit):
         try:
-            yield number, model.model_validate(value)
+            yield number, check(value)
         except ValidationError as problem:
             raise error(f"{path}:{number}: {first_problem(problem)}") from None
 

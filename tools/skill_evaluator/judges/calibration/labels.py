@@ -4,15 +4,15 @@ People prefer one of two outputs, score an output by criteria, or say of a new o
 labels holds all of these. The texts may be left out: labels and verdicts can be passed on where the texts cannot.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import StrictModel, first_problem, read_lines
+from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
@@ -164,24 +164,21 @@ def read_labels(path: Path) -> Labels:
     pairs: dict[str, LabelledPair] = {}
     scored: dict[str, ScoredItem] = {}
     regressions: dict[str, dict[str, RegressionLabel]] = {}
-    seen = _Repeats(path)
-    for number, value in _lines(path):
-        try:
-            if "scores" in value:
-                item = ScoredItem.model_validate(value)
-                seen.refuse(("scores", item.id), f"the id '{item.id}'", number)
-                scored[item.id] = item
-            elif "dimension" in value:
-                label = RegressionLabel.model_validate(value)
-                seen.refuse((label.id, label.dimension), f"a label of '{label.id}' for '{label.dimension}'", number)
-                regressions.setdefault(label.id, {})[label.dimension] = label
-            else:
-                pair = LabelledPair.model_validate(value)
-                seen.refuse(("pair", pair.id), f"the id '{pair.id}'", number)
-                pairs[pair.id] = pair
-        except ValidationError as problem:
-            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    for _, line in _lines(path, _label):
+        if isinstance(line, ScoredItem):
+            scored[line.id] = line
+        elif isinstance(line, RegressionLabel):
+            regressions.setdefault(line.id, {})[line.dimension] = line
+        else:
+            pairs[line.id] = line
     return Labels(path=path, pairs=pairs, scored=scored, regressions=regressions)
+
+
+def _label(value: Any) -> LabelLine:
+    keys = value if isinstance(value, dict) else ()
+    if "scores" in keys:
+        return ScoredItem.model_validate(value)
+    return (RegressionLabel if "dimension" in keys else LabelledPair).model_validate(value)
 
 
 def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
@@ -190,45 +187,37 @@ def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list
     What is repeated is wrong, and what is of no item.
     """
     verdicts, scores = list[StoredVerdict](), list[StoredScore]()
-    seen = _Repeats(path)
-    for number, value in _lines(path):
-        try:
-            said = (StoredScore if "score" in value else StoredVerdict).model_validate(value)
-        except ValidationError as problem:
-            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
-        if isinstance(said, StoredScore):
-            scores.append(said)
-            known, where = said.id in labels.scored, f"by '{said.criterion}'"
+    for number, line in _lines(path, _said):
+        if line.id not in (labels.scored if isinstance(line, StoredScore) else labels.pairs):
+            raise JudgeError(f"{path}:{number}: id '{line.id}' is no item of {labels.path}")
+        if isinstance(line, StoredScore):
+            scores.append(line)
         else:
-            verdicts.append(said)
-            known, where = said.id in labels.pairs, f"in order {said.order}"
-        if not known:
-            raise JudgeError(f"{path}:{number}: id '{said.id}' is no item of {labels.path}")
-        what = f"replicate {said.replicate} of {said.judge} on '{said.id}' {where}"
-        seen.refuse((said.judge, said.id, where, said.replicate), what, number)
+            verdicts.append(line)
     return verdicts, scores
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the lines of a file with their numbers; raise JudgeError where there is none, or one is no object."""
-    number = 0
-    for number, value in read_lines(path, JudgeError):
-        if not isinstance(value, dict):
-            raise JudgeError(f"{path}:{number}: a mapping of keys to values is expected")
-        yield number, value
-    if not number:
+def _said(value: Any) -> StoredScore | StoredVerdict:
+    scored = isinstance(value, dict) and "score" in value
+    return (StoredScore if scored else StoredVerdict).model_validate(value)
+
+
+LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
+
+
+def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
+    """Yield the lines of a file; raise JudgeError where there is none, one is wrong, or two are about the same."""
+    first: dict[object, int] = {}
+    for number, line in read_checked(path, check, JudgeError):
+        if isinstance(line, StoredScore | StoredVerdict):
+            where = f"by '{line.criterion}'" if isinstance(line, StoredScore) else f"in order {line.order}"
+            what = f"replicate {line.replicate} of {line.judge} on '{line.id}' {where}"
+        elif isinstance(line, RegressionLabel):
+            what = f"a label of '{line.id}' for '{line.dimension}'"
+        else:
+            what = f"the id '{line.id}'"
+        if first.setdefault((type(line), what), number) != number:
+            raise JudgeError(f"{path}:{number}: {what} is on line {first[type(line), what]} already")
+        yield number, line
+    if not first:
         raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeats:
-    """The lines of a file by what they are about."""
-
-    path: Path
-    lines: dict[object, int] = field(default_factory=dict)
-
-    def refuse(self, key: object, what: str, number: int) -> None:
-        """Note a line; raise JudgeError where another one is about the same."""
-        first = self.lines.setdefault(key, number)
-        if first != number:
-            raise JudgeError(f"{self.path}:{number}: {what} is on line {first} already")

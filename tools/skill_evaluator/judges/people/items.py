@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import StrictModel, first_problem, read_lines
+from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem, PairMatch, PairwiseResults
@@ -190,17 +190,17 @@ def items_from(path: Path, dimensions: Sequence[str], preset: str) -> list[Revie
 
     Raise JudgeError with file and line of what is wrong, and ConfigError for wrong dimensions.
     """
+
+    def item_of(value: Any) -> RegressionItem | PairItem:
+        changed = isinstance(value, dict) and "baseline_output" in value
+        return (RegressionItem if changed else PairItem).model_validate(value)
+
     items: list[ReviewItem] = []
-    for number, value in read_lines(path, JudgeError):
-        try:
-            if isinstance(value, Mapping) and "baseline_output" in value:
-                change = RegressionItem.model_validate(value)
-                items += [regression_item(pair) for pair in pairs_of({change.id: change}, dimensions, preset, ())]
-            else:
-                outputs = PairItem.model_validate(value)
-                items += [paired_item(outputs, names) for names in combinations(outputs.texts, 2)]
-        except ValidationError as problem:
-            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    for _, item in read_checked(path, item_of, JudgeError):
+        if isinstance(item, PairItem):
+            items += [paired_item(item, names) for names in combinations(item.texts, 2)]
+        else:
+            items += [regression_item(pair) for pair in pairs_of({item.id: item}, dimensions, preset, ())]
     if not items:
         raise JudgeError(f"{path} is empty; it needs a JSON object on each line")
     return items

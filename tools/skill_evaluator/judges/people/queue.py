@@ -21,7 +21,7 @@ from skill_evaluator.files import (
     StrictModel,
     first_problem,
     locked,
-    read_lines,
+    read_models,
     read_text,
 )
 from skill_evaluator.identifiers import Label, Timestamp
@@ -195,13 +195,7 @@ def _append(path: Path, lines: Sequence[BaseModel]) -> None:
 
 def _read(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
     """Yield the lines of a file with their numbers; a file that is not there has none."""
-    if not path.exists():
-        return
-    for number, value in read_lines(path, JudgeError):
-        try:
-            yield number, model.model_validate(value)
-        except ValidationError as problem:
-            raise JudgeError(f"{path}:{number}: {first_problem(problem)}") from None
+    return read_models(path, model, JudgeError) if path.exists() else iter(())
 
 
 COLUMNS = ("item", "reviewer", "at", "first", "question", "answer", "impact", "note", "source")

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from skill_evaluator.judges.calibration.against_people import reliability_of
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, krippendorff, spearman
-from skill_evaluator.judges.statistics.bounded import Figure, rate
+from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
 from skill_evaluator.judges.statistics.habits import (
-    central_tendency,
-    excess,
-    favour,
-    flips_beyond_noise,
+    middle_excess,
     position_bias,
     pull_of_length,
     repeatability,
     shift,
+    spread_ratio,
 )
 from skill_evaluator.judges.statistics.rates import Trials, corrected_rate, prediction_powered_rate
 from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
@@ -123,16 +121,16 @@ def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
         ),
         LENGTH: (
             estimate(
-                lambda pairs: excess(
-                    (pairs.in_order == pairs.longer).astype(float), (pairs.label == pairs.longer).astype(float)
+                lambda pairs: shift(
+                    (pairs.label == pairs.longer).astype(float), (pairs.in_order == pairs.longer).astype(float)
                 )
             ),
             judge.longer - LONGER_IS_RIGHT,
         ),
         OWN: (
             estimate(
-                lambda pairs: excess(
-                    (pairs.in_order == pairs.own).astype(float), (pairs.label == pairs.own).astype(float)
+                lambda pairs: shift(
+                    (pairs.label == pairs.own).astype(float), (pairs.in_order == pairs.own).astype(float)
                 )
             ),
             own - 0.5,
@@ -150,7 +148,7 @@ def _of_pairs(judge: Judge, n: int) -> dict[str, tuple[Draw, float]]:
 def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Figure:
     pairs, others = judged(judge, n, rng), judged(judge, n, rng)
     flips = position_bias(pairs.in_order.tolist(), pairs.swapped.tolist()).flips
-    return flips_beyond_noise(flips, rate(int((others.in_order != others.again).sum()), n))
+    return difference(flips, rate(int((others.in_order != others.again).sum()), n))
 
 
 def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
@@ -185,7 +183,7 @@ def favoured(n: int, rng: np.random.Generator) -> Figure:
     """Draw how far a judge's scores are above people's, for its own outputs (3 of 10) a level higher in 2 of 5."""
     own = max(2, round(0.3 * n))
     gaps = [(judge - people) / 6 for people, judge in (raised(own, 0.4, rng), raised(n - own, 0.0, rng))]
-    return favour(gaps[0].tolist(), gaps[1].tolist())
+    return difference(*(mean_within(gap.tolist(), -1.0, 1.0) for gap in gaps))
 
 
 def narrowed(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -222,9 +220,8 @@ def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
 
         return draw
 
-    def tendency(rng: np.random.Generator):
-        judge, people = narrowed(n, rng)
-        return central_tendency(judge.tolist(), people.tolist(), (1, 5))
+    def scores_of(rng: np.random.Generator) -> list[list[int]]:
+        return [scores.tolist() for scores in narrowed(n, rng)]
 
     return {
         "weighted κ, linear": (weighted("linear"), kappa),
@@ -233,8 +230,8 @@ def _of_scores(n: int) -> dict[str, tuple[Draw, float]]:
         "α, ordinal, 3 raters": (alpha("ordinal"), kappa),
         "α, interval, 3 raters": (alpha("interval"), kappa),
         "Spearman's ρ": (lambda rng: spearman(*rated(n, 2, rng).tolist()), kappa),
-        "central tendency: middle scores": (lambda rng: tendency(rng).middle, 0.2),
-        "central tendency: spread": (lambda rng: tendency(rng).spread, 0.5**0.5),
+        "central tendency: middle scores": (lambda rng: middle_excess(*scores_of(rng), (1, 5)), 0.2),
+        "central tendency: spread": (lambda rng: spread_ratio(*scores_of(rng)), 0.5**0.5),
         "scores: higher than people's": (lambda rng: shift(*raised(n, 0.3, rng), (0, 6)), 0.05),
         "scores: own outputs beyond people": (lambda rng: favoured(n, rng), 0.4 / 6),
         "injection: share of a pair": (lambda rng: shift(*touched(n, 0.2, rng)), 0.16),

@@ -5,14 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.calibration.against_people import reliability_of
-from skill_evaluator.judges.statistics.habits import (
-    central_tendency,
-    excess,
-    flips_beyond_noise,
-    position_bias,
-    repeatability,
-    shift,
-)
+from skill_evaluator.judges.statistics.bounded import difference
+from skill_evaluator.judges.statistics.habits import middle_excess, position_bias, repeatability, shift, spread_ratio
 
 from benchmarks.simulated_judges import Judge, confident, judged, narrowed
 
@@ -38,7 +32,7 @@ def test_a_judge_that_goes_by_position_alone_always_flips_and_other_flips_are_no
     bias = position_bias(noisy.in_order.tolist(), noisy.swapped.tolist())
     noise = position_bias(noisy.in_order.tolist(), noisy.again.tolist()).flips
     assert bias.flips.value > 0.25
-    low, high = flips_beyond_noise(bias.flips, noise).ci95 or (1, 1)
+    low, high = difference(bias.flips, noise).ci95 or (1, 1)
     assert low < 0 < high
 
 
@@ -56,9 +50,8 @@ def test_swapping_removes_a_pure_position_bias() -> None:
 
 
 def test_what_people_prefer_too_is_no_bias_and_a_probe_shifts_by_a_share_of_the_scale() -> None:
-    assert excess([1, 1, 1, 0], [1, 1, 1, 0]).value == 0
-    assert excess([1, 1, 1, 1], [0, 1, 0, 1]).value == 0.5
-    low, high = excess([1] * 20, [1] * 20).ci95 or (0, 0)
+    assert shift([1, 1, 1, 0], [1, 1, 1, 0]).value == 0
+    low, high = shift([1] * 20, [1] * 20).ci95 or (0, 0)
     assert low < 0 < high
     assert shift([0, 0, 1, 1], [1, 0, 1, 1]).value == 0.25
     assert shift([2, 4], [3, 5], (1, 5)).value == 0.25
@@ -66,15 +59,12 @@ def test_what_people_prefer_too_is_no_bias_and_a_probe_shifts_by_a_share_of_the_
 
 def test_a_narrow_judge_is_told_from_one_like_people_and_one_score_has_no_spread() -> None:
     judge, people = narrowed(300, np.random.default_rng(4))
-    narrow = central_tendency(judge.tolist(), people.tolist(), (1, 5))
-    assert narrow.middle.ci95[0] > 0
-    assert narrow.spread.ci95[1] < 1
-    same = central_tendency(people.tolist(), people.tolist(), (1, 5))
-    assert (same.middle.value, same.spread.value) == (0, 1)
-    tendency = central_tendency([3, 3, 3, 3], [1, 2, 4, 5], (1, 5))
-    assert tendency.spread.value is None
-    assert tendency.middle.value == 0.5
-    assert central_tendency([3, 3, 3, 4], [1, 2, 4, 5], (1, 5)).spread.ci95 is None  # one text makes all of it
+    assert middle_excess(judge.tolist(), people.tolist(), (1, 5)).ci95[0] > 0
+    assert spread_ratio(judge.tolist(), people.tolist()).ci95[1] < 1
+    assert (middle_excess(people, people, (1, 5)).value, spread_ratio(people, people).value) == (0, 1)
+    assert middle_excess([3, 3, 3, 3], [1, 2, 4, 5], (1, 5)).value == 0.5
+    assert spread_ratio([3, 3, 3, 3], [1, 2, 4, 5]).value is None
+    assert spread_ratio([3, 3, 3, 4], [1, 2, 4, 5]).ci95 is None  # one text makes all of it
 
 
 def test_repeatability_counts_pairs_of_answers_and_what_was_not_parsed_agrees_with_nothing() -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
+from typing import Any
 
 from scipy.stats import mannwhitneyu
 
@@ -27,21 +28,42 @@ from skill_evaluator.judges.calibration.results import (
 )
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.statistics.agreement import Floats, cohen_kappa, confusion, krippendorff, spearman, trust_of
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
-from skill_evaluator.judges.statistics.habits import (
-    central_tendency,
-    excess,
-    favour,
-    flips_beyond_noise,
-    own_noise,
-    position_bias,
-    shift,
-)
+from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics.habits import middle_excess, own_noise, position_bias, shift, spread_ratio
 from skill_evaluator.library.rubrics import SCALES
 
 SELF_PREFERENCE = "self_preference"
 _SMALL = 0.1  # of the scale: a shift that an interval leaves no room for beyond it is none to speak of
+_CATEGORIES = (1, 2, "tie", None)  # None: not parsed
+_ORDERS = (1, 2)
+_BINS = 10
+_BEYOND_CHANCE = 0.025
+_NEAR = 0.5  # of a level: a score so far from the mean of people is right
+_NOTHING = Figure(value=None, ci95=None, n=0)
 GivenVerdicts = Mapping[str, Mapping[int, tuple[StoredVerdict, ...]]]
+"""By pair and order the verdicts, in the order of their replicates."""
+GivenScores = Mapping[str, Sequence[StoredScore]]
+_Seen = Sequence[tuple[LabelledPair, Mapping[int, StoredVerdict]]]
+_Scored = Sequence[tuple[ScoredItem, StoredScore]]
+
+
+def against_people(
+    labels: Labels,
+    verdicts: Iterable[StoredVerdict],
+    scores: Iterable[StoredScore],
+    bar: float,
+    scales: Mapping[str, int],
+    families: Mapping[str, str] = MappingProxyType({}),
+) -> list[JudgeResult]:
+    """Measure every judge on the labelled pairs and outputs that it said something of; `bar` is that of trust.
+
+    `scales`: by criterion the highest score; without, the shortest scale that has all scores. `families`: by the id of
+    a judge or writer whose model it is, where its name does not say so. Raise JudgeError for a score beyond its scale.
+    """
+    return [
+        *_of_pairs(labels.pairs, verdicts, bar, families),
+        *_of_scores(labels.scored, scores, bar, scales, families),
+    ]
 
 
 def bias_of(
@@ -53,101 +75,18 @@ def bias_of(
         low, high = shift.ci95
         present = True if low > 0 or high < 0 else False if low >= -_SMALL and high <= _SMALL else None
     return BiasResult(
-        bias=bias,
-        mode=mode,
-        criterion=criterion,
-        way=way,
-        items=shift.n,
-        shift=shift,
-        moved=None if moved is None else moved,
-        present=present,
+        bias=bias, mode=mode, criterion=criterion, way=way, items=shift.n, shift=shift, moved=moved, present=present
     )
 
 
-def own_in_pairs(
-    pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, judge_id: str, families: Mapping[str, str]
-) -> list[BiasResult]:
-    """Return how much oftener the judge prefers what its own family wrote than people do, if one output of a pair is.
-
-    Nothing where that is said of no pair.
-    """
-    judge, people, family = [], [], family_of(judge_id, families)
-    for pair in pairs:
-        mine = [writer is not None and family_of(writer, families) == family for writer in (pair.model_1, pair.model_2)]
-        if pair.id in verdicts and pair.model_1 and pair.model_2 and sum(mine) == 1:
-            own = mine.index(True) + 1
-            winners = [replicates[0].winner for replicates in verdicts[pair.id].values()]
-            judge.append(fmean(pick(winner, own) for winner in winners))
-            people.append(pick(pair.human, own))
-    return [bias_of(SELF_PREFERENCE, "pairwise", OVERALL, excess(judge, people))] if judge else []
-
-
-def pick(winner: Hashable, wanted: Hashable) -> float:
-    """Return 1 for the output that is asked about, 0 for the other, 0.5 for neither."""
-    return float(winner == wanted) if winner in (1, 2) else 0.5
-
-
-def own_in_scores(
-    criterion: str,
-    scored: Sequence[tuple[ScoredItem, StoredScore]],
-    highest: int,
-    judge_id: str,
-    families: Mapping[str, str],
-) -> list[BiasResult]:
-    """Return how much more the judge scores above people what its own family wrote; nothing unless others did, too."""
-    gaps: dict[bool, list[float]] = {True: [], False: []}
-    for item, one in scored:
-        if item.model is not None:
-            gap = ((one.score or 0) - fmean(item.scores[criterion])) / (highest - 1)
-            gaps[family_of(item.model, families) == family_of(judge_id, families)].append(gap)
-    if not gaps[True] or not gaps[False]:
-        return []
-    return [bias_of(SELF_PREFERENCE, "score", criterion, favour(gaps[True], gaps[False]))]
-
-
-_CATEGORIES = (1, 2, "tie", None)  # None: not parsed
-_ORDERS = (1, 2)
-_BINS = 10
-_BEYOND_CHANCE = 0.025
-_NOTHING = Figure(value=None, ci95=None, n=0)
-Verdicts = Mapping[int, StoredVerdict]
-
-
-def against_people(
-    labels: Labels,
-    verdicts: Iterable[StoredVerdict],
-    scores: Iterable[StoredScore],
-    bar: float,
-    scales: Mapping[str, int] = MappingProxyType({}),
-    families: Mapping[str, str] = MappingProxyType({}),
+def _of_pairs(
+    pairs: Mapping[str, LabelledPair], verdicts: Iterable[StoredVerdict], bar: float, families: Mapping[str, str]
 ) -> list[JudgeResult]:
-    """Measure every judge on the labelled pairs and outputs that it said something of; `bar` is that of trust.
-
-    `scales`: by criterion the highest score. `families`: by the id of a judge or writer whose model it is, where its
-    name does not say so. Raise JudgeError for a score beyond its scale.
-    """
-    return [
-        *calibrate(labels.pairs, verdicts, bar, families),
-        *calibrate_scores(labels.scored, scores, bar, scales, families),
-    ]
-
-
-def calibrate(
-    pairs: Mapping[str, LabelledPair],
-    verdicts: Iterable[StoredVerdict],
-    bar: float,
-    families: Mapping[str, str] = MappingProxyType({}),
-) -> list[JudgeResult]:
-    """Measure every judge on every stratum of pairs that it has a verdict in; `bar` is that of trust.
-
-    `families`: by the id of a judge or writer whose model it is, where its name does not say so.
-    """
     judges: dict[str, dict[str, dict[int, tuple[StoredVerdict, ...]]]] = {}
-    for verdict in verdicts:
+    for verdict in sorted(verdicts, key=lambda one: one.replicate):
         if verdict.id in pairs:
             orders = judges.setdefault(verdict.judge, {}).setdefault(verdict.id, {})
-            replicates = (*orders.get(verdict.order, ()), verdict)
-            orders[verdict.order] = tuple(sorted(replicates, key=lambda one: one.replicate))
+            orders[verdict.order] = (*orders.get(verdict.order, ()), verdict)
     overall = [pair for pair in pairs.values() if pair.human is not None]
     names = dict.fromkeys(name for pair in pairs.values() for name in pair.criteria)
     return [
@@ -155,19 +94,34 @@ def calibrate(
             judge=judge,
             strata=_strata(overall, given, bar),
             criteria={name: strata for name in names if (strata := _strata(*_by(name, pairs, given), bar))},
-            biases=own_in_pairs(overall, given, judge, families),
+            biases=_own_in_pairs(overall, given, judge, families),
         )
         for judge, given in judges.items()
     ]
 
 
+def _own_in_pairs(
+    pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, judge_id: str, families: Mapping[str, str]
+) -> list[BiasResult]:
+    """Return how much oftener than people the judge prefers its own family's output, where a pair has one of it."""
+    judge, people, family = [], [], family_of(judge_id, families)
+    for pair in pairs:
+        mine = [writer is not None and family_of(writer, families) == family for writer in (pair.model_1, pair.model_2)]
+        if pair.id in verdicts and pair.model_1 and pair.model_2 and sum(mine) == 1:
+            own = mine.index(True) + 1
+            judge.append(fmean(_pick(replicates[0].winner, own) for replicates in verdicts[pair.id].values()))
+            people.append(_pick(pair.human, own))
+    return [bias_of(SELF_PREFERENCE, "pairwise", OVERALL, shift(people, judge))] if judge else []
+
+
+def _pick(winner: Hashable, wanted: Hashable) -> float:
+    return float(winner == wanted) if winner in _ORDERS else 0.5
+
+
 def _by(
     criterion: str, pairs: Mapping[str, LabelledPair], verdicts: GivenVerdicts
 ) -> tuple[list[LabelledPair], GivenVerdicts]:
-    """Return the pairs that people labelled by a criterion, and the verdicts by it, as if they were the overall ones.
-
-    A judge gives one confidence for all criteria, so there is none.
-    """
+    """Return pairs and verdicts by a criterion as if they were the overall ones, without the one confidence for all."""
     labelled = [
         pair.model_copy(update={"human": pair.criteria[criterion]})
         for pair in pairs.values()
@@ -195,17 +149,24 @@ def _stratum(pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, bar: float)
     seen = [(pair, {order: replicates[0] for order, replicates in given.items()}) for pair, given in answered]
     noise = own_noise([[one.winner for one in mine] for mine in given.values()] for _, given in answered)
     complete = [(pair, given) for pair, given in seen if len(given) == len(_ORDERS)]
-    right, kappa_people = zip(*(_against_people(seen, order) for order in _ORDERS), strict=True)
-    position = kappa_orders = None
+    right, kappa_people = zip(*(_in_order(seen, order) for order in _ORDERS), strict=True)
+    flips = first = lean = kappa_orders = _NOTHING
     if complete:
         in_order, swapped = ([given[order].winner for _, given in complete] for order in _ORDERS)
-        position, kappa_orders = position_bias(in_order, swapped), _kappa(in_order, swapped)
+        flips, first, lean = position_bias(in_order, swapped)
+        kappa_orders = cohen_kappa(confusion(in_order, swapped, _CATEGORIES))
     judged_fully = complete or seen
     decided = [_decided(given) for _, given in judged_fully]
     table = confusion(decided, [pair.human for pair, _ in judged_fully], _CATEGORIES)
     trust = trust_of(table, bar)
-    flips, first, lean = (position.flips, position.picks_first, position.lean) if position else [_NOTHING] * 3
-    orders = kappa_orders or _NOTHING
+    figures = {
+        "flip_rate": flips,
+        "picks_first": first,
+        "lean": lean,
+        "kappa_people": kappa_people[0],
+        "kappa_orders": kappa_orders,
+        "kappa_both": trust.kappa,
+    }
     return StratumResult(
         n=len(seen),
         incomplete=len(seen) - len(complete),
@@ -213,24 +174,14 @@ def _stratum(pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, bar: float)
         unparsed=sum(verdict.winner is None for _, given in seen for verdict in given.values()),
         accuracy=[share.value for share in right],
         accuracy_ci95=[share.ci95 for share in right],
-        flip_rate=flips.value,
-        flip_rate_ci95=flips.ci95,
-        picks_first=first.value,
-        picks_first_ci95=first.ci95,
-        lean=lean.value,
-        lean_ci95=lean.ci95,
-        kappa_people=kappa_people[0].value,
-        kappa_people_ci95=kappa_people[0].ci95,
-        kappa_orders=orders.value,
-        kappa_orders_ci95=orders.ci95,
-        kappa_both=trust.kappa.value,
-        kappa_both_ci95=trust.kappa.ci95,
+        **{name: figure.value for name, figure in figures.items()},
+        **{f"{name}_ci95": figure.ci95 for name, figure in figures.items()},
         confusion={
-            _name(judge): {_name(human): int(count) for human, count in zip(_CATEGORIES[:-1], row, strict=False)}
-            for judge, row in zip(_CATEGORIES, table, strict=True)
+            judge: {str(human): int(count) for human, count in zip(_CATEGORIES[:-1], row, strict=False)}
+            for judge, row in zip(("1", "2", "tie", "unparsed"), table, strict=True)
         },
         noise=noise,
-        flips_beyond_noise=None if noise is None else flips_beyond_noise(flips, noise),
+        flips_beyond_noise=None if noise is None else difference(flips, noise),
         length=_length_of_pairs(seen),
         confidence=_confidence_of_pairs(complete),
         trusted=trust.trusted,
@@ -238,45 +189,34 @@ def _stratum(pairs: Sequence[LabelledPair], verdicts: GivenVerdicts, bar: float)
     )
 
 
-def _name(category: Hashable) -> str:
-    return "unparsed" if category is None else str(category)
-
-
-def _against_people(seen: Sequence[tuple[LabelledPair, Verdicts]], order: int) -> tuple[Figure, Figure]:
+def _in_order(seen: _Seen, order: int) -> tuple[Figure, Figure]:
     """Return the share right and κ with people of the verdicts in one order."""
     given = [(verdicts[order].winner, pair.human) for pair, verdicts in seen if order in verdicts]
     judge, people = [winner for winner, _ in given], [human for _, human in given]
-    return rate(sum(winner == human for winner, human in given), len(given)), _kappa(judge, people)
+    right = rate(sum(winner == human for winner, human in given), len(given))
+    return right, cohen_kappa(confusion(judge, people, _CATEGORIES))
 
 
-def _kappa(left: Sequence[Hashable], right: Sequence[Hashable]) -> Figure:
-    return cohen_kappa(confusion(left, right, _CATEGORIES))
-
-
-def _decided(given: Verdicts) -> Hashable:
+def _decided(given: Mapping[int, StoredVerdict]) -> Hashable:
     """Return the verdict of all orders together: a tie where they differ, not parsed where any was not."""
     winners = {verdict.winner for verdict in given.values()}
     return winners.pop() if len(winners) == 1 else None if None in winners else "tie"
 
 
-def _length_of_pairs(seen: Sequence[tuple[LabelledPair, Verdicts]]) -> Figure | None:
+def _length_of_pairs(seen: _Seen) -> Figure | None:
     """Return how much oftener the judge prefers the longer output than people do; None without texts."""
     unequal = [(pair, given, pair.longer) for pair, given in seen if pair.longer in _ORDERS]
-    if not unequal:
-        return None
-    judge = [
-        sum(pick(verdict.winner, longer) for verdict in given.values()) / len(given) for _, given, longer in unequal
-    ]
-    return excess(judge, [pick(pair.human, longer) for pair, _, longer in unequal])
+    judge = [fmean(_pick(verdict.winner, longer) for verdict in given.values()) for _, given, longer in unequal]
+    return shift([_pick(pair.human, longer) for pair, _, longer in unequal], judge) if unequal else None
 
 
-def _confidence_of_pairs(complete: Sequence[tuple[LabelledPair, Verdicts]]) -> ConfidenceResult | None:
+def _confidence_of_pairs(complete: _Seen) -> ConfidenceResult | None:
     """Hold the mean confidence of both orders against labels and against the other order; None where none was given."""
     sure, right, same = [], [], []
     for pair, given in complete:
         confidences = [verdict.confidence for verdict in given.values() if verdict.confidence is not None]
         if len(confidences) == len(_ORDERS):
-            sure.append(sum(confidences) / len(confidences))
+            sure.append(fmean(confidences))
             right.append(_decided(given) == pair.human)
             same.append(given[1].winner == given[2].winner)
     return ConfidenceResult(labels=reliability_of(sure, right), orders=reliability_of(sure, same)) if sure else None
@@ -299,8 +239,7 @@ def reliability_of(sure: Sequence[float], right: Sequence[bool]) -> ReliabilityR
         inside = [verdict for verdict in verdicts if low < verdict[0] <= high or verdict[0] == low == 0.0]
         if inside:
             share = rate(sum(was for _, was in inside), len(inside))
-            mean = fmean(confidence for confidence, _ in inside)
-            table.append(ReliabilityBin(low=low, high=high, confidence=mean, right=share))
+            table.append(ReliabilityBin(low=low, high=high, confidence=fmean(one for one, _ in inside), right=share))
     off = sum(abs(bin.right.n * ((bin.right.value or 0.0) - bin.confidence)) for bin in table)
     of_right, of_wrong = ([confidence for confidence, was in verdicts if was is wanted] for wanted in (True, False))
     area = follows = None
@@ -317,40 +256,29 @@ def reliability_of(sure: Sequence[float], right: Sequence[bool]) -> ReliabilityR
     )
 
 
-_NEAR = 0.5  # of a level: a score so far from the mean of people is right
-GivenScores = Mapping[str, Sequence[StoredScore]]
-_Scored = Sequence[tuple[ScoredItem, StoredScore]]
-
-
-def calibrate_scores(
+def _of_scores(
     items: Mapping[str, ScoredItem],
     scores: Iterable[StoredScore],
     bar: float,
-    scales: Mapping[str, int] = MappingProxyType({}),
-    families: Mapping[str, str] = MappingProxyType({}),
+    scales: Mapping[str, int],
+    families: Mapping[str, str],
 ) -> list[JudgeResult]:
-    """Measure every judge on every criterion and stratum that it has a score in; `bar` is that of trust.
-
-    `scales`: by criterion the highest score; without, the shortest scale that has all scores. `families`: by the id of
-    a judge or writer whose model it is, where its name does not say so. Raise JudgeError for a score beyond its scale.
-    """
     judges: dict[str, dict[str, dict[str, list[StoredScore]]]] = {}
-    for one in scores:
+    for one in sorted(scores, key=lambda one: one.replicate):
         if one.id in items and one.criterion in items[one.id].scores:
             judges.setdefault(one.judge, {}).setdefault(one.criterion, {}).setdefault(one.id, []).append(one)
     results = []
     for judge, criteria in judges.items():
         measured: dict[str, dict[str, ScoreResult]] = {}
         biases = []
-        for criterion, said in criteria.items():
-            given = {name: sorted(replicates, key=lambda one: one.replicate) for name, replicates in said.items()}
+        for criterion, given in criteria.items():
             labelled = [item for item in items.values() if criterion in item.scores]
             highest = _scale(criterion, labelled, given, scales.get(criterion))
             measured[criterion] = {
                 stratum: _score_stratum(criterion, mine, given, highest, bar)
                 for stratum, mine in by_stratum(labelled, given).items()
             }
-            biases += own_in_scores(criterion, _pairs(labelled, given), highest, judge, families)
+            biases += _own_in_scores(criterion, _scored(labelled, given), highest, judge, families)
         results.append(JudgeResult(judge=judge, scores=measured, biases=biases))
     return results
 
@@ -366,77 +294,78 @@ def _scale(criterion: str, items: Sequence[ScoredItem], given: GivenScores, name
     return named or next(end for end in SCALES.values() if seen <= end)
 
 
-def _pairs(items: Sequence[ScoredItem], given: GivenScores) -> list[tuple[ScoredItem, StoredScore]]:
+def _scored(items: Sequence[ScoredItem], given: GivenScores) -> _Scored:
     """Return the items with the judge's first score, where it counts."""
     return [(item, given[item.id][0]) for item in items if item.id in given and given[item.id][0].score is not None]
+
+
+def _own_in_scores(
+    criterion: str, scored: _Scored, highest: int, judge_id: str, families: Mapping[str, str]
+) -> list[BiasResult]:
+    """Return how much more the judge scores above people what its own family wrote; nothing unless others did, too."""
+    gaps: dict[bool, list[float]] = {True: [], False: []}
+    for item, one in scored:
+        if item.model is not None:
+            gap = ((one.score or 0) - fmean(item.scores[criterion])) / (highest - 1)
+            gaps[family_of(item.model, families) == family_of(judge_id, families)].append(gap)
+    if not gaps[True] or not gaps[False]:
+        return []
+    own, others = (mean_within(gaps[mine], -1.0, 1.0) for mine in (True, False))
+    return [bias_of(SELF_PREFERENCE, "score", criterion, difference(own, others))]
 
 
 def _score_stratum(
     criterion: str, items: Sequence[ScoredItem], given: GivenScores, highest: int, bar: float
 ) -> ScoreResult:
-    scored = _pairs(items, given)
+    scored = _scored(items, given)
     judge = [one.score or 0 for _, one in scored]
     people = [item.scores[criterion] for item, _ in scored]
-    means = [fmean(scores) for scores in people]
-    table = _table(judge, people, highest)
+    both: list[tuple[int, Sequence[int]]] = list(zip(judge, people, strict=True))
+    means, firsts = [fmean(scores) for scores in people], [scores[0] for scores in people]
+    scale, levels = (1.0, float(highest)), range(1, highest + 1)
+    table = _table(both, levels)
     trust = trust_of(table, bar, "linear")
-    scale = (1.0, float(highest))
-    tendency = central_tendency(judge, [scores[0] for scores in people], scale)
-    counts = Counter((mine, score) for mine, scores in zip(judge, people, strict=True) for score in scores)
+    counts = Counter((mine, score) for mine, scores in both for score in scores)
     judged = [replicates for item in items if (replicates := given.get(item.id))]
-    noise = own_noise([[one.score for one in replicates]] for replicates in judged)
     return ScoreResult(
         n=len(scored),
         unscored=len(judged) - len(scored),
         unjudged=len(items) - len(judged),
         raters=max((len(scores) for scores in people), default=0),
-        right=mean_within([scores.count(mine) / len(scores) for mine, scores in zip(judge, people, strict=True)]),
+        right=mean_within([scores.count(mine) / len(scores) for mine, scores in both]),
         kappa_linear=trust.kappa,
         kappa_quadratic=cohen_kappa(table, "quadratic"),
-        alpha=krippendorff([Counter((mine, *scores)) for mine, scores in zip(judge, people, strict=True)], "ordinal"),
+        alpha=krippendorff([Counter((mine, *scores)) for mine, scores in both], "ordinal"),
         people_alpha=krippendorff([Counter(scores) for scores in people], "ordinal"),
         spearman=spearman(judge, means),
         higher=shift(means, judge, scale),
-        middle=tendency.middle,
-        spread=tendency.spread,
-        noise=noise,
-        length=_length_of_scores(scored, means),
-        confidence=_confidence_of_scores(scored, means),
-        confusion={
-            mine: {score: counts[mine, score] for score in range(1, highest + 1)} for mine in range(1, highest + 1)
-        },
+        middle=middle_excess(judge, firsts, scale),
+        spread=spread_ratio(judge, firsts),
+        noise=own_noise([[one.score for one in replicates]] for replicates in judged),
+        confusion={mine: {score: counts[mine, score] for score in levels} for mine in levels},
         trusted=trust.trusted,
         more_labels=trust.more_labels,
+        **_beside_means(scored, means),
     )
 
 
-def _table(judge: Sequence[int], people: Sequence[Sequence[int]], highest: int) -> Floats:
+def _table(both: Sequence[tuple[int, Sequence[int]]], levels: Sequence[int]) -> Floats:
     """Return the table [judge's score, people's score]: each item counts once, and each person of it alike."""
-    levels = range(1, highest + 1)
-    return sum(
-        (
-            confusion([mine] * len(scores), scores, levels) / len(scores)
-            for mine, scores in zip(judge, people, strict=True)
-        ),
-        start=confusion([], [], levels),
-    )
+    tables = (confusion([mine] * len(scores), scores, levels) / len(scores) for mine, scores in both)
+    return sum(tables, start=confusion([], [], levels))
 
 
-def _length_of_scores(scored: _Scored, means: Sequence[float]) -> Figure | None:
-    """Return how far the judge scores longer outputs higher than people do; None without texts."""
-    beyond = [
-        (len(item.output), (one.score or 0) - mean)
-        for (item, one), mean in zip(scored, means, strict=True)
-        if item.output is not None
+def _beside_means(scored: _Scored, means: Sequence[float]) -> dict[str, Any]:
+    """Return how length and confidence go with the distance from people; None without texts, or without confidences.
+
+    A score is right that is people's, or the one nearest to their mean.
+    """
+    apart = [
+        (item.output, one.confidence, (one.score or 0) - mean) for (item, one), mean in zip(scored, means, strict=True)
     ]
-    return spearman([length for length, _ in beyond], [gap for _, gap in beyond]) if beyond else None
-
-
-def _confidence_of_scores(scored: _Scored, means: Sequence[float]) -> ReliabilityResult | None:
-    """Hold confidence against whether the score is that of people, or the one nearest to their mean."""
-    given = [
-        (one.confidence, abs((one.score or 0) - mean) <= _NEAR)
-        for (_, one), mean in zip(scored, means, strict=True)
-        if one.confidence is not None
-    ]
-    return reliability_of([sure for sure, _ in given], [right for _, right in given]) if given else None
+    beyond = [(len(output), gap) for output, _, gap in apart if output is not None]
+    sure = [(confidence, abs(gap) <= _NEAR) for _, confidence, gap in apart if confidence is not None]
+    return {
+        "length": spearman(*zip(*beyond, strict=True)) if beyond else None,
+        "confidence": reliability_of(*zip(*sure, strict=True)) if sure else None,
+    }

@@ -27,8 +27,8 @@ from skill_evaluator.judges.modes.pairwise import (
     pairs_among,
     winners_of,
 )
-from skill_evaluator.judges.statistics.bounded import Figure, mean_within
-from skill_evaluator.judges.statistics.habits import flips_beyond_noise, own_noise, position_bias, pull_of_length
+from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within
+from skill_evaluator.judges.statistics.habits import own_noise, position_bias, pull_of_length
 from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -194,7 +194,7 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged) -> Pair
         picks_first=position.picks_first,
         lean=position.lean,
         noise=noise,
-        flips_beyond_noise=None if noise is None else flips_beyond_noise(position.flips, noise),
+        flips_beyond_noise=None if noise is None else difference(position.flips, noise),
     )
 
 

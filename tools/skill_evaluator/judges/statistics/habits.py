@@ -3,19 +3,18 @@
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from skill_evaluator.judges.statistics.agreement import Floats
-from skill_evaluator.judges.statistics.bounded import Figure, Z, difference, mean_within, rate
+from skill_evaluator.judges.statistics.bounded import Figure, Z, mean_within, rate
 
 _STEPS = 200
 _CLOSE = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionBias:
+class PositionBias(NamedTuple):
     """`flips`: share of pairs whose verdict changes with the order (an unparsed one is a verdict of its own).
 
     `picks_first`: share of all verdicts for whatever stood first. `lean`: verdicts for the first place minus those for
@@ -47,52 +46,19 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     )
 
 
-def flips_beyond_noise(flips: Figure, noise: Figure) -> Figure:
-    """Return the flips that the order makes, given the share that flips on byte-identical input: the judge's own noise.
-
-    >>> round(flips_beyond_noise(rate(30, 100), rate(10, 100)).value, 3)
-    0.2
-    """
-    return difference(flips, noise)
-
-
-def excess(judge: Sequence[float], people: Sequence[float]) -> Figure:
-    """Return how much oftener a judge favours a property than people do, on the same pairs: −1 to 1, 0 is none.
-
-    Each value says whether the output with the property was picked: 1, 0, or 0.5 for a tie. The property is what the
-    caller makes it: the longer output (length bias), one by a model of the judge's own family (self-preference). Pairs
-    in which both or neither has it are left out by the caller.
-
-    >>> excess([1, 1, 1, 0], [1, 0, 0, 0]).value
-    0.5
-    """
-    return mean_within([mine - theirs for mine, theirs in zip(judge, people, strict=True)], -1.0, 1.0)
-
-
 def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """Return how far a judge's values move, on the same texts, when a change adds nothing: −1 to 1, 0 is none.
+    """Return how far values move, on the same texts, with what ought not to matter: −1 to 1, 0 is none.
 
     A value is a pick (1, 0, 0.5 for a tie) or a score on `scale`; a shift of scores is a share of the scale's width.
-    The change is the caller's: padding with words (verbosity), a reference to an authority that says nothing. Such
-    probes: «Justice or Prejudice?», arXiv 2410.02736.
+    The values may be a judge's before and after a change that adds nothing: padding with words (verbosity), a reference
+    to an authority that says nothing. Such probes: «Justice or Prejudice?», arXiv 2410.02736. Or they are people's and
+    the judge's, such as picks of the longer output (length bias) or of one by the judge's own family (self-preference).
 
     >>> shift([3, 3, 4, 2], [4, 3, 5, 4], (1, 5)).value
     0.25
     """
     width = scale[1] - scale[0]
     return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
-
-
-def favour(own: Sequence[float], others: Sequence[float]) -> Figure:
-    """Return how much more a judge scores above people what has a property than what has not: −1 to 1, 0 is none.
-
-    Each value is the judge's score of an output minus people's, as a share of the scale's width: `own` of outputs with
-    the property, such as those of the judge's own family, `others` of other outputs. `n` is the smaller number.
-
-    >>> round(favour([0.25, 0.0, 0.25, 0.0], [0.0, 0.0, 0.25, -0.25]).value, 3)
-    0.125
-    """
-    return difference(mean_within(own, -1.0, 1.0), mean_within(others, -1.0, 1.0))
 
 
 def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
@@ -135,35 +101,26 @@ def _firth(design: Floats, wins: Floats) -> tuple[Floats, Floats]:
     return coefficients, np.sqrt(np.diag(covariance))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CentralTendency:
-    """`middle`: share of scores in the inner half of the scale, minus that of people's scores; above 0: too much.
+def middle_excess(judge: Sequence[float], people: Sequence[float], scale: tuple[float, float]) -> Figure:
+    """Return the share of a judge's scores in the inner half of the scale, minus that of people's; above 0: too much.
 
-    `spread`: standard deviation of the judge's scores ÷ that of people's; below 1: too narrow.
-    """
-
-    middle: Figure
-    spread: Figure
-
-
-def central_tendency(judge: Sequence[float], people: Sequence[float], scale: tuple[float, float]) -> CentralTendency:
-    """Compare scores of the same texts. The interval of the spread: the log ratio, leaving out a text at a time.
-
-    The spread is undefined for fewer than three texts, and where one side gives one score only.
-
-    >>> tendency = central_tendency([3, 3, 2, 4, 3], [1, 5, 2, 4, 1], (1, 5))
-    >>> tendency.middle.value, round(tendency.spread.value, 2)
-    (0.6, 0.39)
+    >>> middle_excess([3, 3, 2, 4, 3], [1, 5, 2, 4, 1], (1, 5)).value
+    0.6
     """
     centre, reach = (scale[0] + scale[1]) / 2, (scale[1] - scale[0]) / 4
-    inner = [
-        float(abs(mine - centre) <= reach) - float(abs(theirs - centre) <= reach)
-        for mine, theirs in zip(judge, people, strict=True)
-    ]
-    return CentralTendency(middle=mean_within(inner, -1.0, 1.0), spread=_spread_ratio(judge, people))
+    mine, theirs = ([float(abs(score - centre) <= reach) for score in scores] for scores in (judge, people))
+    return shift(theirs, mine)
 
 
-def _spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Figure:
+def spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Figure:
+    """Return the standard deviation of a judge's scores ÷ that of people's on the same texts; below 1: too narrow.
+
+    The interval: the log ratio, leaving out a text at a time. Undefined for fewer than three texts, and where one side
+    gives one score only.
+
+    >>> round(spread_ratio([3, 3, 2, 4, 3], [1, 5, 2, 4, 1]).value, 2)
+    0.39
+    """
     n = len(judge)
     if n < 3 or len(set(judge)) < 2 or len(set(people)) < 2:
         return Figure(value=None, ci95=None, n=n)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -16,17 +16,27 @@ _FEWEST_EXPECTED = 5.0
 _STEPS = 2_001  # true rates that are tried, from 0 to 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Trials:
-    """A number of successes in a number of trials (at least one)."""
+    """A number of successes in a number of trials."""
 
     count: int
     n: int
 
     @property
     def rate(self) -> float:
-        """The share of successes."""
+        """The share of successes; there must be a trial."""
         return self.count / self.n
+
+    @property
+    def share(self) -> Figure:
+        """The share of successes with its interval."""
+        return rate(self.count, self.n)
+
+    @property
+    def failures(self) -> "Trials":
+        """The same trials, with the failures counted."""
+        return Trials(self.n - self.count, self.n)
 
     @property
     def softened(self) -> tuple[float, float]:
@@ -69,8 +79,7 @@ def corrected_rate(reported: Trials, sensitivity: Trials, specificity: Trials) -
     return Figure(value=value, ci95=(min(*held, 1.0 - least), max(*held, least)), n=reported.n)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgainstControl:
+class AgainstControl(NamedTuple):
     """Batch minus control, a two-sided p-value, and the test that gave it."""
 
     difference: Figure
@@ -90,11 +99,11 @@ def against_control(batch: Trials, control: Trials) -> AgainstControl:
     """
     from scipy.stats import chi2_contingency, fisher_exact
 
-    table = np.array([[one.count, one.n - one.count] for one in (batch, control)])
+    table = np.array([[one.count, one.failures.count] for one in (batch, control)])
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     test: Test = "chi-squared" if rows.min() * columns.min() / table.sum() >= _FEWEST_EXPECTED else "exact"
     tested = fisher_exact(table) if test == "exact" else chi2_contingency(table, correction=False)
-    apart = difference(rate(batch.count, batch.n), rate(control.count, control.n))
+    apart = difference(batch.share, control.share)
     return AgainstControl(difference=apart, p=float(tested.pvalue), test=test)
 
 

@@ -43,7 +43,7 @@ def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
     acted = hostile.run(event, secrets=KEY)
 
     assert {entry for entry in hostile.uploaded() if "@" in entry} == {"one@answers", "one@served"}
-    assert acted.jobs["collect"] == acted.jobs["verdict"] == "success"
+    assert acted.jobs["publish"] == acted.jobs["verdict"] == "success"
     assert hostile.landed(event["after"]) == []
     hostile.git("fetch", "--quiet", "origin")
     board = json.loads(hostile.git("show", f"refs/remotes/origin/{BRANCH}:components/one/leaderboard.json"))
@@ -58,8 +58,8 @@ def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(ho
     hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{EVERYTHING}\nEND\nexit 1\n")
     hook.chmod(0o755)
     acted = hostile.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
-    done = dict.fromkeys(("plan", "one@answers", "verdict", "build"), "success")  # `build` is of the site
-    assert acted.jobs == {**done, "collect": "failure"}
+    done = dict.fromkeys(("plan", "one@answers", "collect", "verdict", "build"), "success")  # `build` is of the site
+    assert acted.jobs == {**done, "publish": "failure"}
     (comment,) = hostile.world["comments"]
     assert "**Not every record reached its branch**" in comment
     _nothing_was_done(acted, hostile)
@@ -77,7 +77,7 @@ def _nothing_was_done(acted: Acted, forge: Forge) -> None:
     ours = {"set-output", "summary", "warning"}
     taken = {line["command"] for line in acted.lines if "command" in line}
     assert taken <= ours, [line for line in acted.lines if line.get("command") not in {None, *ours}]
-    ours = {"legs", "jobs", "judge_legs", "invocation", "recorded", "kind", "head", "fixtures_commit"}
+    ours = {"legs", "jobs", "judge_legs", "invocation", "attest", "recorded", "kind", "head", "fixtures_commit"}
     assert {line["name"] for line in acted.commands("set-output")} <= ours
     for warning in acted.commands("warning"):
         of_the_site = {"title": "Not all could be read"}  # which says no more, as `two` has no version

@@ -319,8 +319,8 @@ def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(tmp_
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
     env = {"COLLECTED": "collected", "PLAN": "plan.json", "HEAD": "abc", "MODE": mode, "BRANCH": EVERYTHING}
-    env |= {"RECORDS_BRANCH": "records", "COLLECT": "success", "EVENT": "push", "KIND": "evaluate"}
-    published = run_script(step("collect", "Publish"), tmp_path, env)
+    env |= {"RECORDS_BRANCH": "records", "PUBLISHED": "success", "EVENT": "push", "KIND": "evaluate"}
+    published = run_script(step("publish", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     flags = [f"--mode={mode}", f"--to={EVERYTHING}", "--branch=records"]
     assert published.calls[1][3:] == ["publish", "collected", *flags]
@@ -333,7 +333,7 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert not [word for word in reported if word.startswith("--commit")]
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule", "KIND": "collect"}).calls
     assert "--commit=abc" in reported  # whose batches they were
-    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "COLLECT": "failure"}).calls
+    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "PUBLISHED": "failure"}).calls
     assert "--unpublished" in reported
 
 

@@ -20,9 +20,7 @@ def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float
         runs=Runs.of([arms[0]], [arms[1]]),
         before=Within.of(arms[0]),
         after=Within.of(arms[1]),
-        of_runs=0.0,
         independent=draws,
-        effects={},
     )
 
 

@@ -95,9 +95,9 @@ def test_the_parts_of_the_noise_add_up_and_say_what_they_are_from() -> None:
     rng = np.random.default_rng(6)
     runs = Runs.of([drawn(rng)], [drawn(rng)])
     parts = parts_of(runs, RunEffect(sd=0.1), error=0.05)
-    assert sum(sd**2 for _, sd, _ in parts) == pytest.approx(0.05**2)
-    assert [name for name, *_ in parts] == ["replicate", "case", "run"]
-    assert "no version was run twice" in parts[-1][2]
+    assert sum((part.sd or 0.0) ** 2 for part in parts) == pytest.approx(0.05**2, abs=1e-6)
+    assert [part.part for part in parts] == ["replicate", "case", "run"]
+    assert "no version was run twice" in parts[-1].source
 
 
 def test_runs_of_a_version_are_pooled() -> None:

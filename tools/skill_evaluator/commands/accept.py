@@ -13,7 +13,7 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.reports.acceptance import print_acceptances, print_accepted
+from skill_evaluator.reports.history import print_acceptances, print_accepted
 
 EXAMPLES = (
     'skill-evaluator accept <component> --why "dates now come from the parser"',

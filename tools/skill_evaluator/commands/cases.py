@@ -27,7 +27,7 @@ from skill_evaluator.providers.weights import cache_dir
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_of_models
-from skill_evaluator.reports.case_audit import print_case_audit
+from skill_evaluator.reports.cases import print_case_audit
 from skill_evaluator.text import counted
 
 EXAMPLES = {

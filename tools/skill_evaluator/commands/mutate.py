@@ -6,8 +6,8 @@ from skill_evaluator.api import Library
 from skill_evaluator.display.options import FormatOption, flag, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import MutationRequest
+from skill_evaluator.reports.cases import print_mutation, print_mutation_estimate
 from skill_evaluator.reports.live import watch
-from skill_evaluator.reports.mutation import print_mutation, print_mutation_estimate
 
 EXAMPLES = (
     "skill-evaluator mutate <component> --model <model> --dry-run",

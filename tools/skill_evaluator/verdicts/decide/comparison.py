@@ -22,7 +22,6 @@ from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     MeasureResult,
     ModelVerdict,
-    NoisePart,
     RunSummary,
     Scope,
     Waived,
@@ -219,6 +218,8 @@ def _model(
             watch=watch,
         )
     verdict = verdict_with_losses(verdicts[rules.policy.gate], losses)
+    primary = compared.primary(rules.primary_metric)
+    over_cases = None if primary is None else primary.effects["beyond"]
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=verdict,
@@ -231,7 +232,7 @@ def _model(
         cases=cases,
         lost_fields=list(losses.fields),
         lost_cases=[case.case_id for case in losses.cases],
-        noise=_noise(compared, rules),
+        noise=[] if primary is None or over_cases is None else parts_of(primary.runs, compared.run, over_cases.error),
         watch=watch,
         baseline_runs=1 + len(pair.baseline_again),
         candidate_runs=1 + len(pair.candidate_again),
@@ -258,15 +259,6 @@ def _coverage(compared: Compared) -> float:
     wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
     kept = len(common.cases) / max(1, len(wanted))
     return min(pair.candidate.coverage, pair.baseline.coverage, kept)
-
-
-def _noise(compared: Compared, rules: VerdictRules) -> list[NoisePart]:
-    """Return what moves the primary metric by chance; nothing where it is not measured."""
-    primary = compared.primary(rules.primary_metric)
-    if primary is None or (beyond := primary.effects["beyond"]) is None:
-        return []
-    parts = parts_of(primary.runs, compared.run, beyond.error)
-    return [NoisePart(part=part, sd=rounded(sd), source=source) for part, sd, source in parts]
 
 
 def _result(

@@ -6,13 +6,14 @@ stands in. Nothing here knows a verdict.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from skill_evaluator.library.config import Gate
 from skill_evaluator.records.record import Record
+from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
 from skill_evaluator.verdicts.decide.effects import (
@@ -25,6 +26,7 @@ from skill_evaluator.verdicts.decide.effects import (
     paired_effect,
     replicate_effect,
 )
+from skill_evaluator.verdicts.decide.results import NoisePart
 
 RUN_SD = 0.1  # standard deviation of a whole run on the logit scale, where nothing is known
 RUN_DEGREES = 3.0  # the number of further runs that this value counts as much as
@@ -92,7 +94,7 @@ def run_effect(models: Sequence[Runs]) -> RunEffect:
     return RunEffect(sd=math.sqrt(max(0.0, squares / weight)), runs=repeated)
 
 
-def parts_of(runs: Runs, run: RunEffect, error: float) -> list[tuple[str, float, str]]:
+def parts_of(runs: Runs, run: RunEffect, error: float) -> list[NoisePart]:
     """Return each part of the noise with its standard deviation and what that is from, for people.
 
     `error` is the standard error over cases: what replicates and runs leave of it is how differently cases moved.
@@ -107,11 +109,13 @@ def parts_of(runs: Runs, run: RunEffect, error: float) -> list[tuple[str, float,
     replicate = sum(arm.explained / len(arms) ** 2 for arms in (runs.before, runs.after) for arm in arms)
     of_runs = run.variance(runs)
     rest = max(0.0, error**2 - of_runs - replicate)
-    return [
-        ("replicate", math.sqrt(replicate), "the answers of each case"),
-        ("case", math.sqrt(rest), "how differently the cases moved, and what answers of one case have in common"),
-        ("run", math.sqrt(of_runs), of_run),
-    ]
+    of_cases = "how differently the cases moved, and what answers of one case have in common"
+    parts = (
+        ("replicate", replicate, "the answers of each case"),
+        ("case", rest, of_cases),
+        ("run", of_runs, of_run),
+    )
+    return [NoisePart(part=part, sd=rounded(math.sqrt(variance)), source=source) for part, variance, source in parts]
 
 
 def _interaction(means: Floats) -> float:
@@ -132,9 +136,29 @@ class Measured:
     runs: Runs
     before: Within
     after: Within
-    of_runs: float
     independent: bool
-    effects: dict[Gate, Effect | None]
+    of_runs: float = 0.0
+    effects: Mapping[Gate, Effect | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, measure: Measure, pair: Pair) -> "Measured":
+        """Return a measure of a pair with what its single runs scored, and without its effect."""
+        assert pair.baseline is not None  # noqa: S101  (nothing is measured without one)
+        baselines, candidates = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
+        runs = Runs.of(*arms_of(measure, baselines, candidates))
+        alone = len(runs.before) == len(runs.after) == 1  # then the measure has the scores of these runs, and no others
+        before, after = (runs.before[0], runs.after[0]) if alone else map(Within.of, (measure.before, measure.after))
+        independent = measure.kind != "reproducibility"  # agreement is one value a case
+        independent = independent and all(map(samples, (pair.baseline, pair.candidate)))
+        return cls(measure=measure, runs=runs, before=before, after=after, independent=independent)
+
+    def under(self, run: RunEffect) -> "Measured":
+        """Return it with its effect in each scope, as far as a run as a whole moves it by that much."""
+        of_runs = run.variance(self.runs) if run.sd else 0.0
+        paired = paired_effect(self.before, self.after, of_runs)
+        these = (replicate_effect(self.before, self.after, of_runs) if self.independent else None) or paired
+        others = None if paired is None else beyond(paired, len(self.measure.case_ids))
+        return replace(self, of_runs=of_runs, effects={"these": these, "both": both(these, others), "beyond": others})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,28 +169,13 @@ class Compared:
     """
 
     pair: Pair
-    common: Common | None
-    run: RunEffect
+    common: Common | None = None
+    run: RunEffect = ONE_RUN
     measured: tuple[Measured, ...] = ()
 
     def primary(self, metric: str) -> Measured | None:
         """Return the component's primary metric as it was measured, if it was."""
         return next((measured for measured in self.measured if measured.measure.name == metric), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Matched:
-    """A pair with the figures of its common part, and for each figure what its single runs scored."""
-
-    pair: Pair
-    common: Common | None = None
-    figures: tuple[Measure, ...] = ()
-    runs: tuple[Runs, ...] = ()
-
-    @property
-    def independent(self) -> bool:
-        """Whether the replicates of a case are known to be independent draws, in both versions."""
-        return all(samples(record) for record in (self.pair.baseline, self.pair.candidate) if record is not None)
 
 
 def measure_all(
@@ -178,55 +187,33 @@ def measure_all(
     """
     matched = [_match(pair, lambda figure: wanted(figure) or figure.name == primary_metric) for pair in pairs]
     between_runs = run_effect(list(_runs_of(matched, primary_metric)))
-    return [_measure(match, ONE_RUN if match.pair.is_beside else between_runs) for match in matched]
+    results = []
+    for compared in matched:
+        run = ONE_RUN if compared.pair.is_beside else between_runs
+        results.append(replace(compared, run=run, measured=tuple(one.under(run) for one in compared.measured)))
+    return results
 
 
-def _runs_of(matched: Iterable[_Matched], metric: str) -> Iterator[Runs]:
+def _runs_of(matched: Iterable[Compared], metric: str) -> Iterator[Runs]:
     """Yield the runs of a metric; a version that is in several pairs has its A/A runs in the first of them alone."""
     seen: set[str] = set()
-    for match in matched:
-        versions = {"before": match.pair.baseline, "after": match.pair.candidate}
+    for compared in matched:
+        versions = {"before": compared.pair.baseline, "after": compared.pair.candidate}
         repeated = {arm for arm, record in versions.items() if record is not None and record.run_id in seen}
         seen |= {record.run_id for record in versions.values() if record is not None}
-        for figure, runs in zip(match.figures, match.runs, strict=True):
-            if figure.name == metric and figure.kind == "accuracy":
-                yield replace(runs, **{arm: getattr(runs, arm)[:1] for arm in repeated})
+        for measured in compared.measured:
+            if measured.measure.name == metric and measured.measure.kind == "accuracy":
+                yield replace(measured.runs, **{arm: getattr(measured.runs, arm)[:1] for arm in repeated})
 
 
-def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> _Matched:
+def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> Compared:
+    """Return what the two have in common, measured, and without an effect yet."""
     if pair.baseline is None:
-        return _Matched(pair=pair)
+        return Compared(pair=pair)
     before, after = pooled(pair.baseline, pair.baseline_again), pooled(pair.candidate, pair.candidate_again)
     common = common_part(before, after, any_served=pair.any_served)
     if common.barriers:
-        return _Matched(pair=pair, common=common)
+        return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
-    figures = tuple(filter(wanted, measures(common.cases, shared)))
-    baselines, candidates = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
-    runs = tuple(Runs.of(*arms_of(figure, baselines, candidates)) for figure in figures)
-    return _Matched(pair=pair, common=common, figures=figures, runs=runs)
-
-
-def _measure(match: _Matched, run: RunEffect) -> Compared:
-    measured = []
-    for figure, runs in zip(match.figures, match.runs, strict=True):
-        alone = len(runs.before) == len(runs.after) == 1  # then the figure has the scores of these runs, and no others
-        before, after = (runs.before[0], runs.after[0]) if alone else map(Within.of, (figure.before, figure.after))
-        of_runs = run.variance(runs) if run.sd else 0.0
-        independent = match.independent and figure.kind != "reproducibility"  # agreement is one value a case
-        paired = paired_effect(before, after, of_runs)
-        these = (replicate_effect(before, after, of_runs) if independent else None) or paired
-        others = None if paired is None else beyond(paired, len(figure.case_ids))
-        effects: dict[Gate, Effect | None] = {"these": these, "both": both(these, others), "beyond": others}
-        measured.append(
-            Measured(
-                measure=figure,
-                runs=runs,
-                before=before,
-                after=after,
-                of_runs=of_runs,
-                independent=independent,
-                effects=effects,
-            )
-        )
-    return Compared(pair=match.pair, common=match.common, run=run, measured=tuple(measured))
+    figures = filter(wanted, measures(common.cases, shared))
+    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, pair) for figure in figures))

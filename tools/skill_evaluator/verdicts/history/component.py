@@ -259,20 +259,16 @@ class RecordedComponent:
             path=component.accepted_path,
         )
 
-    def judged(self, chosen: Chosen) -> ComparisonResult:
-        """Compare what was chosen, under today's rules."""
-        return chosen.judged(self.settings, self.config)
-
     def comparisons(self) -> Comparisons:
         """Compare the newest versions as `compare --candidate` does, and pairs of models as `--models` does."""
         entries = self.archive.entries
         by_model = runs_of_versions(entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.judged(self.chosen(None, version)) for version in newest}
+        versions = {version: self.chosen(None, version).judged(self.settings, self.config) for version in newest}
         names = combinations(sorted(by_model)[:_MOST_MODELS], 2)
         beside = (models_pair(entries, pair, self.archive) for pair in names)
-        models = [self.judged(Chosen(pairs=[pair])) for pair in beside if pair is not None]
+        models = [Chosen(pairs=[pair]).judged(self.settings, self.config) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(self, records: Sequence[Record], partial: Container[str] = ()) -> ComparisonResult | None:
@@ -294,7 +290,7 @@ class RecordedComponent:
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return self.judged(Chosen(pairs=pairs, rest=rest)) if pairs else None
+        return Chosen(pairs=pairs, rest=rest).judged(self.settings, self.config) if pairs else None
 
     def ranking_of(
         self,

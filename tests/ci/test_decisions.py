@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, grouped
+from skill_evaluator.ci.planning import Decision, PushedComponent, decide, grouped
 from skill_evaluator.library.versions import ComponentVersion
 from skill_evaluator.records.archive import RecordedRun
 
@@ -120,7 +120,7 @@ def test_decisions_alike_are_told_once_with_their_models() -> None:
         Decision(skill=skill, model_id=model, runs=model != "z", reason="why" if model != "z" else "why not")
         for skill, model in product("ab", "xzy")
     ]
-    told = [(one.skill, models, one.reason) for one, models in grouped(decisions)]
+    told = [(one.skill, one.models, one.reason) for one in grouped(decisions)]
     assert told == [
         ("a", ["x", "y"], "why"),
         ("a", ["z"], "why not"),

@@ -43,7 +43,7 @@ def test_an_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = outcome(run(), run("incomplete", scored=2, refusal=1))
     path = tmp_path / "outcome.json"
     path.write_text(json_text(made.model_dump(mode="json")))
-    assert read_outcome(path) == made
+    assert read_outcome(tmp_path) == made
     path.write_text("{}")
     with pytest.raises(PlanError, match="a required key is missing"):
-        read_outcome(path)
+        read_outcome(tmp_path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skill_evaluator.display.options import COMPONENTS, CONFIG
-from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.errors import ConfigError, LeaderboardError
 
 if TYPE_CHECKING:
     from skill_evaluator.audit.findings.family import FamilyCheck
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from skill_evaluator.audit.run.asking import AskedAudit
     from skill_evaluator.audit.run.drawing import AuditSize
     from skill_evaluator.audit.run.plan import AuditPlan
+    from skill_evaluator.ci.collecting import CollectRequest
+    from skill_evaluator.ci.doctor import DoctorReport
+    from skill_evaluator.ci.linting import LintedLibrary, LintRequest
+    from skill_evaluator.ci.outcome import Outcome
+    from skill_evaluator.ci.plan import Plan
+    from skill_evaluator.ci.planning import PlanRequest
+    from skill_evaluator.ci.publishing import Published, PublishRequest
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
     from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
     from skill_evaluator.verdicts.history.component import Accepted, RecordedComponent
     from skill_evaluator.verdicts.history.series import History
     from skill_evaluator.verdicts.planning.advice import ModelRanking
+    from skill_evaluator.verdicts.planning.sizing import SizingPlan
 
 RequestT = TypeVar("RequestT")
 
@@ -242,6 +250,66 @@ class Library:
         from skill_evaluator.reports.evaluation import write_report
 
         return switch(request or self._asked(SwitchRequest, options), watch or _unseen, write_report)
+
+    def lint(self, request: "LintRequest | None" = None, **options: Any) -> "LintedLibrary":
+        """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""
+        from skill_evaluator.ci.linting import LintRequest, lint
+
+        return lint(request or self._asked(LintRequest, options))
+
+    def doctor(self) -> "DoctorReport":
+        """Say where each model has its key, and what stands in the way of runs here and in CI, as `doctor` does."""
+        from skill_evaluator.ci.doctor import examine
+        from skill_evaluator.providers import read_configuration
+
+        return examine(read_configuration(self.config), self.config)
+
+    def probe(self, model: str) -> dict[str, Any]:
+        """Ask a model the same questions again and again, and say whether its answers depend on load."""
+        from skill_evaluator.ci.doctor import probe
+        from skill_evaluator.providers import read_configuration
+
+        return probe(read_configuration(self.config), model)
+
+    def plan(self, request: "PlanRequest | None" = None, **options: Any) -> "Plan":
+        """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""
+        from skill_evaluator.ci.planning import PlanRequest, make_plan
+
+        return make_plan(request or self._asked(PlanRequest, options))
+
+    def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
+        """Say how many cases and replicates would show a drop, by the newest version of each model."""
+        from skill_evaluator.records.selection import newest_of_versions, runs_of_models
+        from skill_evaluator.verdicts.planning.sizing import SizingPlan, sizing_of
+
+        if not 0 < drop < 1:  # not a number compares false
+            raise ConfigError(f"--detect must be a drop between 0 and 1, such as 0.05, not {drop:g}")
+        recorded, policy = self.recorded(skill), self.settings.policy
+        archive, where = recorded.archive, recorded.component.leaderboard_path
+        newest = newest_of_versions(runs_of_models(archive.entries, models, where))
+        if not newest:
+            raise LeaderboardError(f"{where} holds no complete run to plan by; evaluate '{skill}' first")
+        records = [archive.record(versions[-1]) for _, versions in sorted(newest.items())]
+        sizings = [sizing_of(record, drop, policy.design, policy.alpha) for record in records]
+        return SizingPlan(skill=skill, detect=drop, design=policy.design, alpha=policy.alpha, models=sizings)
+
+    def collect(self, request: "CollectRequest | None" = None, **options: Any) -> "Outcome":
+        """Put the answers of a plan's jobs together, as `collect` does: records, and what became of every call."""
+        from skill_evaluator.ci.collecting import CollectRequest, collect
+
+        return collect(request or self._asked(CollectRequest, options))
+
+    def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
+        """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
+        from skill_evaluator.ci.outcome import read_outcome
+
+        return read_outcome(Path(collected), plan)
+
+    def publish(self, request: "PublishRequest | None" = None, **options: Any) -> "Published":
+        """Add collected records to a branch in one commit and push it, as `publish` does."""
+        from skill_evaluator.ci.publishing import PublishRequest, publish
+
+        return publish(request or self._asked(PublishRequest, options))
 
     def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
         """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.

@@ -4,8 +4,7 @@ It makes no call and touches no leaderboard. It scores the answers itself, so th
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather
@@ -13,8 +12,9 @@ from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judgin
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
-from skill_evaluator.ci.plan import Plan, PlannedJudging
+from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
+from skill_evaluator.display.options import argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
@@ -32,50 +32,60 @@ from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _NAMED = 3  # of what changed
-_Verdict = Callable[[Sequence[Record], RecordedComponent], ComparisonResult | None]
 
 
-def collect_artifacts(plan: Plan, artifacts: Path, checkout: Checkout, out: Path) -> Outcome:
-    """Score what the jobs of a plan brought; write its records and outcome.json below `out`, and return the outcome."""
+@options
+class CollectRequest(Checkout):
+    """What is to be collected, and where it goes."""
+
+    artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
+    plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
+    out: Path = option("Where records and outcome.json go.", Path("collected"), metavar="DIR")
+
+
+def collect(request: CollectRequest) -> Outcome:
+    """Score what the jobs of a plan brought; write its records and outcome.json, and return the outcome."""
+    plan = read_plan(request.plan)
+    if request.artifacts is None or not request.artifacts.is_dir():
+        raise PlanError(f"{request.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
-    arrivals = find_arrivals(artifacts, (judging.id for judging in plan.judgings))
+    arrivals = find_arrivals(request.artifacts, (judging.id for judging in plan.judgings))
     scored, judged = [], []
-    for gathered in gather(plan, artifacts):
-        scored.append(_keep_pending(plan, gathered, out) or _score_run(gathered, checkout, out))
+    for gathered in gather(plan, request.artifacts):
+        scored.append(_keep_pending(plan, gathered, request.out) or _score_run(gathered, request, request.out))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
-            judged.append(_judged(plan, judging, gathered, arrivals, checkout))
+            judged.append(_judged(plan, judging, gathered, arrivals, request))
     records = {record.run_id: record for _, record in scored if record is not None}
     again = plan.trigger == "drift"
-    verdicts, undecided = _verdicts(records.values(), checkout, drift_of if again else _verdict_on)
+    verdicts, undecided = _verdicts(records.values(), request, again=again)
     drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         marked = records[run_id].model_copy(update={"drift": drift})
-        write_record(out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
+        write_record(request.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
+    runs = []
+    for run, record in scored:
+        reasons = [run.reason] if record is None else [run.reason, undecided.get(run.skill)]
+        runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
     outcome = Outcome(
         invocation=plan.invocation,
         head=plan.head,
         reason=plan.reason,
         dry_run=plan.dry_run,
-        runs=[_with_reason(run, undecided.get(run.skill)) for run, _ in scored],
+        runs=runs,
         verdicts=[] if again else verdicts,
         drift=verdicts if again else [],
         judged=judged,
         collecting=bool(plan.pending),
     )
-    replace_text(out / OUTCOME, json_text(outcome.model_dump(mode="json")))
+    replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
 
 
 def _judged(
-    plan: Plan,
-    judging: PlannedJudging,
-    gathered: GatheredRun,
-    arrivals: Arrivals,
-    checkout: Checkout,
+    plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
 ) -> JudgedOutcome:
     """Read what a judge said of a run's answers; whatever is wrong with it costs no record."""
     if gathered.manifest is None or gathered.pending:
@@ -89,12 +99,8 @@ def _judged(
         return outcome_without(judging, "missing", visible(str(problem)))
 
 
-def _verdict_on(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
-    return recorded.verdict_on(records)
-
-
 def _verdicts(
-    records: Iterable[Record], checkout: Checkout, verdict_of: _Verdict
+    records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, str]]:
     """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
@@ -107,21 +113,11 @@ def _verdicts(
     verdicts, undecided = [], {}
     for skill, complete in by_skill.items():
         try:
-            component = checkout.component(skill)
-            archive = checkout.archive(component)
-            settings, config = checkout.configuration.settings, checkout.config
-            recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=config)
-            verdicts.append(verdict_of(complete, recorded))
+            recorded = checkout.recorded_component(skill)
+            verdicts.append(drift_of(complete, recorded) if again else recorded.verdict_on(complete))
         except SkillEvaluatorError as problem:
             undecided[skill] = f"no verdict: {visible(str(problem))}"
     return [verdict for verdict in verdicts if verdict is not None], undecided
-
-
-def _with_reason(run: RunOutcome, reason: str | None) -> RunOutcome:
-    """Return the outcome of a run with one more remark, where it has a record that the remark is about."""
-    if reason is None or run.run_id is None:
-        return run
-    return run.model_copy(update={"reason": "; ".join(filter(None, (run.reason, reason)))})
 
 
 def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
@@ -131,50 +127,44 @@ def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutc
     fixtures = os.environ.get("FIXTURES_COMMIT")
     left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
     replace_text(out / PENDING / gathered.skill / f"{run_of(left)}.json", pending_text(left))
-    gathered = replace(gathered, remarks=(pending_words(gathered.pending), *gathered.remarks))
-    return _unscored_run(gathered, "pending"), None
+    return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 
 def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
-        return _unscored_run(gathered, "skipped" if gathered.skipped else "missing"), None
+        return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     try:
         record = _record(gathered, gathered.manifest, checkout)
     except SkillEvaluatorError as problem:  # the other runs' records land all the same
-        remarks = (*gathered.remarks, f"not collected: {visible(str(problem))}")
-        return _unscored_run(replace(gathered, remarks=remarks), "missing"), None
-    if record.scored == 0 and not record.complete:
-        remarks = (*gathered.remarks, *fault_lines(record, visible))
-        return _unscored_run(replace(gathered, remarks=remarks), "missing", record.failures), None
+        why = f"not collected: {visible(str(problem))}"
+        return _run_outcome(gathered, "missing", *gathered.remarks, why), None
+    status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
+    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
+    failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
+    if status == "missing":
+        return outcome.model_copy(update={"failed": failed}), None
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
-    outcome = RunOutcome(
-        skill=gathered.skill,
-        model_id=gathered.model_id,
-        status="complete" if record.complete else "incomplete",
-        reason="; ".join([*gathered.remarks, *fault_lines(record, visible)]),
-        planned=record.planned,
-        scored=record.scored,
-        failed={kind: count for kind, count in record.failures.items() if kind != "not_run"},
-        run_id=record.run_id,
-        is_baseline=gathered.is_baseline,
-        primary_metric=record.primary_metric,
-        figures=Figures(
-            skill_version=record.skill_version,
-            accuracy=accuracy.strict_mean,
-            ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
-            reproducibility=agreement.strict_mean if agreement else None,
-        ),
-        cost_usd=record.cost_usd,
-        hit_rate=record.tokens.hit_rate,
+    figures = Figures(
+        skill_version=record.skill_version,
+        accuracy=accuracy.strict_mean,
+        ci95=accuracy.ci95 if accuracy.n_cases >= FEWEST_CASES else None,
+        reproducibility=agreement.strict_mean if agreement else None,
     )
+    measured = {
+        "planned": record.planned,
+        "scored": record.scored,
+        "failed": failed,
+        "primary_metric": record.primary_metric,
+        "cost_usd": record.cost_usd,
+        "hit_rate": record.tokens.hit_rate,
+    }
     refusal = _why_refused(record, checkout)
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
-        refused = {"status": "refused", "run_id": None, "figures": None, "reason": refusal}
-        return outcome.model_copy(update=refused), None
+        return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
     write_record(out / RECORDS / record.skill / f"{record.run_id}.json", record)
-    return outcome, record
+    return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
@@ -188,16 +178,17 @@ def _why_refused(record: Record, checkout: Checkout) -> str | None:
     return why_refused(archive.entries, record.skill_version, record.digests.get("prompt"))
 
 
-def _unscored_run(gathered: GatheredRun, status: Status, failures: dict[str, int] | None = None) -> RunOutcome:
+def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
+    """Return the outcome of a run as long as nothing of it is scored."""
     return RunOutcome(
         skill=gathered.skill,
         model_id=gathered.model_id,
         status=status,
-        reason="; ".join(gathered.remarks),
+        reason="; ".join(reasons),
         is_baseline=gathered.is_baseline,
         planned=gathered.planned,
         scored=0,
-        failed={kind: count for kind, count in (failures or {}).items() if kind != "not_run"},
+        failed={},
     )
 
 

@@ -1,22 +1,43 @@
-"""Models and the set-up on GitHub → where each model has its key, and what stands in the way of a run."""
+"""Models and the set-up on GitHub → where each model has its key, and what stands in the way of a run.
 
+`gh` asks, with the login of a person, who may see more than a job's token: names of secrets, environments, the branch.
+"""
+
+import asyncio
+import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from skill_evaluator.ci.legs import secrets_of, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, secrets_for
-from skill_evaluator.ci.platforms.github_setup import KEY, SITE, Setup
+from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
+from skill_evaluator.display.options import COMPONENTS
+from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import Model, retiring, select_models
 from skill_evaluator.library.reading import FixturesElsewhere
+from skill_evaluator.library.scaffolding import IGNORED
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
 from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.repository import Repository
 from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, Progress, Stop
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import price_of
 from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight
+from skill_evaluator.runner.session import with_keys
+from skill_evaluator.text import listed
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
+_KEY = "PROVIDER_API_KEY"
+_SITE = "SKILL_EVALUATOR_SITE"
 _QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "What is rust?", "What does a judge do?")
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
@@ -55,13 +76,49 @@ class DoctorReport(StrictModel):
     retiring: list[str] = []
 
 
-def examine(
-    configuration: Configuration, setup: Setup | None, stale: Iterable[str] = (), why_unseen: str = ""
-) -> DoctorReport:
-    """Say where the keys are and what is wrong; without a set-up of what is here, `why_unseen` being the reason.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Environment:
+    """One environment; `has_key` is None where `gh` may not list its secrets, `limited` says if for some branches."""
 
-    `stale` are the problems of the workflows.
+    has_key: bool | None
+    limited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setup:
+    """A repository's set-up. What is None, or missing among `environments`, `unseen` says in a line each and why.
+
+    `secrets` and `variables` are the names of the repository's own and of those that its organisation shares with it;
+    `is_protected` is of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of
+    another repository that was asked about. `site` is the variable that says where the site goes, empty without one;
+    `pages` is what GitHub Pages takes its site from, empty where it is off.
     """
+
+    repository: str
+    branch: str
+    mode: str
+    environments: Mapping[str, _Environment] | None
+    secrets: frozenset[str] | None
+    variables: frozenset[str] | None
+    is_protected: bool | None
+    may_open: bool | None
+    has_public_fixtures: bool | None
+    site: str | None
+    pages: str | None
+    unseen: tuple[str, ...]
+
+
+def examine(configuration: Configuration, config: Path) -> DoctorReport:
+    """Say where the keys are and what is wrong, here and on GitHub as far as `gh` may look."""
+    elsewhere, secrets = configuration.settings.fixtures, secrets_of(configuration)
+    fixtures = elsewhere.repository if elsewhere and _is_on_github(elsewhere) else None
+    keyless = any(model.auth == "oidc" for model in configuration.models)
+    setup = None
+    try:
+        setup = _read_setup(config, secrets, fixtures, keyless=keyless)
+        unseen = setup.unseen
+    except ConfigError as problem:
+        unseen = (f"GitHub: {problem}",)
     keys = tuple(_keys_of(configuration, setup))
     problems = [
         f"{key.id} has no key here, and CI could not be looked at: set {' or '.join(key.variables)}"
@@ -70,19 +127,20 @@ def examine(
     ]
     if setup is not None:
         problems += _problems_of_keys(keys, setup)
-        problems += _problems_of_tokens(setup, configuration.settings.fixtures)
+        problems += _problems_of_tokens(setup, elsewhere)
         problems += _problems_of_site(setup)
-    problems += stale
     return DoctorReport(
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
-        problems=tuple(problems),
-        unseen=setup.unseen if setup else (f"GitHub: {why_unseen}",),
+        problems=(*problems, *stale_workflows(config, secrets).values(), *_published()),
+        unseen=unseen,
+        few=tuple(_few()),
+        retiring=retiring(configuration.models),
     )
 
 
-def _keys_of(configuration: Configuration, setup: Setup | None) -> Iterator[ModelKey]:
+def _keys_of(configuration: Configuration, setup: _Setup | None) -> Iterator[ModelKey]:
     for model in configuration.models:
         kind = configuration.kinds[model.provider]
         variables = secrets_for(model, kind)
@@ -108,7 +166,7 @@ def _keys_of(configuration: Configuration, setup: Setup | None) -> Iterator[Mode
         )
 
 
-def _place_of(environment: str, variables: Sequence[str], setup: Setup) -> InCi:
+def _place_of(environment: str, variables: Sequence[str], setup: _Setup) -> InCi:
     """Return where a key is in CI; an environment's own goes before the repository's."""
     place = None if setup.environments is None else setup.environments.get(environment)
     if place is not None and place.has_key:
@@ -119,7 +177,7 @@ def _place_of(environment: str, variables: Sequence[str], setup: Setup) -> InCi:
     return "missing" if is_seen else "unknown"
 
 
-def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]:
+def _problems_of_keys(keys: tuple[ModelKey, ...], setup: _Setup) -> Iterator[str]:
     """Yield what is wrong with the environments and their secrets."""
     environments = setup.environments or {}
     keyed = [key for key in keys if key.auth == "key"]
@@ -132,7 +190,7 @@ def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]
         skipped = ", ".join(key.id for key in keyed if key.environment == name)
         make = "" if name in environments else f"gh api -X PUT 'repos/{setup.repository}/environments/{name}' && "
         yield (
-            f"CI has no key for {skipped} and skips it: {make}gh secret set {KEY} --env {name} "
+            f"CI has no key for {skipped} and skips it: {make}gh secret set {_KEY} --env {name} "
             f"(or, for the whole repository, gh secret set {variables[0]})"
         )
     for name, environment in environments.items():
@@ -143,11 +201,11 @@ def _problems_of_keys(keys: tuple[ModelKey, ...], setup: Setup) -> Iterator[str]
                 f"{setup.branch} "
                 "(Settings → Environments → Deployment branches)"
             )
-    if KEY in (setup.secrets or ()):
-        yield f"{KEY} is a secret of the repository, and no provider's own: gh secret delete {KEY}"
+    if _KEY in (setup.secrets or ()):
+        yield f"{_KEY} is a secret of the repository, and no provider's own: gh secret delete {_KEY}"
 
 
-def _problems_of_tokens(setup: Setup, fixtures: FixturesElsewhere | None) -> Iterator[str]:
+def _problems_of_tokens(setup: _Setup, fixtures: FixturesElsewhere | None) -> Iterator[str]:
     """Yield what the tokens of the jobs will not be able to do."""
     if setup.mode == "push" and setup.is_protected:
         yield (
@@ -160,14 +218,14 @@ def _problems_of_tokens(setup: Setup, fixtures: FixturesElsewhere | None) -> Ite
             "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests"
         )
     lacks_token = setup.secrets is not None and "FIXTURES_TOKEN" not in setup.secrets
-    if fixtures is not None and is_on_github(fixtures) and setup.has_public_fixtures is False and lacks_token:
+    if fixtures is not None and _is_on_github(fixtures) and setup.has_public_fixtures is False and lacks_token:
         yield f"{fixtures.repository} is private, and no secret can read it: gh secret set FIXTURES_TOKEN"
 
 
-def _problems_of_site(setup: Setup) -> Iterator[str]:
+def _problems_of_site(setup: _Setup) -> Iterator[str]:
     """Yield why the site that is to be published is not."""
     if setup.site and setup.site != "pages":
-        yield f"{SITE} is {setup.site[:100]!a}, so no site is built: gh variable set {SITE} --body pages"
+        yield f"{_SITE} is {setup.site[:100]!a}, so no site is built: gh variable set {_SITE} --body pages"
     elif setup.site and setup.pages not in (None, "workflow"):
         change = " -X PUT" if setup.pages else ""
         yield (
@@ -176,8 +234,33 @@ def _problems_of_site(setup: Setup) -> Iterator[str]:
         )
 
 
-async def probe(model: Model, configuration: Configuration) -> dict[str, Any]:
+def _published() -> Iterator[str]:
+    """Yield that git would add answers, plans or pages of this folder, if it is in a repository."""
+    with suppress(GitError):
+        repository = Repository(Path())
+        if kept := [line for line in IGNORED if not repository.ignores(Path(line.strip("/").replace("*", "x"), "x"))]:
+            yield f"git add would publish {listed(kept)}: `skill-evaluator init --adopt` adds that to .gitignore"
+
+
+def _few() -> Iterator[str]:
+    """Yield of each component with few cases what these can show; what cannot be read is for `lint` to say."""
+    for path in sorted(COMPONENTS.glob("*/prompt.md")):
+        try:
+            cases = load_cases(load_component(COMPONENTS, path.parent.name), None)
+        except SkillEvaluatorError:
+            continue
+        labelled = sum(case.labelled for case in cases)
+        if 0 < labelled < FEW_CASES:
+            yield f"{path.parent.name}: {can_show(labelled)}"
+
+
+def probe(configuration: Configuration, model_id: str) -> dict[str, Any]:
     """Ask a model the same five questions with one seed: twice one by one, then 32 times in flight. Return the JSON."""
+    (model,) = with_keys(select_models(configuration.models, (model_id,)), configuration).values()
+    return asyncio.run(_probe(model, configuration))
+
+
+async def _probe(model: Model, configuration: Configuration) -> dict[str, Any]:
     kind, settings = configuration.kinds[model.provider], configuration.settings
     same: dict[str, Any] = {"max_output_tokens": model.params.max_output_tokens, "seed": settings.seed}
     redact = redactor_of(configuration.keys, configuration.models)
@@ -212,6 +295,85 @@ def _verdict_on(replicates: Sequence[Replicate], in_flight: int) -> str:
     return f"answers {'depend' if changed else 'do not depend'} on load: {how}"
 
 
-def is_on_github(fixtures: FixturesElsewhere) -> bool:
+def _is_on_github(fixtures: FixturesElsewhere) -> bool:
     """Return whether fixtures are named as `owner/name`."""
     return re.fullmatch(r"\w[\w.-]*/[\w.-]+", fixtures.repository) is not None
+
+
+def _read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, keyless: bool) -> _Setup:
+    """Ask how the repository that a folder is in is set up; `wanted` are the environments whose secrets matter.
+
+    Variables are asked for only where a model is `keyless`.
+    Raise ConfigError where `gh` is missing, not logged in, or does not know the repository.
+    """
+    name = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(folder)
+    look = _Look()
+    about = look.at(f"repos/{name}")
+    if about is None:
+        raise ConfigError(f"it could not be asked for {look.unseen[0]}")
+    branch = str(about.get("default_branch") or "main")
+    listed = look.at(f"repos/{name}/environments?per_page=100")
+    environments = None
+    if listed is not None:
+        there = {each["name"]: each for each in listed.get("environments", ())}
+        environments = {}
+        for environment in sorted(there.keys() & set(wanted)):
+            secrets = look.names(f"repos/{name}/environments/{environment}/secrets")
+            limited = there[environment].get("deployment_branch_policy") is not None
+            environments[environment] = _Environment(
+                has_key=None if secrets is None else _KEY in secrets, limited=limited
+            )
+    mode = look.at(f"repos/{name}/actions/variables/SKILL_EVALUATOR_PUBLISH", may_lack=True) or {}
+    site = look.at(f"repos/{name}/actions/variables/{_SITE}", may_lack=True)
+    pages = look.at(f"repos/{name}/pages", may_lack=True) if site else None
+    protected = look.at(f"repos/{name}/branches/{branch}")
+    workflow = look.at(f"repos/{name}/actions/permissions/workflow")
+    public = None if fixtures is None else look.at(f"repos/{fixtures}")
+    return _Setup(
+        repository=name,
+        branch=branch,
+        mode=mode.get("value", "push"),
+        environments=environments,
+        secrets=look.shared_names(f"repos/{name}/actions", "secrets"),
+        variables=look.shared_names(f"repos/{name}/actions", "variables") if keyless else None,
+        is_protected=None if protected is None else bool(protected.get("protected")),
+        may_open=None if workflow is None else bool(workflow.get("can_approve_pull_request_reviews")),
+        has_public_fixtures=None if public is None else public.get("private") is False,
+        site=None if site is None else site.get("value", ""),
+        pages=None if pages is None else pages.get("build_type") or "",
+        unseen=tuple(look.unseen),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Asks GitHub's API, and keeps in mind what it may not see."""
+
+    unseen: list[str] = field(default_factory=list)
+
+    def at(self, path: str, *, may_lack: bool = False) -> Mapping[str, Any] | None:
+        """Return the object at a path; None where it may not be seen, an empty one where there may be none and is.
+
+        GitHub says 404 also of what a login may not see.
+        """
+        done = gh("api", path)
+        if may_lack and done.returncode and "HTTP 404" in done.stderr:
+            return {}
+        with suppress(ValueError):
+            value = json.loads(done.stdout)
+            if not done.returncode and isinstance(value, dict):
+                return value
+        self.unseen.append(f"{path.partition('?')[0]}: {last_line(done.stderr) or 'no answer'}")
+        return None
+
+    def names(self, path: str, *, may_lack: bool = False) -> frozenset[str] | None:
+        """Return the names of the secrets or variables at a path."""
+        most = 30 if path.endswith("variables") else 100  # more is refused
+        listed = self.at(f"{path}?per_page={most}", may_lack=may_lack)
+        kind = path.rpartition("/")[2].removeprefix("organization-")
+        return None if listed is None else frozenset(each["name"] for each in listed.get(kind, ()))
+
+    def shared_names(self, path: str, kind: str) -> frozenset[str] | None:
+        """Return the names of a repository's own and of its organisation's, which a person's repository has not."""
+        own, shared = self.names(f"{path}/{kind}"), self.names(f"{path}/organization-{kind}", may_lack=True)
+        return None if own is None else own | (shared or frozenset())

@@ -10,18 +10,18 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
-from skill_evaluator.ci.platforms import Platform
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, option, options
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.library.versions import component_at, find_prompt
-from skill_evaluator.providers import Configuration, key_variables
+from skill_evaluator.providers import Configuration, key_variables, read_configuration
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
@@ -29,23 +29,23 @@ from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_s
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 REST = "rest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkout:
-    """The work tree that a job sees, its configuration, and the branches that hold records beside it.
+@options
+class Checkout(ComponentsOption, FixturesOption, ConfigOption):
+    """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
 
-    On a `platform` the records that settings.yaml wants attested are verified before they are a baseline.
-    """
+    recorded: tuple[str, ...] = option(
+        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
+    )
 
-    components: Path
-    fixtures: Path | None
-    config: Path
-    recorded: tuple[str, ...]
-    configuration: Configuration
-    platform: Platform | None = None
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What models.yaml and settings.yaml say."""
+        return read_configuration(self.config)
 
     def component(self, skill: str) -> Component:
         """Read a component."""
@@ -54,6 +54,12 @@ class Checkout:
     def archive(self, component: Component) -> Archive:
         """Return what is recorded of a component, here and on the branches."""
         return Archive(component, Repository(self.components) if self.recorded else None, self.recorded)
+
+    def recorded_component(self, skill: str) -> RecordedComponent:
+        """Return a component with what is recorded of it, here and on the branches."""
+        component, settings = self.component(skill), self.configuration.settings
+        archive = self.archive(component)
+        return RecordedComponent(component=component, archive=archive, settings=settings, config=self.config)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,15 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeInt
 
-from skill_evaluator.ci.plan import Plan
-from skill_evaluator.errors import PlanError
+from skill_evaluator.ci.plan import Plan, read_plan
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, Usd, VersionText
-from skill_evaluator.judges.modes.regression_results import RegressionResults, most_careful
+from skill_evaluator.judges.modes.regression_results import RegressionResults, decision_code, most_careful
 from skill_evaluator.judges.modes.ship_rules import ShipDecision
+from skill_evaluator.library.config import Policy
 from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
@@ -114,6 +116,15 @@ class Outcome(FrozenModel):
         """Whether every run that could be made was made, or is at the vendor."""
         return all(run.status in ("complete", "pending", "skipped") for run in self.runs)
 
+    def exit_code(self, policy: Policy) -> int:
+        """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, else 0."""
+        codes = [EXIT_OK, *([EXIT_REGRESSED] if self.alerting else ())]
+        if self.verdicts:
+            codes.append(exit_code_of(self.verdicts, policy))
+        if self.judges_say is not None:
+            codes.append(decision_code(self.judges_say))
+        return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE) if code in codes), max(codes))
+
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
         again = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
@@ -123,8 +134,14 @@ class Outcome(FrozenModel):
         return next((model.verdict for model in judged if model is not None), None)
 
 
-def read_outcome(path: Path) -> Outcome:
-    """Read what `collect` wrote; raise PlanError when it is missing or broken."""
+def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
+    """Read what `collect` wrote into a folder; raise PlanError when it is missing or broken.
+
+    Where it is missing, and with the file of a plan, every run of that plan is missing.
+    """
+    path = collected / OUTCOME
+    if plan is not None and not path.exists():
+        return lost(read_plan(plan), "its results could not be collected; the run says why")
     return validated(Outcome, read_json(path, PlanError), path, PlanError)
 
 

@@ -1,31 +1,44 @@
 """What a push (or a person) asks to be evaluated → plan.json: every job, with the reasons and the cost.
 
-No call is made and no key is needed. What a push asks for is decided without reading a case.
+No call is made and no key is needed. What a push asks for is decided without reading a case: by its own bump (base to
+head) and by what the leaderboards record, so that the next push makes up for a lost run.
 """
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.decisions import Decision, PushedComponent, decide, decide_again, grouped, recorded_boards
 from skill_evaluator.ci.judging import plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records, needing_no_proof
-from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
+from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options
+from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, retiring, select_models, settings_at
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
-from skill_evaluator.library.versions import Problem, read_versions
-from skill_evaluator.providers import Configuration, why_unbatched
-from skill_evaluator.records.archive import Archive, why_refused
+from skill_evaluator.library.versions import (
+    Bump,
+    ComponentVersion,
+    Problem,
+    breaks_contract,
+    bump,
+    needs_evaluation,
+    read_versions,
+    versioning_problems,
+)
+from skill_evaluator.providers import why_unbatched
+from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
+from skill_evaluator.records.leaderboard import newest_recorded
 from skill_evaluator.records.pinned import read_pinned
+from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, not_applicable
@@ -37,35 +50,45 @@ from skill_evaluator.text import counted, listed, nearest
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRequest:
+@options
+class PlanRequest(Checkout, PlatformOption):
     """What is to be planned. `base` None: started by hand, so that the policy of versions does not apply."""
 
-    names: tuple[str, ...]
-    base: str | None
-    models: tuple[str, ...]
-    replicates: int | None
-    seed: int | None
-    max_cost: float | None
-    scenario: str | None
-    drift: bool
-    batch: bool
-    dry_run: bool
-    reason: str
+    names: Names = ()
+    base: str | None = option(
+        "What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
+        metavar="COMMIT",
+    )
+    models: OnlyModels = ()
+    replicates: int | None = option("Answers per case and model.", None, "-n")
+    seed: int | None = option("Seed of the replicates' seeds.")
+    max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
+    scenario: str | None = option("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
+    drift: bool = flag("Ask the recorded versions again, to see whether a model moved.")
+    batch: bool = flag("Have models whose vendor has a batch API asked by it, at half the price.")
+    pending: str | None = option(
+        "Ask nothing: plan the collection of what an earlier plan left at the vendors in batches.", metavar="INVOCATION"
+    )
+    dry_run: bool = flag("Plan jobs that make no call.")
+    reason: Reason = ""
 
 
-def make_plan(request: PlanRequest, checkout: Checkout) -> Plan:
+def make_plan(request: PlanRequest) -> Plan:
     """Return what is to be evaluated, why, in how many calls and at what cost; raise where it cannot be asked."""
+    if request.pending is not None:
+        if request.names or request.models or request.drift or request.batch or request.base is not None:
+            raise PlanError("--pending plans what is left as it was planned: leave out what says what is to be asked")
+        return _plan_collection(request.pending, request)
     if request.drift and (request.base is not None or request.scenario is not None):
         raise PlanError("--drift asks what is recorded: it goes with neither --base nor --scenario")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
-    models = select_models(checkout.configuration.models, request.models)
+    models = select_models(request.configuration.models, request.models)
     if request.scenario is not None:
-        load_scenario(checkout.config, request.scenario, checkout.configuration.settings.limits)
+        load_scenario(request.config, request.scenario, request.configuration.settings.limits)
     if request.base is None and not request.drift:
-        names = request.names or sorted(path.parent.name for path in checkout.components.glob("*/prompt.md"))
+        names = request.names or sorted(path.parent.name for path in request.components.glob("*/prompt.md"))
         if not names:
-            raise PlanError(f"{checkout.components} holds no component; name its folder with --components DIR")
+            raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")
         decisions = [
             Decision(skill=name, model_id=model.id, runs=True, reason="started by hand")
             for name in dict.fromkeys(names)
@@ -73,20 +96,20 @@ def make_plan(request: PlanRequest, checkout: Checkout) -> Plan:
         ]
         choice = _Choice(decisions=decisions, problems=[])
     else:
-        choice = _choose_by_record(request, models, checkout)
-    plan = _cut(request, models, choice, checkout)
+        choice = _choose_by_record(request, models)
+    plan = _cut(request, models, choice)
     if plan.month is not None and not request.dry_run:
         plan.month.refuse(plan.costs, request.max_cost)
     return plan
 
 
-def plan_collection(invocation: str, components: Path, recorded: Sequence[str]) -> Plan:
+def _plan_collection(invocation: str, checkout: Checkout) -> Plan:
     """Return what is left of an earlier plan whose calls are at the vendors; without an entry if all of it is taken."""
     if not is_invocation(invocation):
         raise PlanError(f"--pending '{invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
-    repository = Repository(components)
-    folder = repository.place(components)
-    waiting, problems = read_pending(repository, ("HEAD", *recorded), folder)
+    repository = Repository(checkout.components)
+    folder = repository.place(checkout.components)
+    waiting, problems = read_pending(repository, ("HEAD", *checkout.recorded), folder)
     broken = [each for each in problems if PurePosixPath(each.file).name.startswith(invocation)]
     if broken:
         raise PlanError(broken[0].message)
@@ -96,17 +119,13 @@ def plan_collection(invocation: str, components: Path, recorded: Sequence[str]) 
     ]
     if here:
         return put_together(here)
-    now = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    why = "it was planned at a commit that is not on this branch"
     elsewhere = [
-        OnModels(
-            skill=entry.skill, models=[entry.model_id], reason="it was planned at a commit that is not on this branch"
-        )
-        for each in mine
-        for entry in each.entries
+        OnModels(skill=entry.skill, models=[entry.model_id], reason=why) for each in mine for entry in each.entries
     ]
     return Plan(
         invocation=invocation,
-        created=now,
+        created=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}",
         trigger="dispatch",
         base=None,
         head=None,
@@ -133,22 +152,20 @@ class _Asked:
         return [*evaluations, *((judging.model_id, size) for judging, size in self.judgings)]
 
 
-def _read_asked(
-    request: PlanRequest, checkout: Checkout, models: Mapping[str, Model], decisions: Sequence[Decision]
-) -> _Asked:
+def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "Sequence[Decision]") -> _Asked:
     """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
     asked = _Asked()
-    repository, policy = Repository(checkout.components), checkout.configuration.settings.policy
+    repository, policy = Repository(request.components), request.configuration.settings.policy
     skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
-    unproven = _unproven(request, checkout, repository, skills)
+    unproven = _unproven(request, repository, skills)
     for skill in skills:
         if unproven.get(skill):
             asked.faults.extend(unproven[skill])
             continue
         try:
-            component = apply_scenario(checkout.component(skill), checkout.config, request.scenario)
-            cases = load_cases(component, checkout.fixtures)
-            archive = checkout.archive(component)
+            component = apply_scenario(request.component(skill), request.config, request.scenario)
+            cases = load_cases(component, request.fixtures)
+            archive = request.archive(component)
             why = why_refused(archive.entries, component.version, component.digests["prompt"])
             if why is not None:
                 raise PlanError(f"'{skill}' {why}")
@@ -160,37 +177,32 @@ def _read_asked(
                 ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
                 asked.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            place = repository.place(checkout.components / skill / "prompt.md")
+            place = repository.place(request.components / skill / "prompt.md")
             asked.faults.append(Problem(file=place, line=1, message=str(problem)))
             continue
         chosen = [models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill]
-        plain, left_out = _on_models(chosen, component, cases, archive, request, checkout.configuration)
+        plain, left_out = _on_models(chosen, component, cases, archive, request)
         asked.not_evaluated.extend(left_out)
         if policy.design == "beside" and request.scenario is None and not request.drift:
-            plain = beside_baselines(plain, cases, checkout, fresh=request.seed is None)
+            plain = beside_baselines(plain, cases, request, fresh=request.seed is None)
         asked.wanted.extend(plain)
         if request.drift:
             continue
-        judgings, unjudged = plan_judgings(plain, cases, pinned, checkout.configuration, request.scenario)
+        judgings, unjudged = plan_judgings(plain, cases, pinned, request.configuration, request.scenario)
         asked.judgings.extend(judgings)
         asked.unjudged.extend(unjudged)
     return asked
 
 
-def _unproven(
-    request: PlanRequest, checkout: Checkout, repository: Repository, skills: Sequence[str]
-) -> dict[str, list[Problem]]:
+def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str]) -> dict[str, list[Problem]]:
     """Return by component the records that no trusted job wrote, as the settings before the push say; see lint."""
     base = repository.commit(request.base or "")
-    settings = checkout.configuration.settings if base is None else settings_at(repository, base, checkout.config)
-    trusted, folder = settings.attestations, repository.place(checkout.components)
-    if checkout.platform is None or trusted.since is None:
+    settings = request.configuration.settings if base is None else settings_at(repository, base, request.config)
+    trusted, folder = settings.attestations, repository.place(request.components)
+    if request.platform is None or trusted.since is None:
         return {}
-    old = needing_no_proof(trusted, repository, folder, skills)
-    return {
-        skill: attested_records(checkout.platform, checkout.components, skill, folder, old, trusted)[1]
-        for skill in skills
-    }
+    platform, old = PLATFORMS[request.platform], needing_no_proof(trusted, repository, folder, skills)
+    return {skill: attested_records(platform, request.components, skill, folder, old, trusted)[1] for skill in skills}
 
 
 def _on_models(
@@ -199,10 +211,9 @@ def _on_models(
     cases: Sequence[Case],
     archive: Archive,
     request: PlanRequest,
-    configuration: Configuration,
 ) -> tuple[list[Wanted], list[OnModels]]:
     """Return a component on each model that a case is applicable to, and where cases are left out, and why."""
-    sizes = input_sizes(component, cases)
+    configuration, sizes = request.configuration, input_sizes(component, cases)
     wanted, skipped = [], []
     for model in models:
         kind = configuration.kinds[model.provider]
@@ -235,18 +246,18 @@ def _on_models(
 class _Choice:
     """The components and models to evaluate, not read yet, with what is wrong and how many need nothing."""
 
-    decisions: Sequence[Decision]
+    decisions: "Sequence[Decision]"
     problems: Sequence[Problem]
     untouched: int = 0
 
 
-def _choose_by_record(request: PlanRequest, models: Sequence[Model], checkout: Checkout) -> _Choice:
+def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     """Choose what a push asks for, or with `--drift` what is recorded as it is."""
-    repository = Repository(checkout.components)
+    repository = Repository(request.components)
     head = repository.commit("HEAD")
     if head is None:
         raise GitError(f"{repository.root} has no commit yet")
-    folder = repository.place(checkout.components)
+    folder = repository.place(request.components)
     named = request.base or ""
     base = repository.commit(named)
     is_first_push = not named.strip("0")  # zeros say that there was no commit before
@@ -255,9 +266,9 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model], checkout: C
     before, after = read_versions(repository, (base, head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
-        raise PlanError(f"no component '{unknown[0]}' in {checkout.components} at HEAD {nearest(unknown[0], after)}")
-    boards, problems = recorded_boards(repository, ("HEAD", *checkout.recorded), folder)
-    waiting, unread = read_pending(repository, ("HEAD", *checkout.recorded), folder)
+        raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
+    boards, problems = recorded_boards(repository, ("HEAD", *request.recorded), folder)
+    waiting, unread = read_pending(repository, ("HEAD", *request.recorded), folder)
     lying, problems = lying_versions(waiting), [*problems, *unread]
     decisions: list[Decision] = []
     untouched = 0
@@ -294,16 +305,15 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model], checkout: C
     )
 
 
-def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, checkout: Checkout) -> Plan:
+def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan:
     now = datetime.datetime.now(datetime.UTC)
     by_id = {model.id: model for model in models}
-    asked = _read_asked(request, checkout, by_id, choice.decisions)
-    repository, configuration = Repository(checkout.components), checkout.configuration
+    asked = _read_asked(request, by_id, choice.decisions)
+    repository, configuration = Repository(request.components), request.configuration
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
-    groups = list(grouped(choice.decisions))
     settings = configuration.settings
     batched = {model.id for model in models if request.batch and why_unbatched(model) is None}
-    month = month_of(settings, checkout.config, checkout.components, repository=repository, refs=checkout.recorded)
+    month = month_of(settings, request.config, request.components, repository=repository, refs=request.recorded)
     caps = [*([] if request.max_cost is None else [request.max_cost]), *([] if month is None else [month.left_usd])]
     of_judges = [judging.cost_upper_usd for judging, _ in asked.judgings]
     asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, min(caps, default=None)))
@@ -324,22 +334,10 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, checkou
         scenario=request.scenario,
         dry_run=request.dry_run,
         entries=sharing(entries, configuration.models, settings.ceilings),
-        chosen=[
-            OnModels(skill=decision.skill, models=mine, reason=decision.reason)
-            for decision, ids in groups
-            if decision.runs and (mine := [model_id for model_id in ids if (decision.skill, model_id) in running])
-        ],
-        skipped=[
-            OnModels(skill=decision.skill, models=ids, reason=decision.reason)
-            for decision, ids in groups
-            if not decision.runs
-        ]
-        + asked.not_evaluated,
+        chosen=grouped(one for one in choice.decisions if one.runs and (one.skill, one.model_id) in running),
+        skipped=[*grouped(one for one in choice.decisions if not one.runs), *asked.not_evaluated],
         untouched=choice.untouched,
-        faults=[
-            *choice.problems,
-            *asked.faults,
-        ],
+        faults=[*choice.problems, *asked.faults],
         evaluator_version=__version__,
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
@@ -347,3 +345,135 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice, checkou
         month=month,
         retiring=retiring(models),
     )
+
+
+Board = Mapping[str, RecordedRun]
+"""The newest version on a component's leaderboard, by model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a component is evaluated on a model."""
+
+    skill: str
+    model_id: str
+    runs: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushedComponent:
+    """A component at the head of a push and at its base, and its recorded versions.
+
+    Without a known base (a force push) `before` says nothing, and only the recorded versions count.
+    """
+
+    after: ComponentVersion
+    before: ComponentVersion | None
+    base_known: bool
+    board: Board
+
+
+def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Decision], list[Problem]]:
+    """Return a decision for every model, and the problems of the change; where there are problems, nothing runs."""
+    problems = list(versioning_problems(change.before, change.after))
+    version = change.after.version
+    decisions = []
+    for model_id in model_ids:
+        recorded = change.board.get(model_id)
+        if problems or version is None:
+            runs, reason = False, "wrong, as said below"
+        elif recorded is None:
+            runs, reason = _decide_by_push(change, version)
+        else:
+            runs, reason = _decide_by_record(change, version, recorded)
+        decisions.append(Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason))
+    return decisions, problems
+
+
+def decide_again(change: PushedComponent, model_ids: Iterable[str]) -> list[Decision]:
+    """Return a decision for every model: the version at the head is asked again if it, or what it patches, is recorded.
+
+    After a PATCH the prompt at the head is asked, not the recorded one: that is what is in use.
+    """
+    decisions = []
+    for model_id in model_ids:
+        recorded, version = change.board.get(model_id), change.after.version
+        step = None if recorded is None or version is None else bump(recorded.version, version)
+        runs, reason = step in (Bump.SAME, Bump.PATCH), f"{version} is not recorded"
+        if recorded is not None and runs:
+            reason = f"{version} is recorded" if step is Bump.SAME else f"PATCH since the recorded {recorded.version}"
+        decisions.append(Decision(skill=change.after.name, model_id=model_id, runs=runs, reason=reason))
+    return decisions
+
+
+def _decide_by_record(change: PushedComponent, version: str, recorded: RecordedRun) -> tuple[bool, str]:
+    step = bump(recorded.version, version)
+    if step is Bump.SAME:
+        return False, f"{version} is recorded"
+    if step is Bump.LOWERED:
+        return False, f"{version} is below the recorded {recorded.version}"
+    if not needs_evaluation(step):
+        return False, f"{step} since the recorded {recorded.version}"
+    schema = change.after.schema and short_digest(change.after.schema)
+    recorded_schema = recorded.digests.get("schema")
+    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
+    if schema_changed and not breaks_contract(recorded.version, version):
+        return False, f"the schema is not that of the recorded {recorded.version}, which asks for a new MAJOR version"
+    before = change.before.version if change.base_known and change.before else None
+    asked_by_push = before is None or needs_evaluation(bump(before, version))
+    return True, f"{step} {recorded.version} → {version}{'' if asked_by_push else f' ({version} was never recorded)'}"
+
+
+def _decide_by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
+    if not change.base_known:
+        return False, "no record of this model, and the base of this push is unknown; start it by hand"
+    before = change.before.version if change.before else None
+    if change.before is not None and before is None:
+        return True, f"{version}, after a version that could not be read"
+    step = bump(before, version)
+    if step is Bump.NEW:
+        return True, f"new component at {version}"
+    if needs_evaluation(step):
+        return True, f"{step} {before} → {version}"
+    change_in_words = "unchanged" if step is Bump.SAME else f"{step} {before} → {version}"
+    return False, f"{change_in_words}; no record of this model yet: start it by hand to have one"
+
+
+def grouped(decisions: Iterable[Decision]) -> list[OnModels]:
+    """Return what is decided alike once, with all its models, in the order of the decisions."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for decision in decisions:
+        groups.setdefault((decision.skill, decision.reason), []).append(decision.model_id)
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+
+
+def recorded_boards(
+    repository: Repository, refs: Iterable[str], folder: str
+) -> tuple[dict[str, dict[str, RecordedRun]], list[Problem]]:
+    """Return the newest recorded version by component and model over the leaderboards of some commits, and problems.
+
+    A commit that is not here is left out; a leaderboard that cannot be read is a problem.
+    """
+    commits = dict.fromkeys(filter(None, (repository.commit(ref) for ref in refs)))
+    blobs = [
+        (path, blob)
+        for commit in commits
+        for path, blob in repository.files(commit, folder).items()
+        if path == within(folder, f"{PurePosixPath(path).parent.name}/leaderboard.json")
+    ]
+    texts = repository.contents(blob for _, blob in blobs)
+    boards: dict[str, dict[str, RecordedRun]] = {}
+    problems: dict[tuple[str, str], Problem] = {}
+    for path, blob in dict.fromkeys(blobs):
+        try:
+            newest = newest_recorded(texts[blob], path)
+        except LeaderboardError as problem:
+            problems[path, str(problem)] = Problem(file=path, line=1, message=str(problem))
+            continue
+        board = boards.setdefault(PurePosixPath(path).parent.name, {})
+        for model_id, recorded in newest.items():
+            highest = board.get(model_id)
+            if highest is None or bump(recorded.version, highest.version) is Bump.LOWERED:
+                board[model_id] = recorded
+    return boards, list(problems.values())

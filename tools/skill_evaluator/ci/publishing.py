@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
 from skill_evaluator.ci.platforms import Platform
+from skill_evaluator.display.options import ComponentsOption, argument, option, options
 from skill_evaluator.errors import ConfigError, GitError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
 from skill_evaluator.identifiers import is_file_name, moment
@@ -29,6 +30,7 @@ from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.runs import run_id_of
+from skill_evaluator.text import counted
 
 _ATTEMPTS = 6  # the first, and five more
 _LEAST_WAIT_S = 0.5
@@ -46,6 +48,73 @@ class Target:
     onto: str | None
     components: str
     begins: bool = True
+
+
+@options
+class PublishRequest(ComponentsOption):
+    """What is to be published, and where it goes."""
+
+    collected: Path = argument("What collect wrote.", Path("collected"))
+    mode: Literal["push", "branch", "pull-request"] = option(
+        "Onto the branch itself, a data branch, or a branch for review.", "push"
+    )
+    to: str = option("The branch that is evaluated.", "main", metavar="BRANCH")
+    branch: str = option("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
+    remote: str = option("The remote to push to.", "origin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What was published, by ids, in which commit (None: it was there already), and what could not be.
+
+    `branch` is None where there was nothing to publish.
+    """
+
+    records: Sequence[str]
+    pending: Sequence[str]
+    branch: str | None
+    commit: str | None
+    problems: Sequence[LeaderboardError]
+
+
+def publish(request: PublishRequest) -> Published:
+    """Add collected records to a branch in one commit and push it; try again on top of whoever was quicker."""
+    if not request.collected.is_dir():
+        raise PlanError(f"{request.collected} is not a folder; give the one that collect wrote")
+    records, problems = read_records(request.collected)
+    left = read_left(request.collected, {record.run_id for record in records})
+    pending = [run_id for (_, run_id), content in left.items() if content is not None]
+    commit = branch = None
+    if records or left:
+        repository = Repository(request.components)
+        branch = request.to if request.mode == "push" else request.branch
+        target = Target(
+            remote=request.remote,
+            branch=branch,
+            onto=request.to if request.mode == "pull-request" else None,
+            components=repository.place(request.components),
+            begins=request.mode != "push",
+        )
+        try:
+            commit = publish_records(repository, records, target, _message(records, pending), left=left)
+        except LeaderboardError as problem:
+            raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
+    ids = [record.run_id for record in records]
+    return Published(records=ids, pending=pending, branch=branch, commit=commit, problems=problems)
+
+
+def _message(records: Sequence[Record], pending: Sequence[str]) -> str:
+    """Return the message of the commit: what is recorded, and what lies with vendors."""
+    runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
+    head = f"Record {counted(len(records), 'evaluation')}: {runs}"
+    if not records:
+        head = f"Keep {counted(len(pending), 'run')} at the vendor" if pending else "Drop runs that brought no answer"
+    lines = [
+        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
+        + ("" if record.complete else " (incomplete)")
+        for record in records
+    ]
+    return "\n".join([head[:200], "", *lines, *(f"{run_id}: its calls are in batches" for run_id in pending)])
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:

@@ -3,17 +3,13 @@
 import sys
 from pathlib import Path
 
-from skill_evaluator.ci.outcome import OUTCOME, Outcome, lost, read_outcome
-from skill_evaluator.ci.plan import read_plan
+from skill_evaluator.api import Library
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
-from skill_evaluator.judges.modes.regression_results import decision_code
-from skill_evaluator.library.config import Policy, load_settings
+from skill_evaluator.errors import PlanError
 from skill_evaluator.reports.ci import outcome_page, print_outcome
-from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
 EXITS = {
@@ -46,12 +42,8 @@ def report(options: ReportOptions) -> int:
     platform = None if options.platform is None else PLATFORMS[options.platform]
     if platform is not None and (options.commit or options.open_from):
         platform.check_access()
-    settings = load_settings(options.config)
-    path = options.collected / OUTCOME
-    if options.plan is not None and not path.exists():
-        outcome = lost(read_plan(options.plan), "its results could not be collected; the run says why")
-    else:
-        outcome = read_outcome(path)
+    library = Library.at(options)
+    settings, outcome = library.settings, library.outcome(options.collected, options.plan)
     site = Site(settings.site.address)
     print_outcome(outcome, options.format, site)
     if platform is not None:
@@ -63,15 +55,4 @@ def report(options: ReportOptions) -> int:
         if options.open_from and any(run.run_id for run in outcome.runs):
             address = platform.pull_request(options.open_from, options.to, "Record evaluations")
             print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
-    return _exit_code(outcome, settings.policy)
-
-
-def _exit_code(outcome: Outcome, policy: Policy) -> int:
-    """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, 0 otherwise."""
-    codes = []
-    if outcome.verdicts:
-        codes.append(exit_code_of(outcome.verdicts, policy))
-    codes += [EXIT_REGRESSED] * outcome.alerting
-    if outcome.judges_say is not None:
-        codes.append(decision_code(outcome.judges_say))
-    return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE) if code in codes), max(codes, default=EXIT_OK))
+    return outcome.exit_code(settings.policy)

@@ -1,4 +1,4 @@
-"""A plan of CI, and its outcome → text, Markdown or JSON: for a job's page, a comment on a pull request, or a terminal.
+"""A plan of CI, its outcome, and what `doctor` says: for a job's page, a comment on a pull request, or a terminal.
 
 Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
+from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.outcome import JudgedOutcome, Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
@@ -15,7 +16,7 @@ from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Lines, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
 from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
@@ -30,7 +31,7 @@ from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
 _MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
-_MOST_NAMED = 10  # runs in one conclusion
+_MOST_NAMED = 10  # runs or judgings in one conclusion
 _LONGEST = 400  # characters of a message
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "pending", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED, _PENDING = "–", "not measured", "refused", "pending"
@@ -49,9 +50,6 @@ _MEANINGS = {  # the worst first
 }
 _COLUMNS = ("component", "model", "judge", "decision", "pairs", "worse", "uncertain", "answers", "cost", "")
 _NUMBERS = frozenset(("pairs", "worse", "uncertain", "answers", "cost"))
-_MOST_JUDGED = 10  # judgings in one conclusion
-_LONGEST_REASON = 400  # characters of a reason
-_UNJUDGED = "not judged"
 _DECISIONS = {  # the worst first
     "block": ("■", "**blocked** by a judge, worse than the pinned outputs"),
     "review_required": ("?", "**a person must look** at what a judge says, or could not say"),
@@ -182,7 +180,7 @@ def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
         form,
         json=lambda: outcome.model_dump(mode="json"),
         markdown=lambda: outcome_page(outcome, site=site).markdown(),
-        text=lambda: [_run_sheet(outcome), *([judged_sheet(outcome.judged)] if outcome.judged else [])],
+        text=lambda: [_run_sheet(outcome), *([_judged_sheet(outcome.judged)] if outcome.judged else [])],
     )
 
 
@@ -203,7 +201,7 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
             Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), astray, reason]),
             *(section for result in changed for section in comparison_sections(result, site)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
-            *judged_sections(outcome.judged, _MOST_RUNS),
+            *_judged_sections(outcome.judged),
             *([Section(name="the table of all runs", heading="## Every run", blocks=runs)] if outcome.runs else []),
             *(section for result in unchanged for section in comparison_sections(result, site)),
             *([legend_section(compared)] if compared else []),
@@ -251,12 +249,9 @@ def _summary(outcome: Outcome) -> list[str]:
         if run.status == "complete":
             verdict = outcome.verdict_on(run) or _NO_VERDICT
         by_verdict.setdefault(verdict, []).append(run)
-    lines = judged_conclusions(outcome)
-    for verdict, (mark, meaning) in _MEANINGS.items():
-        runs = by_verdict.get(verdict, [])
-        names = [f"{code_span(run.skill)} on {code_span(run.model_id)}" for run in runs[:_MOST_NAMED]]
-        more = [f"{len(runs) - _MOST_NAMED} more"] if len(runs) > _MOST_NAMED else []
-        lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if runs else []
+    lines = [*_judged_conclusions(outcome)]
+    for verdict, meaning in _MEANINGS.items():
+        lines += _conclusion(meaning, [(run.skill, run.model_id) for run in by_verdict.get(verdict, ())])
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])
     planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
@@ -290,36 +285,37 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     return Sheet(columns=_RUN_COLUMNS, rows=rows)
 
 
-def judged_conclusions(outcome: Outcome) -> list[str]:
-    """Return a line for each alert, then for each decision, the worst first, with what it is on."""
-    lines = [
-        f"- ■ {code_span(one.skill)} on {code_span(one.candidate)}: {prose(sentence)}"
-        for one in outcome.judged
-        if one.results is not None
-        for sentence in alert_sentences(alert for alert in one.results.alerts if alert.above)
-    ]
-    for decision, (mark, meaning) in _DECISIONS.items():
+def _judged_conclusions(outcome: Outcome) -> Iterator[str]:
+    """Yield a line for each alert, then for each decision, the worst first, with what it is on."""
+    for one in outcome.judged:
+        alerts = [] if one.results is None else [alert for alert in one.results.alerts if alert.above]
+        for sentence in alert_sentences(alerts):
+            yield f"- ■ {code_span(one.skill)} on {code_span(one.candidate)}: {prose(sentence)}"
+    for decision, meaning in _DECISIONS.items():
         judged = [one for one in outcome.judged if one.decides and (one.decision or "review_required") == decision]
-        names = [f"{code_span(one.skill)} on {code_span(one.candidate)}" for one in judged[:_MOST_JUDGED]]
-        more = [f"{len(judged) - _MOST_JUDGED} more"] if len(judged) > _MOST_JUDGED else []
-        lines += [f"- {mark} {meaning}: {', '.join([*names, *more])}"] if judged else []
-    return lines
+        yield from _conclusion(meaning, [(one.skill, one.candidate) for one in judged])
 
 
-def judged_sheet(judged: Sequence[JudgedOutcome]) -> Sheet:
-    """Return the table of all judgings."""
-    return Sheet(
-        columns=_COLUMNS, rows=[list(_row(one)) for one in judged], numbers=_NUMBERS, below=("cost", "answers")
-    )
-
-
-def judged_sections(judged: Sequence[JudgedOutcome], most: int) -> Iterator[Section]:
-    """Yield the table of all judgings, at most so many; then what each judge found, blocks first."""
+def _conclusion(meaning: tuple[str, str], judged: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield what holds of components on models, if there are any."""
+    names = [f"{code_span(skill)} on {code_span(model_id)}" for skill, model_id in judged[:_MOST_NAMED]]
+    more = [f"{len(judged) - _MOST_NAMED} more"] if len(judged) > _MOST_NAMED else []
     if judged:
-        table = cut_table(judged_sheet(judged), most)
+        yield f"- {' '.join(meaning)}: {', '.join([*names, *more])}"
+
+
+def _judged_sheet(judged: Sequence[JudgedOutcome]) -> Sheet:
+    rows = [list(_row(one)) for one in judged]
+    return Sheet(columns=_COLUMNS, rows=rows, numbers=_NUMBERS, below=("cost", "answers"))
+
+
+def _judged_sections(judged: Sequence[JudgedOutcome]) -> Iterator[Section]:
+    """Yield the table of all judgings, then what each judge found, blocks first."""
+    if judged:
+        table = cut_table(_judged_sheet(judged), _MOST_RUNS)
         yield Section(name="all judgings", heading="## Judged beside the pinned outputs", blocks=table)
-    shown = [one for one in judged if one.results is not None]
-    for one in sorted(shown, key=lambda one: list(_DECISIONS).index(one.decision or "review_required")):
+    worst_first = sorted(judged, key=lambda one: list(_DECISIONS).index(one.decision or "review_required"))
+    for one in worst_first:
         if one.results is not None:
             whose = f"{code_span(one.skill)} on {code_span(one.candidate)}, judged by {code_span(one.judge)}"
             notes = Lines(list(regression_notes(one.results)), mark="-")
@@ -333,9 +329,9 @@ def judged_sections(judged: Sequence[JudgedOutcome], most: int) -> Iterator[Sect
 def _row(one: JudgedOutcome) -> Iterator[Cell]:
     yield from (Cell(name, code=True) for name in (one.skill, one.candidate, one.judge))
     words = [] if one.status == "judged" else [one.status.upper()]
-    remark = "; ".join(filter(None, [*words, abridged(one.reason, _LONGEST_REASON)]))
+    remark = "; ".join(filter(None, [*words, abridged(one.reason, _LONGEST)]))
     if one.results is None:
-        yield Cell("review_required" if one.decides else _UNJUDGED)
+        yield Cell("review_required" if one.decides else "not judged")
         yield from (Cell("–") for _ in _NUMBERS)
     else:
         judges = one.results.judges
@@ -351,3 +347,49 @@ def _row(one: JudgedOutcome) -> Iterator[Cell]:
         rate = pooled_hit_rate((judge.judge.input_tokens, judge.judge.hit_rate) for judge in judges)
         yield Cell("–" if None in costs else cost_words(sum(cost or 0.0 for cost in costs), rate))
     yield Cell(remark, code=bool(remark))
+
+
+def print_doctor(report: DoctorReport, form: Format) -> None:
+    """Print what `doctor` found to stdout."""
+    sheet, lines = _key_sheet(report), _doctor_lines(report)
+    print_result(
+        form,
+        json=lambda: report.model_dump(mode="json"),
+        markdown=lambda: markdown_table(sheet) + "".join(f"- {code_span(line)}\n" for line in lines),
+        text=lambda: [sheet, *map(visible, lines)],
+    )
+
+
+def _key_sheet(report: DoctorReport) -> Sheet:
+    here = {"not_needed": "not needed", "set": "set", "in_ci_only": "none, in CI only"}
+    in_ci = {
+        "not_needed": "not needed",
+        "environment": "{0}: set",
+        "repository": "repository: {1} set",
+        "identity": "identity of {0}",
+        "missing": "none in {0}, no {1}",
+        "unknown": "not looked at",
+    }
+    rows = [
+        (
+            Cell(key.id, code=True),
+            Cell(here.get(key.here) or f"{' or '.join(key.variables)} not set"),
+            Cell(in_ci[key.in_ci].format(key.environment, " or ".join(key.variables))),
+        )
+        for key in report.models
+    ]
+    return Sheet(columns=("model", "key here", "key in CI"), rows=rows, whole=frozenset({"model"}))
+
+
+def _doctor_lines(report: DoctorReport) -> list[str]:
+    site = {"artifact": "an artifact of each run", "published": "published on Pages", "unknown": "not looked at"}
+    problems = [f"problem: {line}" for line in report.problems]
+    unseen = [f"not looked at: {line}" for line in report.unseen]
+    return [
+        f"site in CI: {site[report.site]}",
+        *report.few,
+        *report.retiring,
+        *problems,
+        *unseen,
+        counted(len(report.problems), "problem"),
+    ]

@@ -1,0 +1,176 @@
+"""Lint of a library: its components side by side, what changed since a commit, attestations, waivers and workflows.
+
+A component that is wrong does not hide the others.
+"""
+
+import datetime
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
+from skill_evaluator.ci.legs import secrets_of, stale_workflows
+from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.ci.publishing import attested_records, edited_checks, needing_no_proof
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    Names,
+    PlatformOption,
+    flag,
+    option,
+    options,
+)
+from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.library.config import check_waivers, load_settings, settings_at
+from skill_evaluator.library.versions import Problem
+from skill_evaluator.providers import read_configuration
+from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.repository import Repository, within
+
+_Checked = tuple[Linted, list[Problem]]
+_MANY = 16  # components; fewer are checked in the time that it takes to begin processes
+_checks: list[Callable[[str], _Checked]] = []  # of a process that only checks
+
+
+@options
+class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption):
+    """What is to be checked; the platform is asked what it attests."""
+
+    names: Names = ()
+    base: str | None = option(
+        "Also check what changed since: honest versions, and leaderboards and records only added to.", metavar="COMMIT"
+    )
+    attested: bool = flag(
+        "Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintedLibrary:
+    """What lint says of components; `problems` has all of theirs with their place.
+
+    `broken` says by file which waivers are wrong, `stale` which workflows lack a job, and `edited` which files that
+    check a change are edited by it.
+    """
+
+    components: Sequence[Linted]
+    problems: Sequence[Problem]
+    broken: Mapping[Path, str]
+    stale: Mapping[Path, str]
+    edited: Mapping[Path, str]
+
+
+def lint(request: LintRequest) -> LintedLibrary:
+    """Check components and all their cases."""
+    names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
+    settings = load_settings(request.config)
+    limits, trusted = settings.limits, settings.attestations
+    folder, commit, past = _read_past(request, names)
+    old, edited = past, {}
+    if commit is not None:  # what a change says of itself is not what it is checked by
+        repository = Repository(request.components)
+        trusted = settings_at(repository, commit, request.config).attestations
+        old = needing_no_proof(trusted, repository, folder, names) or past
+        why = "this change edits what checks it; a person must read it before it is merged"
+        paths = edited_checks(repository, commit, repository.place(request.config))
+        edited = {Path(path): f"{path}: {why}" for path in paths}
+    must_prove = request.attested or (commit is not None and trusted.since is not None)
+    today = datetime.datetime.now(datetime.UTC).date()
+    every, broken = check_waivers(request.config, limits)
+    waivers = [waiver for waiver in every if today <= waiver.expires]
+
+    def check(name: str) -> _Checked:
+        problems, attested = _problems_of_history(request, name, folder, past), None
+        if must_prove:
+            platform = PLATFORMS[request.platform or "github"]
+            attested, unproven = attested_records(platform, request.components, name, folder, old, trusted)
+            problems = [*problems, *unproven]
+        lines = {_line(problem): problem for problem in problems}
+        linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, limits)
+        prompt = within(folder, f"{name}/prompt.md")  # the mark of a problem without a place of its own
+        placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
+        return replace(linted, attested=attested), placed
+
+    checked = list(_side_by_side(check, names))
+    stale: Mapping[Path, str] = {}
+    if (request.config / "models.yaml").exists():
+        stale = stale_workflows(request.config, secrets_of(read_configuration(request.config)))
+    return LintedLibrary(
+        components=[linted for linted, _ in checked],
+        problems=[problem for _, problems in checked for problem in problems],
+        broken=broken,
+        stale=stale,
+        edited=edited,
+    )
+
+
+def _side_by_side(check: Callable[[str], _Checked], names: Sequence[str]) -> Iterator[_Checked]:
+    """Check each, and yield what was found in the order of the names; many of them in as many processes as cores."""
+    cores = os.cpu_count() or 1
+    if len(names) < _MANY or cores == 1 or not hasattr(os, "fork"):
+        yield from map(check, names)
+        return
+    with futures.ProcessPoolExecutor(cores, get_context("fork"), initializer=_begin, initargs=(check,)) as pool:
+        yield from pool.map(_check, names, chunksize=8)
+
+
+def _begin(check: Callable[[str], _Checked]) -> None:
+    """Keep what this process was forked with; it leaves Ctrl-C to the command."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _checks.append(check)
+
+
+def _check(name: str) -> _Checked:
+    return _checks[0](name)
+
+
+def _names_of_all(components: Path) -> tuple[str, ...]:
+    """Return the names of all components, and of what is meant to be one; raise ComponentError where there is none."""
+    if not components.is_dir():
+        raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
+    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")
+    names = sorted(path.name for path in components.iterdir() if any((path / mark).exists() for mark in marks))
+    if not names:
+        raise ComponentError(f"{components} holds no component; add {components / '<name>' / 'prompt.md'}")
+    return tuple(names)
+
+
+def _problems_of_history(request: LintRequest, name: str, folder: str, past: Past | None) -> list[Problem]:
+    """Return what is wrong with a component's version, leaderboard and records, and with the answers still here."""
+    if not is_component_name(name):  # as loading it says
+        return []
+    try:
+        of_history = problems_of(request.components, name, folder, past)
+        return [*of_history, *answer_problems(request.components, name, folder)]
+    except SkillEvaluatorError as problem:
+        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
+
+
+def _read_past(request: LintRequest, names: Sequence[str]) -> tuple[str, str | None, Past | None]:
+    """Return how problems call the folder of the components, the base's commit, and what was in the folder there."""
+    if request.base is None:
+        return request.components.as_posix(), None, None
+    repository = Repository(request.components)
+    folder, commit = repository.place(request.components), repository.commit(request.base)
+    if commit is None:
+        print(f"warning: no commit '{request.base}' here; what changed is not checked", file=sys.stderr)
+        return folder, None, None
+    if not repository.is_ancestor(commit, "HEAD"):
+        print(
+            f"warning: '{request.base}' is not in the history of HEAD; what was added there counts as removed here",
+            file=sys.stderr,
+        )
+    return folder, commit, past_at(repository, commit, folder, names)
+
+
+def _line(problem: Problem) -> str:
+    """Write a problem as one line, with its place in it once."""
+    return problem.message if problem.file in problem.message else f"{problem.file}:{problem.line}: {problem.message}"

@@ -59,6 +59,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "http.client",
     "urllib.request",
     "rich.console",
+    "rich.live",
     "rich.text",
     "httpx2",
     "huggingface_hub",

@@ -15,13 +15,13 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.evaluation.request import MutationRequest
+from skill_evaluator.evaluation.runs import questions_of
 from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutrals
 from skill_evaluator.providers import Configuration, key_note, read_configuration
-from skill_evaluator.providers.base import Request
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
 from skill_evaluator.runner.limits import Budget
@@ -36,14 +36,13 @@ from skill_evaluator.runner.prices import (
     refuse_unpriced,
     sum_of,
 )
-from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable, input_digests
-from skill_evaluator.runner.schedule import Call, refuse_amounts
-from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.runner.schedule import refuse_amounts
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, check_truths
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, counted, digest
 from skill_evaluator.verdicts.decide.rules import rules_for
@@ -178,7 +177,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
         asking = _Asking(plan, scores, session)
         mutants = asking.decide()
     control = [] if asking.undamaged is None else asking.undamaged.moved_by_controls()
-    calls, cost = asking.spent(list(plan.asked))
+    calls, cost = asking.spent()
     return MutationResult(
         skill=plan.component.name,
         skill_version=plan.component.version,
@@ -258,24 +257,8 @@ class _Asking:
         plan, configuration = self._plan, self._plan.configuration
         runs = {name: self._run(name, replicates) for name in names}
         scorers = {name: Scorer(plan.component, plan.cases, replicates, self._scores) for name in names}
-        cases = {case.id: case for case in plan.cases}
         self._session = replace(self._session, budget=self._session.budget.anew(self._cost_of_others(runs, replicates)))
-
-        def request_for(run: Run, call: Call) -> Request:
-            return build_request(
-                self._asked[run.manifest.run_id],
-                cases[call.case_id],
-                replicate=call.replicate,
-                seed=run.manifest.seed,
-                max_output_tokens=run.model.params.max_output_tokens,
-            )
-
-        questions = Questions(
-            request_for=request_for,
-            on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
-            check=lambda: check_truths(self._scores, cases),
-            meanwhile=load_quantiles,
-        )
+        questions = questions_of(self._asked, plan.cases, scorers, self._scores, load_quantiles)
         asked = self._session.ask(list(runs.values()), questions)
         recorder = Recorder(component=plan.component, settings=configuration.settings, kinds=configuration.kinds)
         records = {}
@@ -318,22 +301,16 @@ class _Asking:
         """
         limit, costs = self._plan.model.params.max_output_tokens, [0.0]
         for name, component in self._asked.items():
-            if (self._plan.folder / name).exists():
-                sizes = input_sizes(component, self._plan.cases)
-                for call, replicate in outcomes(self._plan.folder / name).items():
-                    if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
-                        cost = dearest_cost(self._plan.model, self._price, replicate.completion)
-                        most = most_cost(self._price, sizes[call.case_id].most, limit)
-                        costs.append(most or 0.0 if cost is None else cost)
+            sizes = input_sizes(component, self._plan.cases)
+            for call, replicate in outcomes(self._plan.folder / name).items():
+                if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
+                    cost = dearest_cost(self._plan.model, self._price, replicate.completion)
+                    most = most_cost(self._price, sizes[call.case_id].most, limit)
+                    costs.append(most or 0.0 if cost is None else cost)
         return sum(costs)
 
-    def spent(self, names: Sequence[str]) -> tuple[int, float | None]:
-        """Return how many calls of these runs are answered, by now and before, and what they cost."""
-        made = [
-            replicate
-            for name in names
-            if (self._plan.folder / name).exists()
-            for replicate in outcomes(self._plan.folder / name).values()
-        ]
+    def spent(self) -> tuple[int, float | None]:
+        """Return how many calls are answered, by now and before, and what they cost."""
+        made = [replicate for name in self._asked for replicate in outcomes(self._plan.folder / name).values()]
         costs = [call_cost(self._plan.model, self._price, replicate) for replicate in made]
         return sum(replicate.answered for replicate in made), total_or_none(costs)

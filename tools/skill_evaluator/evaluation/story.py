@@ -11,26 +11,30 @@ from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
+from skill_evaluator.evaluation.runs import (
+    PlannedRuns,
+    costs_left,
+    is_measurement,
+    plan_runs,
+    questions_of,
+    record_path,
+)
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers import Configuration
-from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.schedule import Call
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
+from skill_evaluator.runner.session import Session, Watch, mode_of, print_how_to_go_on, with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer, check_truths
+from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -226,14 +230,14 @@ def ask_and_score(
     if any(is_measurement(run, request) for run in runs):
         check_writable(component.records_dir)
     calls = sum(run.manifest.calls for run in runs)
-    cases = {case.id: case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)}
+    cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     known = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
     origins: list[Origin] = []
-    with open_scores(component, list(cases.values()), calls) as scores:
+    with open_scores(component, cases, calls) as scores:
         scorers = {
             run.manifest.run_id: Scorer(
                 component,
-                [case for case in cases.values() if case.id in run.manifest.cases],
+                [case for case in cases if case.id in run.manifest.cases],
                 run.manifest.replicates,
                 scores,
             )
@@ -245,30 +249,18 @@ def ask_and_score(
             if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
         }
 
-        def request_for(run: Run, call: Call) -> Request:
-            return build_request(
-                planned.components[run.manifest.run_id],
-                cases[call.case_id],
-                replicate=call.replicate,
-                seed=run.manifest.seed,
-                max_output_tokens=run.model.params.max_output_tokens,
-            )
-
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
             load_quantiles()
 
-        questions = Questions(
-            request_for=request_for,
-            on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
+        questions = replace(
+            questions_of(planned.components, cases, scorers, scores, prepare_records),
             observers=observers,
             recorded={
                 run.manifest.run_id
                 for run in runs
                 if (run.model.id, short_digest(run.manifest.digests["settings"])) in known
             },
-            check=lambda: check_truths(scores, cases),
-            meanwhile=prepare_records,  # it takes a while, and the calls need not wait for it
         )
         asked = session.ask(runs, questions)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])

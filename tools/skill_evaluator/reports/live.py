@@ -3,14 +3,16 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from skill_evaluator.display.sheets import wrapped
-from skill_evaluator.runner.engine import Progress, Stop
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
@@ -19,9 +21,12 @@ _ECHO_CELLS = 5  # `^C^C`, and one over
 _STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
-async def watch(parts: Sequence[Progress], stop: Stop) -> None:
+async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
     """Show the progress of every model until cancelled, and its last state then."""
     if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.live import Live
+
         with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
             try:
                 while True:
@@ -48,11 +53,11 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
         print("\n".join(_plain(parts)), file=sys.stderr, flush=True)
 
 
-def _plain(parts: Sequence[Progress]) -> list[str]:
+def _plain(parts: "Sequence[Progress]") -> list[str]:
     return [f"{part.model_id}: {describe(part)}" for part in parts]
 
 
-def describe(part: Progress) -> str:
+def describe(part: "Progress") -> str:
     """Return `12/24 answered, 0 failed, 1 retried, 5.2k+1.1k tokens, $0.0123, 1:02 left`.
 
     What lies with a vendor in batches stands in place of the time left, which nobody knows.
@@ -68,8 +73,10 @@ def describe(part: Progress) -> str:
     return ", ".join(words)
 
 
-def _lines(parts: Sequence[Progress], stop: Stop, width: int) -> Text:
+def _lines(parts: "Sequence[Progress]", stop: "Stop", width: int) -> "Text":
     """Return a line a model, or two where it has no room. The terminal writes `^C` behind the last, so none is full."""
+    from rich.text import Text
+
     room = width - _ECHO_CELLS
     widest = max(cell_len(part.model_id) for part in parts)
     lines = []

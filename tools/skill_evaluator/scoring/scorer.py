@@ -48,12 +48,6 @@ _IN_MEMORY = 4_000_000  # bytes
 T = TypeVar("T")
 
 
-def check_truths(scores: AnswerScorer, case_ids: Iterable[str]) -> None:
-    """Raise FixtureError where a truth is too costly to score."""
-    for case_id in case_ids:
-        scores.undefined(case_id)
-
-
 @dataclass(slots=True)
 class _CaseInProgress:
     """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text.

@@ -17,7 +17,7 @@ LAID_OUT = ROOT / "tools" / "skill_evaluator" / "scaffold" / "evaluator" / LOCK.
 TEXT = LOCK.read_text()
 PINS = {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", TEXT, re.MULTILINE)}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = ("charts", "github", "hub", "local")  # what the workflows use
+EXTRAS = ("charts", "github", "hub", "keyless", "local")  # what the workflows use
 
 
 def test_it_is_laid_out_as_it_is_here() -> None:

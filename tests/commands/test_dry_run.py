@@ -9,7 +9,7 @@ from tests.support.chat_server import ChatServer
 from tests.support.library import REPLAY, SCHEMA, SCRIPT, SKILL, Library
 from tests.support.rubrics import some_criterion
 
-HEAVY = ("openai", "anthropic", "google.genai", "httpx", "httpx2", "xllamacpp", "numpy", "scipy", "genai_prices")
+HEAVY = ("aiohttp", "openai", "anthropic", "google.genai", "httpx2", "xllamacpp", "numpy", "scipy", "genai_prices")
 OF_CALLS_AND_VERDICTS = (
     "asyncio",
     "urllib.request",

@@ -42,7 +42,7 @@ def of_modes(library: Library, vendor: str, raw: RawServer) -> dict[str, str]:
     dialect = DIALECTS[vendor]
     served = {"id": "served", "provider": dialect.provider, "base_url": address_of(raw.url, vendor)}
     if dialect.provider == "openai":
-        served |= {"api_key_env": "OPENAI_API_KEY", "transport": "sdk" if vendor.endswith("-sdk") else "direct"}
+        served["api_key_env"] = "OPENAI_API_KEY"
     library.models(served, REPLAY)
     retry = {"attempts": 2, "first_wait_s": 0.01, "max_wait_s": 0.02, "max_retry_after_s": 1}
     library.settings(replicates=1, concurrency=16, timeout_s=TIMEOUT_S, retry=retry)
@@ -56,7 +56,7 @@ def test_bad_http_costs_the_call_that_met_it_and_no_other(library: Library) -> N
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("vendor", ["openai-compatible", "openai-compatible-sdk", "anthropic", "google"])
+@pytest.mark.parametrize("vendor", ["openai-compatible", "anthropic", "google"])
 def test_nor_does_what_has_no_end_cost_another_call_time_or_memory(vendor: str, library: Library) -> None:
     with raw_server() as raw:
         env = of_modes(library, vendor, raw)

@@ -2,7 +2,7 @@
 
 import re
 
-from skill_evaluator.providers.http import error_from_status
+from skill_evaluator.providers.wire import error_from_status
 from skill_evaluator.records.faults import REMEDIES, remedy
 
 

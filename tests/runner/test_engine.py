@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
-from skill_evaluator.providers.http import error_from_status
+from skill_evaluator.providers.wire import error_from_status
 from skill_evaluator.runner.journal import Journal, read_answers
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Replicate

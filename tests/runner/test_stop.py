@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from skill_evaluator.providers.base import Completion, Request
-from skill_evaluator.providers.http import error_from_status
+from skill_evaluator.providers.wire import error_from_status
 from skill_evaluator.runner.engine import Stop
 
 from tests.support.scripted import Driven, Script, answer, drive

@@ -88,7 +88,7 @@ class BatchServer(Server):
         if lost:
             received.drop()
         else:
-            received.reply(status, content[: len(content) * 2 // 3] if torn else content)
+            received.reply(200 if status == 201 else status, content[: len(content) * 2 // 3] if torn else content)
 
     def create(self, vendor: str, name: str, requests: Mapping[str, Any]) -> Batch:
         """Make a batch."""

@@ -62,7 +62,6 @@ class Dialect(Protocol):
     in_a_sum: ClassVar[str | None]  # another key there, whose count is a part of the tokens in or out
     cached: ClassVar[tuple[str, str | None]]  # a key there for the cache, and one in its object where it has one
     beside: ClassVar[tuple[Place, ...]]  # what an answer says beside its text
-    writes_ascii: ClassVar[bool]  # so that half of a character reaches the server
     unsaid: ClassVar[tuple[str, ...]]  # which of `served_model` and `refusal` its answers never tell
 
     def counts(self, rest: int, written: int, **parts: int) -> Json:
@@ -110,7 +109,6 @@ class OpenAI:
     in_a_sum: ClassVar = None
     cached = ("prompt_tokens_details", "cached_tokens")
     beside = (("id",), ("model",), ("usage",), ("choices", 0, "finish_reason"), ("choices", 0, "message", "refusal"))
-    writes_ascii = False
     unsaid = ()
 
     _STOP: ClassVar = {"refusal": "content_filter"}
@@ -181,7 +179,6 @@ class Anthropic:
     in_a_sum: ClassVar = "cache_read_input_tokens"
     cached = ("cache_creation", "ephemeral_1h_input_tokens")
     beside = (("id",), ("model",), ("usage",), ("stop_reason",))
-    writes_ascii = False
     unsaid = ()
 
     _STOP: ClassVar = {"stop": "end_turn", "length": "max_tokens"}
@@ -251,7 +248,6 @@ class Google:
     in_a_sum: ClassVar = "thoughtsTokenCount"
     cached: ClassVar = ("cachedContentTokenCount", None)
     beside = (("responseId",), ("modelVersion",), ("usageMetadata",), ("candidates", 0, "finishReason"))
-    writes_ascii = True
     unsaid = ()
 
     _STOP: ClassVar = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
@@ -291,8 +287,6 @@ class Google:
 DIALECTS: dict[str, Dialect] = {
     "openai": OpenAI(),
     "openai-compatible": OpenAICompatible(),
-    "openai-sdk": OpenAI(),
-    "openai-compatible-sdk": OpenAICompatible(),
     "anthropic": Anthropic(),
     "google": Google(),
 }

@@ -38,13 +38,10 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 def entry(vendor: str, url: str, **fields: Any) -> Model:
     """The models.yaml entry for a vendor served at `url`."""
-    name = vendor.removesuffix("-sdk")
     values: dict[str, Any] = {"id": "model-1", "provider": DIALECTS[vendor].provider, **fields}
-    if name != vendor:
-        values = {"transport": "sdk", **values}
-    if name == "openai-compatible":
+    if vendor == "openai-compatible":
         values = {"api_key_env": "COMPATIBLE_KEY", **values}
-    return Model(**(values if name == "openai" else {"base_url": address_of(url, vendor), **values}))
+    return Model(**(values if vendor == "openai" else {"base_url": address_of(url, vendor), **values}))
 
 
 @asynccontextmanager

@@ -224,7 +224,6 @@ class Model(StrictModel):
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
-    transport: Literal["direct", "sdk"] = Field(default="direct", description="of `openai`: without or with its SDK")
     ignores: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
     family: Label | None = Field(default=None, description="whose model it is; default: by its name")
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor switches it off")

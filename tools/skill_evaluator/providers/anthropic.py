@@ -1,6 +1,6 @@
-"""Anthropic's messages, through the `anthropic` SDK."""
+"""Anthropic's messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,10 +32,13 @@ from skill_evaluator.providers.batch import (
     required_id,
     seconds_of,
 )
-from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_sdk
-from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.http import HttpProvider
+from skill_evaluator.providers.keyless import Identity, of_its_library
+from skill_evaluator.providers.wire import ErrorAnswer, out_of_credit
 
 VENDOR_URL = "https://api.anthropic.com"
+_VERSION = "2026-10-21"
+_OF_ACCESS_TOKENS = "oauth-2025-04-20"  # without which none is taken
 _STOP: Mapping[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -67,21 +70,10 @@ def caching(model: Model) -> Caching | None:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
-    """Open a connection to one model; import the SDK."""
-    import anthropic
-
-    access: dict[str, Any] = {"api_key": key or "no-key"}
-    identity = None
-    if model.auth == "oidc":
-        from anthropic.lib.credentials import WorkloadIdentityCredentials, WorkloadIdentityError
-
-        fault = (WorkloadIdentityError,)
-        identity = Identity(_FEDERATION, key, faults=fault, refusals=fault)
-        named: dict[str, Any] = {
-            variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
-        }
-        access = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)}
-    client = open_sdk(anthropic.AsyncAnthropic, model, access, VENDOR_URL, settings, identity)
+    """Open a connection to one model."""
+    url = (model.base_url or VENDOR_URL).rstrip("/")
+    identity = _identity(url, key) if model.auth == "oidc" else None
+    headers = {"authorization": f"Bearer {key or 'no-key'}", "anthropic-version": _VERSION}
 
     def body(request: Request) -> Mapping[str, Any]:
         content = {
@@ -103,7 +95,27 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
         return out_of_credit(answer) if empty else None
 
-    return over_sdk(anthropic, client, "/v1/messages", body, _read, own_error, identity)
+    return HttpProvider(
+        url, headers, body, _read, settings, path="/v1/messages", own_error=own_error, identity=identity
+    )
+
+
+def _identity(url: str, key: str | None) -> Identity:
+    with of_its_library():
+        from anthropic.lib.credentials import TokenCache, WorkloadIdentityCredentials, WorkloadIdentityError
+
+    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
+        named: dict[str, Any] = {
+            variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
+        }
+        credentials = WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)
+        credentials.bind_base_url(url)
+        identity.close = credentials.close
+        cache = TokenCache(credentials)
+        return lambda: {"authorization": f"Bearer {cache.get_token()}", "anthropic-beta": _OF_ACCESS_TOKENS}
+
+    fault = (WorkloadIdentityError,)
+    return Identity(_FEDERATION, key, exchanging, faults=fault, refusals=fault)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -176,7 +188,7 @@ def _batch_answer(line: Mapping[str, Any]) -> Answered:
 BATCHES = BatchApi(  # which have no name
     limits=BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
     path=_BATCHES,
-    entry=lambda custom_id, body, request: {"custom_id": custom_id, "params": body},
+    entry=lambda custom_id, body: {"custom_id": custom_id, "params": body},
     create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
     size_of=_batch_counts,

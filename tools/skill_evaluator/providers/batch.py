@@ -1,4 +1,4 @@
-"""Batches: many requests given to a vendor in one piece, each answered within a day at half the price.
+"""Batches: many requests sent to a vendor in one piece, each answered within a day at half the price.
 
 `Batches` submits, finds, polls and fetches those of any vendor. A vendor's file has a `BatchApi`, which says what
 differs. Requests and answers are mapped by the code of direct calls, and what goes wrong ends in the same
@@ -18,7 +18,7 @@ from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, parsed_bod
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
 _CLOCKS_APART_S = 600.0  # between this machine and a vendor
-_SLACK_BYTES = 200  # of an entry, for names that an SDK words otherwise, and the end of a line
+_SLACK_BYTES = 200  # of an entry, for the end of a line and what stands around all entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class BatchStatus:
 
     `state` is its own word and `done` how many requests are over, where it says so. Once it has `ended`, `unanswered`
     is what became of requests without a result, and `failed_line` the request (from 1) that the whole batch failed for.
-    `body` is all that was said.
+    `body` is its whole answer.
     """
 
     batch_id: str
@@ -82,7 +82,7 @@ class BatchApi:
 
     limits: BatchLimits
     path: str
-    entry: Callable[[str, Json, Request], Json]
+    entry: Callable[[str, Json], Json]
     create: Callable[["Batches", str, Sequence[Json]], Awaitable[Json]]
     next_page: Callable[[Json], Json | None]
     status: Callable[[Json], BatchStatus]
@@ -102,14 +102,13 @@ class BatchApi:
 class Batches:
     """A vendor's batches, open for one model; every method raises ProviderError."""
 
-    def __init__(self, api: BatchApi, provider: HttpProvider, api_name: str) -> None:
+    def __init__(self, api: BatchApi, provider: HttpProvider) -> None:
         self.limits = api.limits
         self.provider = provider
-        self.api_name = api_name
         self._api = api
 
     def _entry(self, custom_id: str, request: Request) -> Json:
-        return self._api.entry(custom_id, self.provider.sent_body(request), request)
+        return self._api.entry(custom_id, self.provider.body(request))
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return the bytes that a request takes in a batch, or a few more."""
@@ -159,7 +158,7 @@ class Batches:
         """
         answers = [*self._api.inline(status)]
         for path in self._api.files(status):
-            lines = (await self._content("get", path)).splitlines()
+            lines = (await self._content("GET", path)).splitlines()
             answers += [self._api.answer(_json_object(line)) for line in lines if line.strip()]
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
@@ -181,7 +180,7 @@ class Batches:
     async def delete(self, status: BatchStatus) -> None:
         """Delete an ended batch with what was asked and answered, as far as the vendor lets one."""
         for path in self._api.deleted(status):
-            await self._content("delete", path)
+            await self._content("DELETE", path)
 
     async def close(self) -> None:
         """Release all connections."""
@@ -189,31 +188,29 @@ class Batches:
 
     async def get(self, path: str, **query: Any) -> Json:
         """Return the JSON object of an address."""
-        return _json_object(await self._content("get", path, query=query))
+        return _json_object(await self._content("GET", path, query=query))
 
     async def post(self, path: str, body: Any = None, file: tuple[str, bytes, str] | None = None) -> Json:
         """Post JSON, or a form with a file (name, content, type), and return the JSON object of the answer."""
-        return _json_object(await self._content("post", path, body=body, file=file))
+        return _json_object(await self._content("POST", path, body=body, file=file))
 
     async def _content(self, method: str, path: str, **options: Any) -> bytes:
         try:
-            return (await self.provider.fetched(self.provider.request(method, path, **options))).content
+            return (await self.provider.fetch(method, path, **options)).content
         except TooLargeError as problem:
             raise ProviderError("answer_too_large", str(problem), fatal=True) from None
 
     def _place(self, batch_id: str) -> str:
-        return batch_id if self._api.id_key == "name" else f"{self._api.path}/{batch_id}"
+        return f"/{batch_id}" if self._api.id_key == "name" else f"{self._api.path}/{batch_id}"
 
 
 def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
-    """Open the batches of one model; all answers of a batch may come in one body. Import the vendor's SDK."""
+    """Open the batches of one model; all answers of a batch may come in one body."""
     limits = settings.limits.model_copy(update={"response_bytes": _RESULT_BYTES})
-    provider = kind.open(
-        model.model_copy(update={"transport": "sdk"}), key, settings.model_copy(update={"limits": limits})
-    )
+    provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
     if not isinstance(provider, HttpProvider):
         raise TypeError("batches go over HTTP")
-    return Batches(api, provider, model.api_name)
+    return Batches(api, provider)
 
 
 def _json_object(content: bytes) -> Json:
@@ -230,7 +227,7 @@ def answer_from(status: int, body: Any, request_id: Any = None) -> HttpAnswer:
 
 
 def required_id(body: Json, key: str = "id") -> str:
-    """Return the id in an answer; raise ProviderError when there is none."""
+    """Return the id in an answer; raise ProviderError without one."""
     name = body.get(key)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise malformed(f"an answer without {key}")
@@ -244,7 +241,7 @@ def count_of(*counts: Any) -> int | None:
 
 
 def seconds_of(moment: Any) -> float:
-    """Return the time that an ISO date says; raise ProviderError where it is none."""
+    """Return the time that an ISO date says; raise ProviderError for anything else."""
     try:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:

@@ -1,20 +1,16 @@
-"""Google's Gemini models, through the `google-genai` SDK.
-
-The SDK maps the request; the body comes back as text (`should_return_http_response`) and is read here: the typed
-answer fails on what a proxy may send, and may be followed by requests to continue it. The SDK gets our HTTP client,
-lest it pick aiohttp when that is installed, where it retries a dropped connection by itself.
-"""
+"""Google's Gemini models: of the Gemini API with a key, of Vertex AI with a job's identity."""
 
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
-from pydantic import ValidationError
-from pydantic.alias_generators import to_snake
+from pydantic import StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel, to_snake
 
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import (
     Caching,
@@ -43,9 +39,9 @@ from skill_evaluator.providers.batch import (
     lost,
     required_id,
 )
-from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, error_from_status, open_client
-from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.wire import HttpAnswer
+from skill_evaluator.providers.http import HttpProvider
+from skill_evaluator.providers.keyless import Identity, of_its_library
+from skill_evaluator.providers.wire import ErrorAnswer, error_from_status
 from skill_evaluator.text import nearest
 
 _STOP: Mapping[str, StopReason] = {
@@ -61,16 +57,6 @@ _STOP: Mapping[str, StopReason] = {
     "ESCALATION": "refusal",
     "MODEL_ARMOR": "refusal",
 }
-_OURS = {
-    "automatic_continuation",
-    "automatic_function_calling",
-    "candidate_count",
-    "continuation_token",
-    "http_options",
-    "seed",
-    "should_return_http_response",
-    "system_instruction",
-}
 _FEDERATION = Federation(
     required=("GOOGLE_CLOUD_PROJECT",),
     optional=("GOOGLE_CLOUD_LOCATION", "GOOGLE_WORKLOAD_IDENTITY_PROVIDER", "GOOGLE_SERVICE_ACCOUNT"),
@@ -78,24 +64,71 @@ _FEDERATION = Federation(
     rule="Google's {GOOGLE_WORKLOAD_IDENTITY_PROVIDER}, or a role in {GOOGLE_CLOUD_PROJECT} (IAM)",
     exchanges_if="GOOGLE_WORKLOAD_IDENTITY_PROVIDER",
 )
+_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
 VENDOR_URL = "https://generativelanguage.googleapis.com"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_Word = Annotated[str, StringConstraints(to_upper=True)]
+_Fields = dict[str, Any]
+
+
+class _Thinking(FrozenModel, extra="forbid"):
+    include_thoughts: bool | None = None
+    thinking_budget: int | None = None
+    thinking_level: _Word | None = None
+
+
+class _Params(FrozenModel, extra="forbid"):
+    """What a model's params may set, named as in Google's library; `generationConfig` holds all but `_OF_REQUESTS`.
+
+    Names further inside go as they are written: the API reads `top_k` and `topK` alike.
+    """
+
+    top_k: int | None = None
+    stop_sequences: list[str] | None = None
+    response_logprobs: bool | None = None
+    logprobs: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    response_mime_type: str | None = None
+    response_schema: _Fields | None = None
+    response_json_schema: Any = None
+    response_modalities: list[_Word] | None = None
+    media_resolution: _Word | None = None
+    speech_config: _Fields | None = None
+    thinking_config: _Thinking | None = None
+    image_config: _Fields | None = None
+    audio_timestamp: bool | None = None
+    audio_transcription_config: _Fields | None = None
+    enable_enhanced_civic_answers: bool | None = None
+    routing_config: _Fields | None = None
+    model_selection_config: _Fields | None = None
+    safety_settings: list[_Fields] | None = None
+    tools: list[_Fields] | None = None
+    tool_config: _Fields | None = None
+    cached_content: str | None = None
+    labels: dict[str, str] | None = None
+    model_armor_config: _Fields | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+
+
+_OF_REQUESTS = (
+    *("safety_settings", "tools", "tool_config", "cached_content", "labels", "model_armor_config"),
+    *("service_tier", "store"),
+)
 
 
 def check(model: Model) -> None:
-    """Raise ConfigError for params that the SDK's request has no place for; import the SDK."""
-    from google.genai import types
-
-    settable = set(types.GenerateContentConfig.model_fields) - _OURS
+    """Raise ConfigError for params that a request has no place for."""
     for name in model.params.extra:
-        if name not in settable:
-            meant = nearest(to_snake(name), settable)
+        if name not in _Params.model_fields:
+            meant = nearest(to_snake(name), _Params.model_fields)
             raise ConfigError(f"unknown param '{name}' of model '{model.id}' in models.yaml {meant}")
     try:
-        types.GenerateContentConfig(**model.params.extra)
+        _Params.model_validate(model.params.extra)
     except ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
@@ -109,109 +142,112 @@ def caching(model: Model) -> Caching | None:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
-    """Open a connection to one model; import the SDK. A base_url may end in another version of the API."""
+    """Open a connection to one model. A base_url may end in a version of the API."""
     check(model)
-    import httpx2
-    from google import genai
-    from google.genai import types
-
     identity = _identity(key) if model.auth == "oidc" else None
-    url = model.base_url or (VENDOR_URL if identity is None else None)  # of Vertex it depends on the location
-    version = _VERSION_AT_END.search(url or "")
-    http = open_client(settings, identity)
-    client = genai.Client(
-        **({"enterprise": False, "api_key": key or "no-key"} if identity is None else _vertex(identity)),
-        http_options=types.HttpOptions(
-            base_url=url[: version.start()] if url and version else url,
-            api_version=version[1] if version else None,
-            timeout=round(settings.timeout_s * 1000),
-            retry_options=types.HttpRetryOptions(attempts=1),
-            httpx_async_client=http,
-        ),
-    )
-    fixed = usual_sampling(model).fixed
+    url, model_path = _address(model, identity)
+    sampling = usual_sampling(model)
+    params = _Params.model_validate(model.params.extra).model_dump(exclude_none=True)
+    set_by_model = {**sampling.fixed, **{name: params[name] for name in params if name in sampling.fixed}}
+    fixed = {to_camel(name): value for name, value in set_by_model.items()}
+    of_request = {name: fixed.pop(name) for name in map(to_camel, _OF_REQUESTS) if name in fixed}
 
-    def settings_of(request: Request) -> Mapping[str, Any]:
-        return {**fixed, **_config(model.structured_output, request)}
+    def body(request: Request) -> Mapping[str, Any]:
+        generation = {**fixed, "maxOutputTokens": request.max_output_tokens, "seed": request.seed}
+        if request.schema is not None and model.structured_output != "none":
+            generation["responseMimeType"] = "application/json"
+            if model.structured_output == "json_schema":
+                generation["responseJsonSchema"] = request.bare_schema
+        return {
+            "contents": [_said_by_user(request.user)],
+            "systemInstruction": _said_by_user(request.system),
+            "generationConfig": generation,
+            **of_request,
+        }
 
-    async def send(request: Request) -> HttpAnswer:
-        config = types.GenerateContentConfig(**settings_of(request), should_return_http_response=True)
-        answer: Any = await client.aio.models.generate_content(
-            model=model.api_name, contents=request.user, config=config
-        )
-        return _answer_of(answer.sdk_http_response)
-
-    async def ask(method: str, path: str, query: Mapping[str, Any], body: Any, file: object) -> HttpAnswer:
-        # what the SDK's methods call: they drop the fields of a batch that are read here
-        place = f"{path}?{urlencode(query)}" if query else path
-        return _answer_of(await client._api_client.async_request(method, place, body or {}))
-
-    async def close() -> None:
-        await client.aio.aclose()
-        client.close()
-        await http.aclose()
-
-    faults, timeouts = (httpx2.HTTPError,), httpx2.TimeoutException
     return HttpProvider(
-        send,
+        url,
+        {"x-goog-api-key": key or "no-key"} if identity is None else {},
+        body,
         _read,
-        close,
-        faults=faults,
-        timeouts=timeouts,
+        settings,
+        path=f"{model_path}:generateContent",
         own_error=_own_error,
-        unreached=(httpx2.ConnectError,),
         identity=identity,
-        client=client,
-        body=settings_of,
-        request=ask,
     )
 
 
-def _answer_of(response: Any) -> HttpAnswer:
-    return HttpAnswer(status=200, headers={}, content=response.body.encode("utf-8", "surrogatepass"))
+def _said_by_user(text: str) -> Mapping[str, Any]:
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+def _address(model: Model, identity: Identity | None) -> tuple[str, str]:
+    """Return the address of the API, with its version, and below it the path of a model."""
+    url, usual_version = model.base_url or VENDOR_URL, "v1"
+    path = model.api_name if model.api_name.startswith(("models/", "tunedModels/")) else f"models/{model.api_name}"
+    scope = ""
+    if identity is not None:
+        named, usual_version = identity.identifiers, "v1beta1"
+        location = named.get("GOOGLE_CLOUD_LOCATION", "global")
+        url = model.base_url or _vertex_url(location)
+        scope = f"/projects/{named['GOOGLE_CLOUD_PROJECT']}/locations/{location}"
+        if not model.api_name.startswith(("projects/", "models/", "publishers/")):
+            publisher, _, name = model.api_name.rpartition("/")
+            path = f"publishers/{publisher or 'google'}/models/{name}"
+        elif model.api_name.startswith("projects/"):
+            scope, path = "", model.api_name
+        else:
+            path = model.api_name
+    version = _VERSION_AT_END.search(url)
+    root = url[: version.start()] if version else url.rstrip("/")
+    return f"{root}/{version[1] if version else usual_version}{scope}", f"/{path}"
+
+
+def _vertex_url(location: str) -> str:
+    if location == "global":
+        return "https://aiplatform.googleapis.com"
+    if location in ("us", "eu"):
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    return f"https://{location}-aiplatform.googleapis.com"
 
 
 def _identity(key: str | None) -> Identity:
-    from google.auth import exceptions
+    """Exchange tokens by an identity pool; without one Google's library finds the default credentials of the place."""
+    with of_its_library():
+        import google.auth
+        from google.auth import exceptions, identity_pool
+        from google.auth.transport.requests import Request as Transport
+
+    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
+        named, one_exchanges = identity.identifiers, threading.Lock()
+        pool, account = named.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER"), named.get("GOOGLE_SERVICE_ACCOUNT")
+        held: list[Any] = []
+        if pool is not None:
+            credentials: Any = identity_pool.Credentials
+            held.append(
+                credentials(
+                    audience=f"//iam.googleapis.com/{pool}",
+                    subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 (a kind, no token)
+                    subject_token_supplier=SimpleNamespace(get_subject_token=lambda context, request: identity.token()),
+                    service_account_impersonation_url=account and _IMPERSONATION.format(account),
+                    scopes=_SCOPES,
+                )
+            )
+
+        def headers() -> Mapping[str, str]:
+            with one_exchanges:
+                if not held:
+                    found: Any = google.auth.default
+                    held.append(found(scopes=_SCOPES)[0])
+                if not held[0].valid:
+                    held[0].refresh(Transport())
+            quota = {"x-goog-user-project": held[0].quota_project_id} if held[0].quota_project_id else {}
+            return {"authorization": f"Bearer {held[0].token}", **quota}
+
+        return headers
 
     refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
-    return Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
-
-
-def _vertex(identity: Identity) -> dict[str, Any]:
-    """Return what opens Vertex AI; without an identity pool the library finds the default credentials of the place."""
-    from google.auth import identity_pool
-
-    credentials: Any = identity_pool.Credentials
-    named = identity.identifiers
-    vertex: dict[str, Any] = {
-        "enterprise": True,
-        "project": named["GOOGLE_CLOUD_PROJECT"],
-        "location": named.get("GOOGLE_CLOUD_LOCATION", "global"),
-    }
-    pool, account = named.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER"), named.get("GOOGLE_SERVICE_ACCOUNT")
-    if pool is not None:
-        vertex["credentials"] = credentials(
-            audience=f"//iam.googleapis.com/{pool}",
-            subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 (a kind, no token)
-            subject_token_supplier=SimpleNamespace(get_subject_token=lambda context, request: identity.token()),
-            service_account_impersonation_url=account and _IMPERSONATION.format(account),
-            scopes=["https://www.googleapis.com/auth/cloud-platform"],
-        )
-    return vertex
-
-
-def _config(mode: str, request: Request) -> dict[str, Any]:
-    config = {
-        "system_instruction": request.system,
-        "max_output_tokens": request.max_output_tokens,
-        "seed": request.seed,
-    }
-    if request.schema is not None and mode != "none":
-        config["response_mime_type"] = "application/json"
-        if mode == "json_schema":
-            config["response_json_schema"] = request.bare_schema
-    return config
+    return Identity(_FEDERATION, key, exchanging, faults=(exceptions.GoogleAuthError,), refusals=refusals)
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -257,27 +293,16 @@ KIND = ProviderKind(
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
     caching=caching,
+    check=check,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
 _ENDED = {"SUCCEEDED": lost, "PARTIALLY_SUCCEEDED": lost, "CANCELLED": canceled, "EXPIRED": expired, "FAILED": lost}
 
 
 async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    from google.genai import types
-
-    created: list[str | None] = []
-
-    async def send() -> HttpAnswer:
-        job = await batches.provider.client.aio.batches.create(
-            model=batches.api_name,
-            src=[types.InlinedRequest(**entry) for entry in entries],
-            config={"display_name": name},
-        )
-        created.append(job.name)
-        return HttpAnswer(status=200, headers={}, content=b"{}")
-
-    await batches.provider.fetched(send())
-    return {"name": created[0]}
+    requests = {"inputConfig": {"requests": {"requests": entries}}}
+    path = batches.provider.path.replace(":generateContent", ":batchGenerateContent")
+    return await batches.post(path, {"batch": {"displayName": name, **requests}})
 
 
 def _batch_status(body: Mapping[str, Any]) -> BatchStatus:
@@ -312,15 +337,11 @@ def _inline_answers(status: BatchStatus) -> list[Answered]:
 
 BATCHES = BatchApi(
     limits=BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
-    path="batches",
+    path="/batches",
     listed="operations",
     id_key="name",
     page_size="pageSize",
-    entry=lambda custom_id, body, request: {
-        "contents": [request.user],
-        "metadata": {"key": custom_id},
-        "config": body,
-    },
+    entry=lambda custom_id, body: {"request": body, "metadata": {"key": custom_id}},
     create=_create_batch,
     next_page=lambda page: {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None,
     name_of=lambda body: fields_of(body.get("metadata")).get("displayName"),
@@ -328,5 +349,5 @@ BATCHES = BatchApi(
     inline=_inline_answers,
     answer=_batch_answer,
     cancel=":cancel",
-    deleted=lambda status: [status.batch_id],
+    deleted=lambda status: [f"/{status.batch_id}"],
 )

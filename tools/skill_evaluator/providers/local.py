@@ -29,8 +29,8 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.http import error_from_status
 from skill_evaluator.providers.weights import HUB, find_weights
+from skill_evaluator.providers.wire import error_from_status
 
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -1,7 +1,7 @@
-"""OpenAI and all servers that speak its chat completions: without an SDK, or through it if models.yaml says so."""
+"""OpenAI, and all servers that speak its chat completions."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
@@ -32,9 +32,9 @@ from skill_evaluator.providers.batch import (
     lost,
     required_id,
 )
-from skill_evaluator.providers.http import ErrorAnswer, HttpProvider, open_sdk, out_of_credit, over_http, over_sdk
-from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.wire import parsed_body
+from skill_evaluator.providers.http import HttpProvider
+from skill_evaluator.providers.keyless import Identity, of_its_library
+from skill_evaluator.providers.wire import ErrorAnswer, out_of_credit, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
@@ -56,7 +56,7 @@ def caching(model: Model) -> Caching | None:
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
-    """Open a connection to one model; import the SDK if it is to be used."""
+    """Open a connection to one model."""
     fixed = {"model": model.api_name, **usual_sampling(model).fixed}
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
 
@@ -82,31 +82,42 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     def own_error(answer: ErrorAnswer) -> ProviderError | None:
         return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
 
-    if model.transport == "direct" and model.auth == "key":
-        url = (model.base_url or VENDOR_URL).rstrip("/") + COMPLETIONS_PATH
-        return over_http(url, {"authorization": f"Bearer {key or 'no-key'}"}, body, _read, settings, own_error)
-    import openai
+    return HttpProvider(
+        (model.base_url or VENDOR_URL).rstrip("/"),
+        {"authorization": f"Bearer {key or 'no-key'}"},
+        body,
+        _read,
+        settings,
+        path=COMPLETIONS_PATH,
+        own_error=own_error,
+        identity=_identity(key) if model.auth == "oidc" else None,
+    )
 
-    access: dict[str, Any] = {"api_key": key or "no-key"}
-    identity = None
-    if model.auth == "oidc":
-        identity = Identity(_FEDERATION, key, faults=(openai.OpenAIError,), refusals=(openai.OAuthError,))
+
+def _identity(key: str | None) -> Identity:
+    with of_its_library():
+        import httpx2
+        from openai import OAuthError, OpenAIError
+        from openai.auth import WorkloadIdentityAuth
+
+    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
         named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
-        access = {"workload_identity": {**named, "provider": {"token_type": "jwt", "get_token": identity.token}}}
-    client = open_sdk(openai.AsyncOpenAI, model, access, VENDOR_URL, settings, identity)
-    client.organization = client.project = None  # models.yaml decides, not the SDK's variables
-    return over_sdk(openai, client, COMPLETIONS_PATH, body, _read, own_error, identity)
+        workload: Any = {**named, "provider": {"token_type": "jwt", "get_token": identity.token}}
+        access = WorkloadIdentityAuth(workload_identity=workload)
+        return lambda: {"authorization": f"Bearer {access.get_token()}"}
+
+    return Identity(_FEDERATION, key, exchanging, faults=(OpenAIError, httpx2.HTTPError), refusals=(OAuthError,))
 
 
 async def told_version(model: Model) -> str | None:
     """Return the version that a compatible server tells at `/version`; None where it tells none."""
     if model.provider != "openai" or not model.base_url:
         return None
-    from skill_evaluator.providers.direct import DirectClient
+    from skill_evaluator.providers.client import Client
 
-    client = DirectClient(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 10_000)
+    client = Client(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 10_000)
     try:
-        told = parsed_body((await client.post(None)).content)["version"]
+        told = parsed_body((await client.send("GET")).content)["version"]
         return "".join(filter(str.isprintable, str(told)))[:100] or None
     except Exception:  # an answer is welcome, and no more than that
         return None
@@ -200,7 +211,7 @@ def _batch_files(status: BatchStatus, *keys: str) -> list[str]:
 BATCHES = BatchApi(  # which cannot be deleted, only their files
     limits=BatchLimits(requests=50_000, request_bytes=200_000_000, hours=24),
     path="/batches",
-    entry=lambda custom_id, body, request: {
+    entry=lambda custom_id, body: {
         "custom_id": custom_id,
         "method": "POST",
         "url": f"/v1{COMPLETIONS_PATH}",

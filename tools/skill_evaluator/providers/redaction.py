@@ -1,6 +1,6 @@
 """Keys struck out of texts, in every spelling in which a server may repeat what it was sent.
 
-Beside the key itself: another letter case, percent-encoding, escapes of JSON, and base64 wherever in it the key begins.
+Beside the key itself: other letter cases, percent-encoding, escapes of JSON, and base64 wherever in it the key begins.
 """
 
 import base64
@@ -29,7 +29,7 @@ def remember(token: str) -> None:
 class Redactor:
     """Strikes every key out of a text, before it reaches a journal, a record or a screen.
 
-    Built once per run from the keys that any provider may have been given.
+    Built once per run from the keys of all providers.
     """
 
     def __init__(self, keys: Iterable[str]) -> None:

@@ -1,25 +1,36 @@
-"""What every way of sending a call over HTTP has in common: the answer, its limits, and which redirect is followed.
+"""What goes over HTTP, without the client that sends it: an answer, how its body is parsed, and a ladder of errors.
 
-Its own module because it is needed by whoever sends, through httpx2 or without it, and by whoever reads.
+Its own module because the client is slow to import, and nobody who reads an answer needs it.
 """
 
 import email.utils
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
 
-from skill_evaluator.providers.base import ProviderError
+from skill_evaluator.providers.base import FailureKind, ProviderError
 
-MOST_MOVES = 3
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-_OF_ADDRESSES = "%/?#:@!$&'()*+,;=~[]"
-_SMALL_BODY = 1_000_000  # bytes, from which on one body of a model is read at a time: all at once would fill the memory
-_ERROR_BYTES = 100_000  # of an error's body: enough for its message
+# as OpenAI and vLLM, Anthropic, Google and llama.cpp word it
+_OVER_CONTEXT = re.compile(
+    r"(?i)context (length|size|window|limit)|exceeds? the context|prompt is too long|the maximum number of tokens"
+)
+# as OpenAI words a 404, Google a 404 and Groq a 400
+_RETIRED = re.compile(r"(?i)\bmodel\b.*( has been (deprecated|decommissioned)| is no longer available)")
+_FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model", 410: "model_retired"}
+_RETRYABLE = {
+    408: "request_timeout",
+    409: "conflict",
+    429: "rate_limited",
+    500: "server_error",
+    502: "bad_gateway",
+    503: "unavailable",
+    504: "gateway_timeout",
+    529: "overloaded",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +45,11 @@ class HttpAnswer:
     content: bytes
     latency_s: float | None = None
 
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is one of success."""
+        return 200 <= self.status < 300
+
 
 class TooLargeError(Exception):
     """The body of an answer is over the limit."""
@@ -45,6 +61,63 @@ class StatusError(Exception):
     def __init__(self, answer: HttpAnswer) -> None:
         super().__init__(f"status {answer.status}")
         self.answer = answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorAnswer:
+    """A status that is no success, with what its body says; `details` is empty when that is no JSON object."""
+
+    status: int
+    headers: Mapping[str, str]
+    message: str
+    details: Mapping[str, Any]
+
+
+def parsed_body(content: bytes) -> Any:
+    """Parse a JSON body; raise ValueError or RecursionError."""
+    return json.loads(content, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    """Read an integer of JSON; a huge one becomes a float, since Python refuses to read thousands of digits."""
+    return int(digits) if len(digits) < 20 else float(digits)
+
+
+def worded(answer: HttpAnswer) -> ErrorAnswer:
+    """Read an error as vendors word it: `{"error": {"message": …}}`, or the same without the outer object."""
+    text = answer.content.decode(errors="replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    details = body.get("error", body) if isinstance(body, dict) else None
+    details = details if isinstance(details, dict) else {}
+    message = str(details.get("message") or text)
+    return ErrorAnswer(status=answer.status, headers=answer.headers, message=message, details=details)
+
+
+def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
+    """Classify an HTTP error of any vendor: kind, stable reason, whether and when to try again."""
+    fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
+    if fatal is not None:
+        kind: FailureKind = "no_credentials" if status in (401, 403) else "provider_error"
+        return ProviderError(fatal, message, kind=kind, status=status, fatal=True)
+    reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
+    if reason == "bad_request" and _OVER_CONTEXT.search(message):
+        reason = "context_exceeded"
+    should_retry = headers.get("x-should-retry", "").lower()
+    return ProviderError(
+        reason,
+        message,
+        kind="timeout" if status in (408, 504) else "provider_error",
+        status=status,
+        retryable=should_retry == "true" or (should_retry != "false" and (status in _RETRYABLE or status >= 500)),
+        retry_after_s=retry_after_seconds(headers),
+        throttled=status in (429, 503, 529),
+        rejected=reason == "bad_request",
+    )
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
@@ -60,74 +133,6 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     return max(0.0, moment.timestamp() - time.time())
 
 
-def parsed_body(content: bytes) -> Any:
-    """Parse a JSON body; raise ValueError or RecursionError."""
-    return json.loads(content, parse_int=_integer)
-
-
-def _integer(digits: str) -> int | float:
-    """Read an integer of JSON; one beyond all counts as a float, since Python refuses to read thousands of digits."""
-    return int(digits) if len(digits) < 20 else float(digits)
-
-
-class BodyLimit:
-    """Reads the bodies of a model's answers, each `most_bytes` long at most."""
-
-    def __init__(self, most_bytes: int) -> None:
-        import asyncio
-
-        self._most_bytes = most_bytes
-        self._large_body = asyncio.Lock()
-
-    async def read(self, status: int, parts: AsyncIterator[bytes]) -> bytes:
-        """Return a body from its parts, cut to length if the status is no success; raise TooLargeError for a success.
-
-        The bytes are counted as they come and after decompression, so that a small body that unpacks to a huge one
-        ends early.
-        """
-        most = self._most_bytes if is_success(status) else _ERROR_BYTES
-        body = bytearray()
-        async with AsyncExitStack() as held:
-            async for part in parts:
-                if len(body) <= _SMALL_BODY < len(body) + len(part):
-                    await held.enter_async_context(self._large_body)
-                body += part
-                if len(body) > most:
-                    break
-        if is_success(status) and len(body) > most:
-            raise TooLargeError(f"the body is longer than {most:,} bytes")
-        return bytes(body[:most])
-
-
-def is_success(status: int) -> bool:
-    """Check a status."""
-    return 200 <= status < 300
-
-
-def moved_within(url: str, status: int, location: str) -> str:
-    """Return where a request is to be sent again; raise ProviderError unless it is the same one at the same origin."""
-    try:
-        moved = quote(urljoin(url, location), safe=_OF_ADDRESSES)
-        target = origin(moved)
-    except ValueError:
-        target = "an address that cannot be read"
-    if status in (307, 308) and target == origin(url):
-        return moved
-    raise ProviderError(
-        "redirected",
-        f"the server redirects to {target}, which is not followed, since the key would go with it; "
-        "if the model is served there, set it as base_url in models.yaml",
-        status=status,
-        fatal=True,
-    )
-
-
-def origin(url: str) -> str:
-    """Return scheme, host and port of an address, without what may be a secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
-
-
-def redirected_without_end() -> ProviderError:
-    """Return the error of a server that redirects again and again."""
-    return ProviderError("redirected", "the server redirects without end; set base_url in models.yaml", fatal=True)
+def out_of_credit(answer: ErrorAnswer) -> ProviderError:
+    """Return the error of an account that is empty, however the vendor says so."""
+    return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True)

@@ -124,7 +124,7 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
     return {**shaping, "settings": settings_digest(model)}
 
 
-_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires", "transport"}
+_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
 def settings_digest(model: Model) -> str:

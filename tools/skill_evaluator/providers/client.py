@@ -1,0 +1,288 @@
+"""The one HTTP client: every call to a vendor goes through it, directly, in a batch, or for an identity token.
+
+aiohttp speaks HTTP/1.1, by a parser in C. A key is sent to no other origin, no body is read beyond a limit, and a fault
+becomes a `ProviderError`. Its own module because aiohttp is imported only where there is a call to make.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import select
+import ssl
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
+from typing import Any, cast
+from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import truststore
+from aiohttp.client_proto import ResponseHandler
+
+from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
+from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError
+
+_MOST_HEADERS = 4_000
+_HEADER_BYTES = 65_536  # of one header
+_HEAD_BYTES = 200_000  # of all headers, and of all that a server says before them
+_PART = 65_536  # bytes that are read, or unpacked, at once
+_SMALL_BODY = 1_000_000  # bytes, from which on one body of a model is read at a time: all at once would fill the memory
+_ERROR_BYTES = 100_000  # of an error's body: enough for its message
+_IDLE_S = 5.0  # what is idle for longer may have been forgotten on the way
+_MOST_PACKINGS = 4
+_MOST_MOVES = 3
+_REDIRECTS = (301, 302, 303, 307, 308)
+_OF_ADDRESSES = "%/?#:@!$&'()*+,;=~[]"
+_NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError, aiohttp.ClientHttpProxyError)
+
+
+class _Connection(ResponseHandler):
+    """A connection that knows when its last bytes came, however late they are read, and ends a head without end."""
+
+    fed_at = 0.0
+    head_bytes: int | None = None  # that came before a response began; None while none is waited for
+
+    def data_received(self, data: bytes) -> None:
+        if data:  # none: what was held back goes on
+            self.fed_at = time.perf_counter()
+        if self.head_bytes is not None:
+            if self.head_bytes > _HEAD_BYTES and self.transport is not None:
+                self.set_exception(aiohttp.ClientPayloadError("the headers do not end"))
+                self.transport.abort()
+                return
+            self.head_bytes += len(data)
+        super().data_received(data)
+
+    def is_connected(self) -> bool:
+        """Check whether the next request may be sent: the server has neither hung up nor sent anything unasked."""
+        if not super().is_connected() or self.should_close or self.transport is None:
+            return False
+        return not _is_readable(self.transport.get_extra_info("socket").fileno())
+
+
+def _is_readable(descriptor: int) -> bool:
+    """Check what the loop may not have seen yet."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    polled = select.poll()
+    polled.register(descriptor, select.POLLIN)
+    return bool(polled.poll(0))
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Room for as many connections as a run may ask for, each kept for the next call."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(limit=0, keepalive_timeout=_IDLE_S, **options)
+        self._factory = cast("partial[ResponseHandler]", partial(_Connection, loop=self._loop))
+
+
+class _TimedResponse(aiohttp.ClientResponse):
+    """A response that knows when its request was sent, and over which connection."""
+
+    begun = 0.0
+    connected: _Connection
+
+    async def start(self, connection: Any) -> aiohttp.ClientResponse:
+        self.begun = time.perf_counter()
+        self.connected = connection.protocol
+        self.connected.head_bytes = 0
+        try:
+            return await super().start(connection)
+        finally:
+            self.connected.head_bytes = None
+
+    @property
+    def latency_s(self) -> float:
+        return self.connected.fed_at - self.begun
+
+
+class Client:
+    """Sends requests to the addresses below one, each answer at most `most_bytes` long.
+
+    The address may name a user and a password, which are then sent in place of an authorization in `headers`. Where the
+    environment names a proxy for it, the requests go through that. Must be closed in the loop that it was used in.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, most_bytes: int) -> None:
+        parts = urlsplit(url)
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        usual = {"accept": "application/json", "accept-encoding": "gzip, deflate", "user-agent": "skill-evaluator"}
+        self._headers = {**usual, **{name.lower(): value for name, value in headers.items()}}
+        if parts.username or parts.password:
+            user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+            self._headers["authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+        proxies = {} if proxy_bypass(parts.hostname or "") else getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        self._proxy = f"http://{proxy}" if proxy and "://" not in proxy else proxy
+        self._is_secure = "https" in (parts.scheme, urlsplit(self._proxy or "").scheme)
+        self._timeout_s = timeout_s
+        self._most_bytes = most_bytes
+        self._large_body = asyncio.Lock()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(
+        self,
+        method: str,
+        path: str = "",
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        file: tuple[str, bytes, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpAnswer:
+        """Send JSON, a form with a file (name, content, type), or nothing, and return the answer of a success.
+
+        Raise StatusError for any other status, TooLargeError for a body over the limit, ProviderError for a fault, and
+        ValueError or TypeError for what cannot be sent. An address that moved within its origin is followed.
+        """
+        url = f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
+        sent = {**self._headers, **(headers or {})}
+        content: bytes | None = None
+        if file is None and body is not None:
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+            sent["content-type"] = "application/json"
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                for _ in range(1 + _MOST_MOVES):
+                    data = content if file is None else _form(body, file)
+                    async with self._opened().request(
+                        method, url, data=data, headers=sent, allow_redirects=False, proxy=self._proxy
+                    ) as response:
+                        if response.status in _REDIRECTS and "location" in response.headers:
+                            url = _moved_within(url, response.status, response.headers["location"])
+                            continue
+                        answer = await self._read(response)
+                    if not answer.is_success:
+                        raise StatusError(answer)
+                    return answer
+        except TimeoutError:
+            raise timed_out(f"no answer within {self._timeout_s:g} s") from None
+        except aiohttp.InvalidURL:  # a ValueError
+            raise
+        except _NOT_REACHED as problem:
+            raise unreachable(_said(problem)) from None
+        except (aiohttp.ClientError, OSError, zlib.error) as problem:
+            raise dropped(_said(problem)) from None
+        raise ProviderError("redirected", "the server redirects without end; set base_url in models.yaml", fatal=True)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=_Connector(ssl=_trust() if self._is_secure else True),
+                response_class=_TimedResponse,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(),
+                auto_decompress=False,
+                max_line_size=_HEADER_BYTES,
+                max_field_size=_HEADER_BYTES,
+                max_headers=_MOST_HEADERS,
+            )
+        return self._session
+
+    async def _read(self, response: Any) -> HttpAnswer:
+        """Read a body; one of a status that is no success is cut to length.
+
+        The bytes are counted as they come and after decompression, so that a small body that unpacks to a huge one ends
+        early.
+        """
+        headers: dict[str, str] = {}
+        for name, value in response.headers.items():
+            headers.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
+        is_success = 200 <= response.status < 300
+        most = self._most_bytes if is_success else _ERROR_BYTES
+        unpackers = _unpackers(headers.get("content-encoding", ""))
+        unpacked = (part async for read in response.content.iter_chunked(_PART) for part in _unpack(read, unpackers))
+        body = bytearray()
+        async with AsyncExitStack() as held, aclosing(unpacked) as parts:
+            async for part in parts:
+                if len(body) <= _SMALL_BODY < len(body) + len(part):
+                    await held.enter_async_context(self._large_body)
+                body += part
+                if len(body) > most:
+                    break
+        if is_success and len(body) > most:
+            raise TooLargeError(f"the body is longer than {most:,} bytes")
+        return HttpAnswer(
+            status=response.status, headers=headers, content=bytes(body[:most]), latency_s=response.latency_s
+        )
+
+
+def _form(fields: Mapping[str, str], file: tuple[str, bytes, str]) -> aiohttp.FormData:
+    name, content, kind = file
+    form = aiohttp.FormData(fields)
+    form.add_field("file", content, filename=name, content_type=kind)
+    return form
+
+
+def _trust() -> ssl.SSLContext:
+    """Trust whom the system trusts, or else whom SSL_CERT_FILE or SSL_CERT_DIR name."""
+    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if is_named or (sys.platform == "linux" and ssl.get_default_verify_paths().cafile):
+        context = ssl.create_default_context()
+    else:
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _said(problem: Exception) -> str:
+    """Say what went wrong, without the request, which has the key in it."""
+    words = problem.message if isinstance(problem, aiohttp.ClientResponseError) else problem
+    return f"{type(problem).__name__}: {words}"
+
+
+def _moved_within(url: str, status: int, location: str) -> str:
+    """Return where a request is to be sent again; raise ProviderError unless it is the same one at the same origin."""
+    try:
+        moved = quote(urljoin(url, location), safe=_OF_ADDRESSES)
+        target = _origin(moved)
+    except ValueError:
+        target = "an address that cannot be read"
+    if status in (307, 308) and target == _origin(url):
+        return moved
+    raise ProviderError(
+        "redirected",
+        f"the server redirects to {target}, which is not followed, since the key would go with it; "
+        "if the model is served there, set it as base_url in models.yaml",
+        status=status,
+        fatal=True,
+    )
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port of an address, without what may be a secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
+
+
+def _unpackers(packings: str) -> list[Any]:
+    """Return what unpacks a body, the outermost packing last; what is packed otherwise stays as it is."""
+    names = [name.strip().lower() for name in packings.split(",")]
+    unpackers = [zlib.decompressobj(zlib.MAX_WBITS | 32) for name in names if name in ("gzip", "x-gzip", "deflate")]
+    if len(unpackers) > _MOST_PACKINGS:
+        raise zlib.error("packed too often")
+    return unpackers
+
+
+def _unpack(part: bytes, unpackers: list[Any]) -> Iterator[bytes]:
+    """Yield what is in a part of a body, a little at a time; raise zlib.error where it is packed otherwise."""
+    if not unpackers:
+        yield part
+        return
+    *inner, outer = unpackers
+    while part:
+        unpacked = outer.decompress(part, _PART)
+        part = outer.unconsumed_tail
+        if unpacked:
+            yield from _unpack(unpacked, inner)

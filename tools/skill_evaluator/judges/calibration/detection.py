@@ -7,7 +7,7 @@ as in the batch that is corrected with their rates.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -45,6 +45,8 @@ from skill_evaluator.library.config import JudgePolicy, Settings
 from skill_evaluator.library.reading import Root
 from skill_evaluator.verdicts.decide.effects import adjusted
 
+LevelT = TypeVar("LevelT", bound=str)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
@@ -65,15 +67,16 @@ def judged_dimensions(pair: PairResult) -> dict[str, DimensionResult]:
 
 def is_reported(dimensions: Mapping[str, DimensionResult], dimension: str) -> bool:
     """Return whether both orders call the candidate worse in a dimension, or in any."""
-    names = dimensions if dimension == ANY else [dimension]
-    return any(name in dimensions and dimensions[name].verdict == "candidate_worse" for name in names)
+    return bool(_worse(dimensions, dimension))
 
 
 def severity_in(dimensions: Mapping[str, DimensionResult], dimension: str = ANY) -> str:
     """Return the impact of what is reported in a dimension, the highest in any of them; `none` without."""
-    names = dimensions if dimension == ANY else [dimension]
-    given = [dimensions[name].impact for name in names if is_reported(dimensions, name)]
-    return max((impact or NONE for impact in given), key=SEVERITIES.index, default=NONE)
+    return max((one.impact or NONE for one in _worse(dimensions, dimension)), key=SEVERITIES.index, default=NONE)
+
+
+def _worse(dimensions: Mapping[str, DimensionResult], dimension: str) -> list[DimensionResult]:
+    return [one for name, one in dimensions.items() if dimension in (name, ANY) and one.verdict == "candidate_worse"]
 
 
 def see(planted: Sequence[PlantedPair], judged: Mapping[str, PairResult]) -> list[Seen]:
@@ -92,8 +95,7 @@ def detection(
     seen = see(planted, judged)
     broken = [one for one in seen if not one.planted.is_control]
     found = [(str(one.planted.impact), severity_in(one.dimensions, str(one.planted.dimension))) for one in broken]
-    both = [(planted_impact, given) for planted_impact, given in found if given != NONE]
-    table = confusion([given for _, given in both], [impact for impact, _ in both], IMPACTS)
+    seen_impacts = [(given, impact) for impact, given in found if given != NONE]
     names = dict.fromkeys(one.planted.dimension for one in broken if one.planted.dimension)
     return DetectionResult(
         broken=len(broken),
@@ -107,14 +109,23 @@ def detection(
             for name in CONTROLS
             if (mine := _of_kind(seen, name))
         ],
-        severity={
-            impact: {level: found.count((impact, level)) for level in SEVERITIES}
-            for impact in IMPACTS
-            if any(planted_impact == impact for planted_impact, _ in found)
-        },
-        severity_kappa=cohen_kappa(table, "linear"),
+        severity=_severities(found, IMPACTS),
+        severity_kappa=_agreement_of(seen_impacts, IMPACTS),
         without_place={name: dict(reasons) for name, reasons in without_place.items()},
     )
+
+
+def _severities(rated: Sequence[tuple[str, str]], levels: Sequence[LevelT]) -> dict[LevelT, dict[str, int]]:
+    """Return by the severity that is known how often the judge gave which."""
+    return {
+        level: {given: rated.count((level, given)) for given in SEVERITIES}
+        for level in levels
+        if any(known == level for known, _ in rated)
+    }
+
+
+def _agreement_of(pairs: Sequence[tuple[str, str]], levels: Sequence[str]) -> Figure:
+    return cohen_kappa(confusion([given for given, _ in pairs], [known for _, known in pairs], levels), "linear")
 
 
 def sensitivity_of(seen: Sequence[Seen], dimension: str) -> Trials:
@@ -145,13 +156,13 @@ def _of_planted(name: str, seen: Sequence[Seen], bar: float) -> DimensionDetecti
     trusted = _decided(informed, bar)
     return DimensionDetection(
         dimension=name,
-        sensitivity=rate(found.count, found.n),
+        sensitivity=found.share,
         by_impact={
-            impact: rate(given.count, given.n)
+            impact: given.share
             for impact in IMPACTS
             if (given := sensitivity_of([one for one in seen if one.planted.impact == impact], name)).n
         },
-        specificity=rate(quiet.count, quiet.n),
+        specificity=quiet.share,
         same=rate(sum(same), len(same)),
         informedness=informed,
         trusted=trusted,
@@ -175,7 +186,7 @@ def _way(name: str, mine: Sequence[Seen]) -> WayDetection:
 
 def _informedness(found: Trials, quiet: Trials) -> Figure:
     """Return sensitivity + specificity − 1 (Youden 1950), the difference of two independent rates of reports."""
-    return difference(rate(found.count, found.n), rate(quiet.n - quiet.count, quiet.n))
+    return difference(found.share, quiet.failures.share)
 
 
 def _decided(informed: Figure, bar: float) -> bool | None:
@@ -225,14 +236,8 @@ def batch_rates(pairs: Sequence[PairResult], labels: KnownLabels, seen: Sequence
         dimensions=_with_q(rows),
         severity=severity,
         control_severity=quiet,
-        rated={
-            level: {given: rated.count((level, given)) for given in SEVERITIES}
-            for level in SEVERITIES
-            if any(people == level for people, _ in rated)
-        },
-        rated_kappa=cohen_kappa(
-            confusion([given for _, given in rated], [people for people, _ in rated], SEVERITIES), "linear"
-        ),
+        rated=_severities(rated, SEVERITIES),
+        rated_kappa=_agreement_of([(given, people) for people, given in rated], SEVERITIES),
     )
 
 
@@ -252,13 +257,13 @@ def _of_batch(
 
 def _beside(name: str, reported: Trials, found: Trials, quiet: Trials) -> BatchDimension:
     """Return what is reported in a dimension beside the controls, and corrected by what the judge finds of planted."""
-    control = Trials(count=quiet.n - quiet.count, n=quiet.n)
+    control = quiet.failures
     tested = against_control(reported, control) if control.n and reported.n else None
     corrected = corrected_rate(reported, found, quiet) if found.n and quiet.n and reported.n else _NOTHING
     return BatchDimension(
         dimension=name,
-        reported=rate(reported.count, reported.n),
-        control=rate(control.count, control.n),
+        reported=reported.share,
+        control=control.share,
         difference=tested.difference if tested else _NOTHING,
         p=tested.p if tested else None,
         q=None,
@@ -282,17 +287,12 @@ def rates_beside(
     dimensions: Sequence[DimensionSummary], measured: Mapping[str, DimensionDetection]
 ) -> list[BatchDimension]:
     """Return the rates of a batch beside those of a calibration's controls, from the figures that both results hold."""
-    return _with_q(
-        [
-            _beside(summary.dimension, _trials(summary.worse), *_errors(measured.get(summary.dimension)))
-            for summary in dimensions
-        ]
-    )
-
-
-def _errors(row: DimensionDetection | None) -> tuple[Trials, Trials]:
-    nothing = Trials(count=0, n=0)
-    return (nothing, nothing) if row is None else (_trials(row.sensitivity), _trials(row.specificity))
+    rows = []
+    for summary in dimensions:
+        row = measured.get(summary.dimension)
+        errors = (_NOTHING, _NOTHING) if row is None else (row.sensitivity, row.specificity)
+        rows.append(_beside(summary.dimension, _trials(summary.worse), *map(_trials, errors)))
+    return _with_q(rows)
 
 
 def _trials(one: Figure) -> Trials:
@@ -481,7 +481,7 @@ def _alert_figures(
     figures = {"reported": reported, "sensitivity": row.sensitivity, "specificity": row.specificity}
     if not reported.n:
         return {**figures, "problem": "no answer counts"}
-    corrected = corrected_rate(*(Trials(count=round((one.value or 0.0) * one.n), n=one.n) for one in figures.values()))
+    corrected = corrected_rate(*map(_trials, figures.values()))
     if corrected.value is None:
         return {**figures, "problem": "the judge reports what is broken no oftener than what is not"}
     return {**figures, "corrected": corrected}

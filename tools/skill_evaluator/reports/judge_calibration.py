@@ -20,6 +20,7 @@ from skill_evaluator.judges.calibration.results import (
     ScoreResult,
     StratumResult,
 )
+from skill_evaluator.judges.modes.ship_rules import IMPACTS
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.reports.judging import (
     TRUSTED,
@@ -27,6 +28,7 @@ from skill_evaluator.reports.judging import (
     interval_chart,
     is_off,
     point,
+    row_of,
     severity_counts,
     share,
     trust_cell,
@@ -125,16 +127,17 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
 
 def _trusts(calibration: JudgeCalibration) -> Iterator[_Trust]:
     for judge in calibration.judges:
-        by_criterion = {f" by {name}": strata for name, strata in judge.criteria.items()}
-        for suffix, strata in {"": judge.strata, **by_criterion}.items():
-            for stratum, figures in strata.items():
-                kappa = Figure(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
-                yield _Trust(judge.judge, f"pairs: {stratum}{suffix}", kappa, figures.trusted)
-        for criterion, scored in judge.scores.items():
-            for stratum, scores in scored.items():
-                yield _Trust(judge.judge, f"scores: {criterion} on {stratum}", scores.kappa_linear, scores.trusted)
+        for criterion, stratum, figures in judge.of_verdicts:
+            where = f"pairs: {_kind(criterion, stratum)}"
+            yield _Trust(judge.judge, where, figures.figure("kappa_both"), figures.trusted)
+        for criterion, stratum, scores in judge.of_scores:
+            yield _Trust(judge.judge, f"scores: {criterion} on {stratum}", scores.kappa_linear, scores.trusted)
         for row in judge.detection.dimensions if judge.detection is not None else ():
             yield _Trust(judge.judge, f"regressions: {row.dimension}", row.informedness, row.trusted)
+
+
+def _kind(criterion: str, stratum: str) -> str:
+    return f"{stratum} by {criterion}" if criterion else stratum
 
 
 def _trust_chart(trusts: list[_Trust], bar: float) -> SiteBlock:
@@ -146,16 +149,7 @@ def _trust_chart(trusts: list[_Trust], bar: float) -> SiteBlock:
         parts += [f"{words} on {listed(names, 3)}"] if names else []
     table = Sheet(
         columns=("judge", "on", "κ or informedness, 95 % interval", "n", ""),
-        rows=[
-            [
-                Cell(row.judge, code=True),
-                Cell(row.where),
-                Cell(share(row.figure)),
-                Cell(str(row.figure.n)),
-                trust_cell(row.trusted),
-            ]
-            for row in trusts
-        ],
+        rows=[row_of([row.judge], row.where, row.figure, row.figure.n, trust_cell(row.trusted)) for row in trusts],
         numbers=frozenset({"κ or informedness, 95 % interval", "n"}),
     )
     sentence = "; ".join(parts)
@@ -175,26 +169,21 @@ def _verdict_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     """Yield verdicts on pairs beside people's; what belongs to one stratum (and criterion) stands together."""
     by_stratum: dict[str, list[tuple[str, StratumResult]]] = {}
     for judge in calibration.judges:
-        for stratum, figures in judge.strata.items():
-            by_stratum.setdefault(stratum, []).append((judge.judge, figures))
-    for judge in calibration.judges:
-        for criterion, strata in judge.criteria.items():
-            for stratum, figures in strata.items():
-                by_stratum.setdefault(f"{stratum} by {criterion}", []).append((judge.judge, figures))
+        for criterion, stratum, figures in judge.of_verdicts:
+            by_stratum.setdefault(_kind(criterion, stratum), []).append((judge.judge, figures))
     rows = [(stratum, judge, figures) for stratum, judges in by_stratum.items() for judge, figures in judges]
     cells = [
-        [
-            Cell(stratum, code=True),
-            Cell(judge, code=True),
-            Cell(str(figures.n)),
-            Cell(str(figures.unparsed)),
-            *(Cell(number(value)) for value in (*figures.accuracy, figures.flip_rate, figures.picks_first)),
-            Cell(share(_lean(figures))),
-            Cell("–" if figures.length is None else share(figures.length)),
-            *(Cell(number(value)) for value in (figures.kappa_people, figures.kappa_orders)),
-            trust_cell(figures.trusted),
-        ]
-        for stratum, judge, figures in rows
+        row_of(
+            names,
+            one.n,
+            one.unparsed,
+            *map(number, (*one.accuracy, one.flip_rate, one.picks_first)),
+            one.figure("lean"),
+            one.length,
+            *map(number, (one.kappa_people, one.kappa_orders)),
+            trust_cell(one.trusted),
+        )
+        for *names, one in rows
     ]
     below = ("unparsed", "longer", "lean", "picks first", "order 2", "right, order 1", "κ orders", "flips")
     columns = ("stratum", "judge", *_NUMBERS, "")
@@ -208,17 +197,13 @@ def _verdict_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     )
 
 
-def _lean(figures: StratumResult) -> Figure:
-    return Figure(value=figures.lean, ci95=figures.lean_ci95, n=figures.n)
-
-
 def _sentence(figures: StratumResult, bar: float) -> str:
     """Say what the judge may be used for, and why."""
-    kappa = Figure(value=figures.kappa_both, ci95=figures.kappa_both_ci95, n=figures.n)
+    kappa = figures.figure("kappa_both")
     parts = [trust_sentence(figures.trusted, kappa, figures.more_labels, bar, "κ with people")]
     if figures.flip_rate is not None:
         leaning = ""
-        if is_off(_lean(figures)) and figures.picks_first is not None:
+        if is_off(figures.figure("lean")) and figures.picks_first is not None:
             place = "first" if (figures.lean or 0.0) > 0 else "second"
             leaning = f" and leans to the {place} place ({figures.picks_first:.0%} of its verdicts are for the first)"
         parts.append(f"It agrees with itself in {1 - figures.flip_rate:.0%}{leaning}")
@@ -246,32 +231,14 @@ def _score_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     rows = [
         (criterion, stratum, judge.judge, figures)
         for judge in calibration.judges
-        for criterion, strata in judge.scores.items()
-        for stratum, figures in strata.items()
+        for criterion, stratum, figures in judge.of_scores
     ]
-    cells = [
-        [
-            *(Cell(name, code=True) for name in names),
-            Cell(str(one.n)),
-            *(
-                Cell(number(figure.value))
-                for figure in (
-                    one.right,
-                    one.kappa_linear,
-                    one.kappa_quadratic,
-                    one.alpha,
-                    one.people_alpha,
-                    one.spearman,
-                    one.higher,
-                    one.middle,
-                    one.spread,
-                )
-            ),
-            Cell("–" if one.length is None else share(one.length)),
-            trust_cell(one.trusted),
-        ]
-        for *names, one in rows
-    ]
+    cells = []
+    for *names, one in rows:
+        kappas = (one.kappa_linear, one.kappa_quadratic, one.alpha, one.people_alpha)
+        figures = (one.right, *kappas, one.spearman, one.higher, one.middle, one.spread)
+        values = [number(figure.value) for figure in figures]
+        cells.append(row_of(names, one.n, *values, one.length, trust_cell(one.trusted)))
     columns = ("criterion", "stratum", "judge", *_FIGURES, "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(_FIGURES))
     yield Captioned(sheet, "Scores beside people's", _SCORE_RULE.format(bar=calibration.bar))
@@ -318,20 +285,12 @@ def _score_sentence(figures: ScoreResult, bar: float) -> str:
 def _bias_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     """Yield one table of all biases of all judges, and a sentence on each."""
     rows = [(judge.judge, bias) for judge in calibration.judges for bias in judge.biases]
-    cells = [
-        [
-            Cell(judge, code=True),
-            Cell(bias.bias, code=True),
-            Cell(bias.way or "all"),
-            Cell(bias.mode),
-            Cell(bias.criterion, code=True),
-            Cell(str(bias.items)),
-            Cell("–" if bias.moved is None else share(bias.moved)),
-            Cell(share(bias.shift)),
-            Cell(*_PRESENT[bias.present]),
-        ]
-        for judge, bias in rows
-    ]
+    cells = []
+    for judge, bias in rows:
+        way = [Cell(bias.way or "all"), Cell(bias.mode), Cell(bias.criterion, code=True)]
+        cells.append(
+            row_of([judge, bias.bias], *way, bias.items, bias.moved, bias.shift, Cell(*_PRESENT[bias.present]))
+        )
     columns = ("judge", "bias", "way", "in", "by", "items", "moved", "shift", "")
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset({"items", "moved", "shift"}))
     yield Captioned(sheet, "What ought not to matter")
@@ -357,19 +316,11 @@ def _detection_tables(judge: str, detection: DetectionResult) -> Iterator[Block]
 
 
 def _dimension_table(judge: str, detection: DetectionResult) -> Sheet:
-    rows = [
-        [
-            Cell(judge, code=True),
-            Cell(row.dimension, code=True),
-            Cell(str(row.sensitivity.n)),
-            Cell(share(row.sensitivity)),
-            *(Cell(_of(row.by_impact.get(impact))) for impact in ("low", "medium", "high")),
-            Cell(str(row.specificity.n)),
-            Cell(share(row.specificity)),
-            trust_cell(row.trusted),
-        ]
-        for row in detection.dimensions
-    ]
+    rows = []
+    for row in detection.dimensions:
+        by_impact = [_of(row.by_impact.get(impact)) for impact in IMPACTS]
+        quiet = (row.specificity.n, row.specificity, trust_cell(row.trusted))
+        rows.append(row_of([judge, row.dimension], row.sensitivity.n, row.sensitivity, *by_impact, *quiet))
     columns = ("judge", "dimension", "broken", "found", "low", "medium", "high", "controls", "quiet", "")
     return Sheet(columns=columns, rows=rows, numbers=_COUNTS)
 
@@ -380,26 +331,11 @@ def _of(figure: Figure | None) -> str:
 
 def _way_table(judge: str, detection: DetectionResult) -> Sheet:
     rows = [
-        [
-            Cell(judge, code=True),
-            Cell(way.planted, code=True),
-            Cell(way.dimension, code=True),
-            Cell(str(way.found.n)),
-            Cell(share(way.found)),
-            Cell(str(way.elsewhere)),
-            Cell(str(way.uncertain)),
-        ]
+        row_of([judge, way.planted, way.dimension], way.found.n, way.found, way.elsewhere, way.uncertain)
         for way in detection.ways
     ]
     rows += [
-        [
-            Cell(judge, code=True),
-            Cell(kind.planted, code=True),
-            Cell("control"),
-            Cell(str(kind.quiet.n)),
-            Cell(f"quiet {share(kind.quiet)}"),
-            *(Cell("") for _ in range(2)),
-        ]
+        row_of([judge, kind.planted], "control", kind.quiet.n, f"quiet {share(kind.quiet)}", "", "")
         for kind in detection.control_kinds
     ]
     columns = ("judge", "planted", "", "pairs", "found", "elsewhere", "uncertain")
@@ -452,16 +388,12 @@ def _why(row: DimensionDetection, bar: float) -> str:
 def rate_sheet(judge: str, dimensions: Sequence[BatchDimension]) -> Sheet:
     """Return what a judge reports of a batch beside its controls, and corrected."""
     rows = [
-        [
-            Cell(judge, code=True),
-            Cell(row.dimension, code=True),
-            Cell(str(row.reported.n)),
-            Cell(share(row.reported)),
-            Cell(share(row.control)),
-            Cell(number(row.q if row.q is not None else row.p)),
-            Cell(share(row.corrected)),
-            Cell("–" if row.powered is None else share(row.powered)),
-        ]
+        row_of(
+            [judge, row.dimension],
+            *(row.reported.n, row.reported, row.control),
+            number(row.q if row.q is not None else row.p),
+            *(row.corrected, row.powered),
+        )
         for row in dimensions
     ]
     columns = ("judge", "dimension", "pairs", "reported", "controls", "q", "corrected", "with people's labels")
@@ -484,13 +416,12 @@ def _batch_sentences(judge: str, batch: BatchResult, bar: float) -> Iterator[str
 
 def _confident(calibration: JudgeCalibration) -> Iterator[tuple[str, ReliabilityResult]]:
     for judge in calibration.judges:
-        for stratum, one in judge.strata.items():
-            if one.confidence is not None:
+        for criterion, stratum, one in judge.of_verdicts:
+            if one.confidence is not None and not criterion:
                 yield f"{judge.judge} on {stratum}", one.confidence.labels
-        for criterion, strata in judge.scores.items():
-            for stratum, scores in strata.items():
-                if scores.confidence is not None:
-                    yield f"{judge.judge}, {criterion} on {stratum}", scores.confidence
+        for criterion, stratum, scores in judge.of_scores:
+            if scores.confidence is not None:
+                yield f"{judge.judge}, {criterion} on {stratum}", scores.confidence
 
 
 def _reliability(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
@@ -522,13 +453,13 @@ def _reliability(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
 def _confusions(calibration: JudgeCalibration) -> Iterator[SiteBlock]:
     """Yield each judge's verdicts by people's."""
     for judge in calibration.judges:
-        tables: dict[str, StratumResult | ScoreResult] = {f"on {name}": one for name, one in judge.strata.items()}
-        for criterion, strata in judge.criteria.items():
-            tables |= {f"by {criterion} on {name}": one for name, one in strata.items()}
-        for criterion, scored in judge.scores.items():
-            tables |= {f"{criterion} on {name}": one for name, one in scored.items()}
-        for where, figures in tables.items():
-            yield _heat(f"{judge.judge} (rows) beside people (columns), {where}", figures.confusion)
+        tables: list[tuple[str, Mapping[Any, Mapping[Any, int]]]] = [
+            (f"by {criterion} on {stratum}" if criterion else f"on {stratum}", one.confusion)
+            for criterion, stratum, one in judge.of_verdicts
+        ]
+        tables += [(f"{criterion} on {stratum}", one.confusion) for criterion, stratum, one in judge.of_scores]
+        for where, confusion in tables:
+            yield _heat(f"{judge.judge} (rows) beside people (columns), {where}", confusion)
 
 
 def _heat(caption: str, counts: Mapping[Any, Mapping[Any, int]]) -> SiteBlock:
@@ -537,15 +468,13 @@ def _heat(caption: str, counts: Mapping[Any, Mapping[Any, int]]) -> SiteBlock:
         [[str(mine), None], *([str(row[name]), "agrees" if name == mine else "differs"] for name in row)]
         for mine, row in counts.items()
     ]
-    columns = ["judge", *(f"people: {name}" for name in people)]
-    numbers = [False, *(True for _ in people)]
     return {
         "kind": "sheet",
         "caption": caption,
         "note": "",
         "folded": True,
         "heat": True,
-        "columns": columns,
-        "numbers": numbers,
+        "columns": ["judge", *(f"people: {name}" for name in people)],
+        "numbers": [False, *(True for _ in people)],
         "rows": rows,
     }

@@ -51,6 +51,17 @@ def share(figure: Figure) -> str:
     return f"{number(figure.value)} {interval(figure)}" if figure.n else "–"
 
 
+def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
+    """Return the cells of a row: names, which are text from outside, and values; a dash for what is not there."""
+    return [*(Cell(name, code=True) for name in names), *map(_cell, values)]
+
+
+def _cell(value: Cell | Figure | str | int | None) -> Cell:
+    if isinstance(value, Figure):
+        return Cell(share(value))
+    return value if isinstance(value, Cell) else Cell("–" if value is None else str(value))
+
+
 def is_off(figure: Figure, usual: float = 0.0) -> bool:
     """Say whether a figure is off its usual value beyond chance, by the six digits that files have."""
     return figure.ci95 is not None and not round(figure.ci95[0], 6) <= usual <= round(figure.ci95[1], 6)

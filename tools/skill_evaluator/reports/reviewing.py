@@ -7,10 +7,11 @@ from rich.text import Text
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Format, Sheet
 from skill_evaluator.judges.people.items import ReviewItem
 from skill_evaluator.judges.people.queue import ReviewStatus
 from skill_evaluator.judges.people.steps import ReviewStep, differences
+from skill_evaluator.reports.judging import row_of
 from skill_evaluator.text import counted
 
 _SHOWN_AS = "\n\t"
@@ -70,38 +71,24 @@ def queue_blocks(status: ReviewStatus, *, published: bool = False) -> Iterator[B
         lines.append(f"reviewers differ on {counted(len({item.id for item in status.disputed}), 'item')}")
     yield Heading("Review queue", level=2)
     yield Lines([*lines, *(f"{names[name]}: {counted(count, 'label')}" for name, count in status.reviewers.items())])
-    yield Captioned(_reason_sheet(status), "The queue by reason")
-    agreement = [
-        [
-            Cell(row.question, code=True),
-            Cell(" · ".join(names.get(name, name) for name in row.reviewers), code=True),
-            Cell(str(row.n)),
-            Cell(str(row.agreed)),
-            Cell(number(row.kappa.value)),
-            Cell(" to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else "–"),
-        ]
-        for row in status.agreement
-    ]
+    reasons = [row_of([], reason, status.open.get(reason, 0), count) for reason, count in status.reasons.items()]
+    counts = Sheet(
+        columns=("why", "waiting", "in the queue"), rows=reasons, numbers=frozenset({"waiting", "in the queue"})
+    )
+    yield Captioned(counts, "The queue by reason")
+    agreement = []
+    for row in status.agreement:
+        reviewers = " · ".join(names.get(name, name) for name in row.reviewers)
+        bounds = " to ".join(map(number, row.kappa.ci95)) if row.kappa.ci95 else None
+        agreement.append(row_of([row.question, reviewers], row.n, row.agreed, number(row.kappa.value), bounds))
     columns = ("question", "reviewers", "items", "agreed", "κ", "95 % interval")
     sheet = Sheet(columns=columns, rows=agreement, numbers=frozenset({"items", "agreed", "κ"}))
     yield Captioned(sheet, "How far reviewers agree")
     disputed = [
-        [
-            Cell(item.item, code=True),
-            Cell(item.question, code=True),
-            Cell(_said(item.answers, {} if published else item.notes, names), code=True),
-        ]
+        row_of([item.item, item.question, _said(item.answers, {} if published else item.notes, names)])
         for item in status.disputed
     ]
     yield Captioned(Sheet(columns=("item", "question", "answers"), rows=disputed), "Reviewers differ on")
-
-
-def _reason_sheet(status: ReviewStatus) -> Sheet:
-    rows = [
-        [Cell(reason), Cell(str(status.open.get(reason, 0))), Cell(str(count))]
-        for reason, count in status.reasons.items()
-    ]
-    return Sheet(columns=("why", "waiting", "in the queue"), rows=rows, numbers=frozenset({"waiting", "in the queue"}))
 
 
 def _said(answers: Mapping[str, str], notes: Mapping[str, str], names: Mapping[str, str]) -> str:

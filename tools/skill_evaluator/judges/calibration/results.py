@@ -1,6 +1,7 @@
 """What `judge calibrate --format json` prints: by judge what labels, planted pairs and a batch say."""
 
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeVar
 
 from pydantic import NonNegativeInt
 
@@ -10,6 +11,8 @@ from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.stats import Interval
+
+ResultT = TypeVar("ResultT")
 
 
 class ReliabilityBin(FrozenModel):
@@ -81,6 +84,10 @@ class StratumResult(FrozenModel):
     confidence: ConfidenceResult | None = None
     trusted: bool | None
     more_labels: int | None
+
+    def figure(self, name: str) -> Figure:
+        """Return one of the figures that are written as two keys, such as `kappa_both`."""
+        return Figure(value=getattr(self, name), ci95=getattr(self, f"{name}_ci95"), n=self.n)
 
 
 class ScoreResult(FrozenModel):
@@ -259,6 +266,20 @@ class JudgeResult(FrozenModel):
     detection: DetectionResult | None = None
     batch: BatchResult | None = None
     record: JudgeRecord | None = None
+
+    @property
+    def of_verdicts(self) -> Iterator[tuple[str, str, StratumResult]]:
+        """Each criterion (empty: overall) and kind of item with what verdicts on pairs are worth."""
+        return _by_stratum({"": self.strata, **self.criteria})
+
+    @property
+    def of_scores(self) -> Iterator[tuple[str, str, ScoreResult]]:
+        """Each criterion and kind of item with what scores are worth."""
+        return _by_stratum(self.scores)
+
+
+def _by_stratum(results: Mapping[str, Mapping[str, ResultT]]) -> Iterator[tuple[str, str, ResultT]]:
+    return ((name, stratum, result) for name, strata in results.items() for stratum, result in strata.items())
 
 
 class JudgeCalibration(FrozenModel):

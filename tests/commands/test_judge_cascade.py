@@ -138,7 +138,7 @@ def test_the_limit_of_calls_is_of_both_stages_and_a_resumed_cascade_goes_on(libr
     stopped = library.judge("pairwise", *CASCADE, "--max-calls", str(2 * N + 4), "--concurrency", "1")
     assert stopped.code == 4
     assert len(library.judging().name) > 0
-    assert f"--cascade cheap,strong --max-calls {2 * N + 4}" in stopped.err
+    assert f"--max-calls {2 * N + 4} --concurrency 1 --items items.jsonl --cascade cheap,strong" in stopped.err
     assert f"--resume judgements/{library.judging().name}" in stopped.err
     assert library.reasons() == {}
     done = library.outcome("pairwise", *CASCADE, "--resume")

@@ -106,10 +106,10 @@ def _function_of(path: str) -> str:
 
 
 def _file_of(path: str) -> Path:
-    """Return where a command stands: in a file of its family, or of its own."""
+    """Return where a command stands: in a file of its own, or of its family."""
     folder = Path(__file__).with_name("commands")
-    family = folder / f"{path.split()[0]}.py"
-    return family if " " in path and family.exists() else folder / f"{_function_of(path)}.py"
+    own = folder / f"{_function_of(path)}.py"
+    return own if own.exists() else folder / f"{path.split()[0]}.py"
 
 
 class _LateCommands(TyperGroup):

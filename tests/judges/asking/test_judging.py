@@ -1,12 +1,13 @@
 """A judging is resumed only as what it was begun as."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Judging, draw_judging, judge_runs, taken_up, write_judging
+from skill_evaluator.judges.asking.judging import Asking, Judging, judge_runs, taken_up, write_judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion, load_prompt
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.journal import create_run
@@ -18,20 +19,25 @@ def question(case_id: str, user: str = "text") -> JudgeQuestion:
     return JudgeQuestion(case_id=case_id, system="Judge.", user=user, schema={})
 
 
-def planned(judging_id: str = "20260301T080000Z-abcdef", **changed: Any) -> Judging:
-    made: Mapping[str, Any] = {
-        "judging_id": judging_id,
-        "created": "2026-03-01T08:00:00Z",
-        "rubric": "sha256:1",
-        "criteria": ["tone"],
-        "prompts": [load_prompt("pairwise").identity],
-        "models": [JUDGE],
-        "items": {"a": "sha256:2"},
-        "questions": [question("a/1"), question("a/2")],
-        "seed": 0,
-        "replicates": 1,
-    }
-    return draw_judging("pairwise", **{**made, **changed})
+def planned(
+    judging_id: str = "20260301T080000Z-abcdef",
+    *,
+    seed: int = 0,
+    replicates: int = 1,
+    judge: Model = JUDGE,
+    **changed: Any,
+) -> Judging:
+    asking = Asking(
+        mode="pairwise",
+        judging_id=judging_id,
+        rubric="sha256:1",
+        criteria=["tone"],
+        prompts=[load_prompt("pairwise")],
+        items={"a": "sha256:2"},
+        questions=[question("a/1"), question("a/2")],
+    )
+    created = "2026-03-01T08:00:00Z"
+    return replace(asking, **changed).judging([judge], seed=seed, replicates=replicates, created=created)
 
 
 def test_the_newest_judging_is_taken_up_as_it_was(tmp_path: Path) -> None:
@@ -52,8 +58,8 @@ def test_what_changed_since_it_began_is_named(tmp_path: Path) -> None:
         "rubric": {"rubric": "sha256:9"},
         "seed": {"seed": 4},
         "replicates": {"replicates": 2},
-        "judge 'judge'": {"models": [sampled]},
-        "prompts": {"prompts": [load_prompt("direct").identity]},
+        "judge 'judge'": {"judge": sampled},
+        "prompts": {"prompts": [load_prompt("direct")]},
     }
     for named, changed in changes.items():
         with pytest.raises(JudgeError, match=f"changed since it began: .*{named}"):

@@ -1,15 +1,16 @@
 """Every bias mitigation of the vocabulary does something that can be seen: in the request, or in what counts."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import NamedRubric, Writers, check_families, choose_criteria, family_of
+from skill_evaluator.judges.asking.criteria import NamedRubric, Voices, choose_criteria, family_of, strict_criteria
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
 from skill_evaluator.judges.modes.scoring import score_questions
-from skill_evaluator.library.config import Model
+from skill_evaluator.library.config import JudgePanel, Model
 from skill_evaluator.runner.runs import settings_digest
 
 from tests.support.asked_judges import method, rubric_of
@@ -20,6 +21,19 @@ PAIRWISE, DIRECT = "pairwise_comparison", "direct_scoring"
 def named(primary: str, *mitigations: str) -> NamedRubric:
     rubric = rubric_of({"method": method(primary, *mitigations)})
     return choose_criteria("rubric.yaml", rubric, (), (DIRECT, PAIRWISE, "reference_based"))
+
+
+def voices(
+    judges: Sequence[Model], models: Sequence[Model], writer: str | None = None, strict: Sequence[str] = ()
+) -> Voices:
+    """Judges of an output; a judge of its writer's family is refused."""
+    return Voices(
+        policy=JudgePanel(same_family="refuse"),
+        judges={judge.id: judge for judge in judges},
+        models=models,
+        written={"a": [writer]},
+        strict=strict,
+    )
 
 
 def told(primary: str, *mitigations: str) -> str:
@@ -71,16 +85,14 @@ def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() 
         ("gpt-5", None, False),
     ):
         models = [Model(id=judge, provider="replay")]
-        strict, lax = named(DIRECT, "different_model_family"), named(DIRECT)
-        assert check_families(lax, models, [writer], Writers(models=models), "refuse") == [], judge
+        strict, lax = (strict_criteria(named(DIRECT, *names)) for names in (["different_model_family"], []))
+        assert voices(models, models, writer, lax).check_families() == [], judge
         if refused:
             with pytest.raises(JudgeError, match="name another judge"):
-                check_families(strict, models, [writer], Writers(models=models), "refuse")
+                voices(models, models, writer, strict).check_families()
         else:
-            remarks = check_families(strict, models, [writer], Writers(models=models), "refuse")
-            assert remarks == (
-                [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
-            ), judge
+            unknown = [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
+            assert voices(models, models, writer, strict).check_families() == unknown, judge
     assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
     for name in ("ollama/mixtral:8x7b", "codestral-2508", "pixtral-large-2411", "devstral-small"):
         assert family_of(name) == "mistral", name
@@ -90,11 +102,12 @@ def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() 
 def test_what_models_yaml_says_of_a_models_family_wins_over_its_name() -> None:
     ours = Model(id="gpt-ours", provider="openai", family="Mistral")
     tuned = Model(id="in-house", provider="openai", base_url="http://127.0.0.1:8000", family="tuned")
-    models = Writers(models=[ours, tuned])
-    assert models.of_family(ours, "codestral-2508")
-    assert not models.of_family(ours, "gpt-5")
-    assert models.of_family(Model(id="mistral-large", provider="replay"), "gpt-ours")
-    assert not models.of_family(tuned, "in-house-2")
+    large = Model(id="mistral-large", provider="replay")
+    judges = voices([ours, tuned, large], [ours, tuned])
+    assert judges.of_family("gpt-ours", "codestral-2508")
+    assert not judges.of_family("gpt-ours", "gpt-5")
+    assert judges.of_family("mistral-large", "gpt-ours")
+    assert not judges.of_family("in-house", "in-house-2")
     assert settings_digest(ours) == settings_digest(ours.model_copy(update={"family": None}))  # no setting of its calls
 
 

@@ -15,6 +15,7 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, LeaderboardError
 
 if TYPE_CHECKING:
+    from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.family import FamilyCheck
     from skill_evaluator.audit.report.reporting import ReportedAudit
     from skill_evaluator.audit.request import (
@@ -67,7 +68,7 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. None makes a call to a
-    model but `evaluate`, `mutate` and `switch`.
+    model but `evaluate`, `mutate`, `switch` and those of `judge`.
     """
 
     def __init__(
@@ -102,6 +103,13 @@ class Library:
         from skill_evaluator.library.config import load_settings
 
         return load_settings(self.config)
+
+    @cached_property
+    def judge(self) -> "Judges":
+        """What judges are asked, and what they are worth."""
+        from skill_evaluator.api.judging import Judges
+
+        return Judges(self.components, self.config, self.fixtures)
 
     def component(self, skill: str) -> "Component":
         """Read a component: its prompt, its contract, and how its fields are compared."""

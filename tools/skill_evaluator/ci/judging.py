@@ -4,35 +4,48 @@ A component declares its judge in settings.yaml. The job that asks the judge and
 from the same answers, so that nothing but the judge's own answers is taken from that job.
 """
 
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, take_arrived
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, gather, take_arrived
 from skill_evaluator.ci.matrix import Wanted, environment_of, job_id, key_variable_of
 from skill_evaluator.ci.outcome import JudgedOutcome, JudgedStatus
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun
-from skill_evaluator.errors import JudgeError, PlanError
-from skill_evaluator.judges.asking.judging import judge_manifest
+from skill_evaluator.ci.pending import pending_words
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun, read_plan
+from skill_evaluator.display.options import words_of
+from skill_evaluator.errors import EXIT_OK, JudgeError, PlanError
+from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
+from skill_evaluator.judges.asking.story import Bench, JudgingSize
+from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
 from skill_evaluator.judges.modes.regression_batch import (
     ComparedOutputs,
     RegressionBatch,
     batch_of,
     outputs_of_answers,
     pairs_of_outputs,
+    side_notes,
 )
-from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
+from skill_evaluator.judges.stories.judging import Drawn, Judged, judge_batch
+from skill_evaluator.judges.stories.regressions import judged_regressions
+from skill_evaluator.judges.stories.requests import RegressionRequest
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentJudge, Model, Policy
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, read_pinned
 from skill_evaluator.runner.journal import merged_outcomes
 from skill_evaluator.runner.prices import Estimate, estimate, price_of
 from skill_evaluator.runner.runs import Run
+from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import nearest
 
 _JUDGE = "judge"
+_OF_PLANS = ("judges", "items", "candidate", "baseline", "dimensions", "preset", "blocking", "replicates", "seed")
 _BYTES_A_TOKEN = 4  # of a new answer, which may be as long as its model writes
 
 
@@ -103,12 +116,42 @@ def _plan_judging(
     return judging, size
 
 
-def planned_judging(plan: Plan, job: str) -> PlannedJudging:
-    """Return the judging of a plan by its job; raise PlanError when the plan has none of that name."""
-    for judging in plan.judgings:
-        if judging.id == job:
-            return judging
-    raise PlanError(f"the plan has no judging '{job}' {nearest(job, [judging.id for judging in plan.judgings])}")
+def judge_planned(request: RegressionRequest, job: str, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+    """Ask what a plan has a judge do; go on with what an earlier attempt left, unless answers have changed since.
+
+    Raise PlanError when the plan has no job of that name.
+    """
+    if words_of(request, *_OF_PLANS):
+        raise JudgeError("--planned says what is compared, who judges and how: leave out what says it otherwise")
+    plan = read_plan(request.plan)
+    jobs = {judging.id: judging for judging in plan.judgings}
+    if job not in jobs:
+        raise PlanError(f"the plan has no judging '{job}' {nearest(job, list(jobs))}")
+    judging = jobs[job]
+    request = replace(request, judges=(judging.model_id,), seed=judging.seed, replicates=1)
+    bench = Bench.of(request, watch)
+    settings = bench.configuration.settings
+    component = load_component(request.components, judging.skill, settings.limits, request.fixtures)
+    cases = load_cases(component, request.fixtures)
+    gathered = next(
+        run
+        for run in gather(plan, request.artifacts)
+        if (run.skill, run.model_id) == (judging.skill, judging.candidate) and not run.is_baseline
+    )
+    if gathered.manifest is None or gathered.pending:  # which the jobs that were to answer have said
+        why = pending_words(gathered.pending) if gathered.pending else "; ".join(gathered.remarks)
+        return Judged(results=None, folder=request.out, code=EXIT_OK, stopped=[f"nothing to judge: {why}"])
+    batch = drawn_batch(judging, gathered, component, cases, settings.policy)
+    judged = judged_regressions(batch, bench, plan.invocation)
+    folder = request.out / plan.invocation
+    if not request.dry_run and folder.exists():
+        try:
+            taken_up(bench.planned(judged.asking), plan.invocation, request.out)
+            bench = replace(bench, request=replace(request, resume=plan.invocation))
+        except JudgeError as changed:
+            print(f"begun anew: {changed}", file=sys.stderr)
+            shutil.rmtree(folder)
+    return judge_batch(judged, bench, drawn)
 
 
 def judge_of(judging: PlannedJudging, configuration: Configuration) -> Model:
@@ -140,10 +183,7 @@ def drawn_batch(
         skill=component.name,
         baseline=baseline.run_id,
         candidate=candidate.run_id,
-        notes=[
-            f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}"
-            for side, run in (("baseline", baseline), ("candidate", candidate))
-        ],
+        notes=side_notes(baseline, candidate),
     )
     return _batch(compared, policy, judging.seed)
 
@@ -168,11 +208,10 @@ def read_judging(
 
     `config` is the folder of the settings, in which the judge's calibration is. Raise JudgeError for a broken one.
     """
-    from skill_evaluator.judges.calibration.detection import read_calibration, with_alerts
-    from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions  # imports scipy: not for a plan
+    from skill_evaluator.judges.calibration.detection import read_calibration, with_alerts  # imports numpy
 
     model = judge_of(judging, configuration)
-    drawn = batch.judging(plan.invocation, plan.created, model, judging.seed)
+    drawn = batch.asking(plan.invocation).judging([model], seed=judging.seed, created=plan.created)
     drawn = drawn.model_copy(update={"evaluator_version": plan.evaluator_version or drawn.evaluator_version})
     manifest = judge_manifest(drawn, model)
     taken = take_arrived(PlannedRun(job=judging.id, manifest=manifest), arrivals)

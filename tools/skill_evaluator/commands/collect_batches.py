@@ -4,21 +4,17 @@ Every command that left batches goes on as it was begun, in this process, and as
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from skill_evaluator.api import Library
 from skill_evaluator.audit.run.plan import AUDIT
 from skill_evaluator.ci.pending import restore_job
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
-from skill_evaluator.commands.judge_options import BatchAskingOptions
-from skill_evaluator.commands.judge_pairwise import JudgePairwiseOptions, judge_pairwise
-from skill_evaluator.commands.judge_regression import JudgeRegressionOptions, judge_regression
-from skill_evaluator.commands.judge_score import JudgeScoreOptions, judge_score
 from skill_evaluator.display.options import AUDITS, JUDGEMENTS
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
@@ -27,22 +23,18 @@ from skill_evaluator.errors import (
     EXIT_OK,
     EXIT_REGRESSED,
     EXIT_USER_ERROR,
-    JudgeError,
     RunError,
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.judges.asking.judging import JUDGING, JudgeMode, read_judging
+from skill_evaluator.judges.asking.judging import JUDGING
 from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.journal import Kept, Manifest, read_manifest
 
-_JUDGES: Mapping[JudgeMode, tuple[type[BatchAskingOptions], Callable[[Any], int]]] = {
-    "score": (JudgeScoreOptions, judge_score),
-    "pairwise": (JudgePairwiseOptions, judge_pairwise),
-    "regression": (JudgeRegressionOptions, judge_regression),
-}
 _Story = Callable[[Configuration], int]
 _Open = tuple[Path, Manifest]  # a run folder that has a batch whose results are still to be taken
 
@@ -178,13 +170,5 @@ def _collect_audit(options: AuditRunOptions, configuration: Configuration) -> in
 
 
 def _collect_judging(folder: Path, places: CollectingPlaces, configuration: Configuration) -> int:
-    """Go on with a judging by the options of the command that began it."""
-    judging = read_judging(folder)
-    if judging.mode not in _JUDGES or not judging.options:
-        raise JudgeError(f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume")
-    kind, story = _JUDGES[judging.mode]
-    said: dict[str, Any] = {"resume": str(folder), "out": folder.parent, "submit_only": True}
-    said |= {field.name: getattr(places, field.name) for field in fields(places)}
-    known = {field.name for field in fields(kind)}
-    own = {name: value for name, value in said.items() if name in known}
-    return story(kind.recalled(judging.options, **own, collecting=configuration))
+    library = Library(places.components, config=places.config, fixtures=places.fixtures)
+    return print_judged(library.judge.collect(folder, configuration, watch=watch), places.format)

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.commands.judge_asking import AskedJudging, Asking, ask_judges, judges_of, print_dry_run
-from skill_evaluator.commands.judge_options import JudgeAskingOptions
-from skill_evaluator.display.options import option, options, words_of
-from skill_evaluator.errors import EXIT_OK, JudgeError
+from skill_evaluator.display.options import FormatOption, option, options
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.asking.items import read_items
-from skill_evaluator.judges.asking.judging import write_papers
+from skill_evaluator.judges.asking.judging import Asking, write_papers
+from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.results import head_of
+from skill_evaluator.judges.asking.story import AskedJudging, Bench
 from skill_evaluator.judges.calibration.against_people import against_people
 from skill_evaluator.judges.calibration.asking import (
     CalibrationQuestions,
@@ -31,9 +31,12 @@ from skill_evaluator.judges.calibration.probes import PROBE_NAMES, load_probe
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult
 from skill_evaluator.judges.modes.regression_results import read_regressions
 from skill_evaluator.judges.statistics.agreement import BAR
+from skill_evaluator.judges.stories.judging import Judged, again_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import MethodName, Rubric, load_rubric
 from skill_evaluator.reports.judge_calibration import calibration_page, print_judge_calibration
+from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.live import watch
 from skill_evaluator.text import canonical_json, counted, digest
 
 EXAMPLES = (
@@ -46,7 +49,7 @@ _CONTROLS_PER_BROKEN = 2  # specificity needs the larger sample: most pairs of a
 
 
 @options
-class JudgeCalibrateOptions(JudgeAskingOptions):
+class JudgeCalibrateOptions(JudgingRequest, FormatOption):
     """The options of `judge calibrate`."""
 
     labels: Path | None = option("JSON Lines of people's labels: pairs, scores, regressions.", metavar="FILE")
@@ -126,7 +129,7 @@ def _ask(options: JudgeCalibrateOptions) -> int:
     for name in ("verdicts", "planted", "regressions", "batch"):
         if getattr(options, name) is not None:
             raise JudgeError(f"--{name} is for what was judged before, and does not go with --judge")
-    configuration, models = judges_of(options)
+    bench = Bench.of(options, watch)
     asked = _questions(options)
     dimensions = {one.name: one.question for pair in asked.plain.pairs for one in pair.dimensions}
     paper = {"rubric": None if asked.rubric is None else asked.rubric.paper, "dimensions": dimensions}
@@ -140,8 +143,8 @@ def _ask(options: JudgeCalibrateOptions) -> int:
         notes=_notes(asked),
     )
     if options.dry_run:
-        return print_dry_run(asking, configuration, models, options)
-    return _measure(asked, ask_judges(asking, configuration, models, options), asking, paper, options)
+        return print_judged(bench.size(asking), options.format)
+    return _measure(asked, bench.ask(asking), asking, paper, options)
 
 
 def _notes(asked: CalibrationQuestions) -> list[str]:
@@ -241,13 +244,13 @@ def _measure(
         )
         for part in asked.runs
     ]
-    measured = measured_answers(questions, judges, head, options.bar, families_of(asked.configuration.models))
+    measured = measured_answers(questions, judges, head, options.bar, families_of(asked.session.configuration.models))
     page = calibration_page(measured.calibration).markdown()
-    write_papers(asked.folder, paper, questions.prompts, asking.systems, measured.calibration, page)
+    write_papers(asked.folder, paper, asking, measured.calibration, page)
     measured.write(asked.folder)
     print_judge_calibration(measured.calibration, options.format)
-    words = ["skill-evaluator", "judge", "calibrate"]
-    for flag, values in (("--judge", options.judges), ("--probe", options.probes)):
-        words += [word for name in values for word in (flag, name)]
-    names = ("labels", "rubric", "broken", "split", "bar", "replicates", "seed", "max_cost", "max_calls")
-    return asked.close(words + words_of(options, *names, "concurrency", "out", "config"))
+    again = [] if asked.complete else again_of(options, asked)
+    code = EXIT_OK if asked.complete else EXIT_INCOMPLETE
+    return print_judged(
+        Judged(results=None, folder=asked.folder, code=code, stopped=asked.stopped, again=again), options.format
+    )

@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 
 from skill_evaluator.checking.rubrics import lint_rubrics
-from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
-from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.display.options import (
     COMPONENTS,
     JUDGEMENTS,
@@ -18,9 +16,14 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import storing
+from skill_evaluator.judges.asking.judging import Asking
+from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.reading import text_of
+from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.drafting import QUESTION, draft_question, draft_text, read_draft
+from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.lint import print_rubric_lint
+from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.schedule import Call
 from skill_evaluator.text import digest
 
@@ -49,16 +52,15 @@ def judge_rubric(options: JudgeRubricOptions) -> int:
         raise JudgeError(f"{options.out} is there already; a draft overwrites nothing: name another file")
     if options.out.suffix not in (".yaml", ".yml") or not options.draft.strip():
         raise JudgeError("--draft says what should be judged, and --out FILE ends in .yaml")
-    asked_with = JudgeAskingOptions(
+    request = JudgingRequest(
         judges=(options.judge,),
         seed=options.seed,
         max_cost=options.max_cost,
         dry_run=options.dry_run,
         out=JUDGEMENTS,
         config=options.config,
-        format=options.format,
     )
-    configuration, models = judges_of(asked_with)
+    bench = Bench.of(request, watch)
     question, prompt = draft_question(options.draft, options.seed)
     wish = digest(options.draft)
     asking = Asking(
@@ -70,9 +72,8 @@ def judge_rubric(options: JudgeRubricOptions) -> int:
         questions=[question],
     )
     if options.dry_run:
-        return print_dry_run(asking, configuration, models, asked_with)
-    asked = ask_judges(asking, configuration, models, asked_with)
-    (part,) = asked.runs
+        return print_judged(bench.size(asking), options.format)
+    (part,) = bench.ask(asking).runs
     answer = part.answers.get(Call(QUESTION, 0))
     if answer is None or not answer.answered:
         failure = part.stopped or (None if answer is None else answer.failure)
@@ -84,5 +85,7 @@ def judge_rubric(options: JudgeRubricOptions) -> int:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         with options.out.open("x", encoding="utf-8") as file:  # x: nothing is overwritten, whoever was faster
             file.write(text)
-    print_rubric_lint(lint_rubrics([options.out], COMPONENTS, None, configuration.settings.limits), options.format)
+    print_rubric_lint(
+        lint_rubrics([options.out], COMPONENTS, None, bench.configuration.settings.limits), options.format
+    )
     return EXIT_OK

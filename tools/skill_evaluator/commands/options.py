@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from skill_evaluator.display.options import COMPONENTS, CONFIG, Declared
+from skill_evaluator.display.options import COMPONENTS, CONFIG, Declared, declared
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
 from skill_evaluator.text import nearest
@@ -77,11 +77,11 @@ def command_of(
     fields = sorted(
         dataclasses.fields(options), key=lambda field: _LAST.index(field.name) if field.name in _LAST else -1
     )
-    typed = [(field, hints[field.name], _declared(field, hints[field.name])) for field in fields]
+    typed = [(field, hints[field.name], declared(field, hints[field.name])) for field in fields]
     run.__doc__ = story.__doc__
     run.__annotations__ = {}
     run.__signature__ = Signature(  # type: ignore[attr-defined]
-        [_parameter(field, hint, declared) for field, hint, declared in typed if declared is not None]
+        [_parameter(field, hint, how) for field, hint, how in typed if how is not None]
     )
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
@@ -90,20 +90,15 @@ def command_of(
     return typer.main.get_command(application)
 
 
-def _declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:
-    """Return how a field is typed; None for one that only the program sets."""
-    return field.metadata.get("declared") or (get_args(hint)[1] if get_origin(hint) is Annotated else None)
-
-
-def _parameter(field: dataclasses.Field[Any], hint: Any, declared: Declared) -> Parameter:
+def _parameter(field: dataclasses.Field[Any], hint: Any, as_declared: Declared) -> Parameter:
     """Return the parameter that Typer reads a field from."""
     kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
-    how = dict(declared.how)
+    how = dict(as_declared.how)
     if "completes" in how:
         how["autocompletion"] = _COMPLETED[how.pop("completes")]
-    flags = declared.flags
+    flags = as_declared.flags
     if flags is not None and field.default is not True and not any(flag.startswith("--") for flag in flags):
         flags = (f"--{field.name.replace('_', '-')}", *flags)  # for True, Typer makes --x and --no-x
     typed = typer.Argument(**how) if flags is None else typer.Option(*flags, **how)

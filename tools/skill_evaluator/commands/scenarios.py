@@ -6,13 +6,16 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.family import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.commands.judge_asking import Asking, ask_judges, judges_of, print_dry_run
-from skill_evaluator.commands.judge_options import JudgeAskingOptions
 from skill_evaluator.display.options import JUDGEMENTS, ConfigOption, FormatOption, MaxCost, flag, option, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR, ConfigError
+from skill_evaluator.judges.asking.judging import Asking
+from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.reading import text_of
+from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.drafting import QUESTION, name_of, read_scenarios, scenarios_question
 from skill_evaluator.library.scenarios import new_family, write_family
+from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.schedule import Call
 from skill_evaluator.text import counted, digest
 
@@ -71,16 +74,15 @@ def scenarios_draft(options: ScenariosDraftOptions) -> int:
         raise ConfigError("--task says in a few words what the scenarios are for")
     family = options.family or name_of(options.task)
     folder = new_family(options.config, family)
-    asked_with = JudgeAskingOptions(
+    request = JudgingRequest(
         judges=(options.model,),
         seed=options.seed,
         max_cost=options.max_cost,
         dry_run=options.dry_run,
         out=JUDGEMENTS,
         config=options.config,
-        format=options.format,
     )
-    configuration, models = judges_of(asked_with)
+    bench = Bench.of(request, watch)
     question, prompt = scenarios_question(options.task, options.seed)
     domain = digest(options.task)
     asking = Asking(
@@ -92,8 +94,8 @@ def scenarios_draft(options: ScenariosDraftOptions) -> int:
         questions=[question],
     )
     if options.dry_run:
-        return print_dry_run(asking, configuration, models, asked_with)
-    (part,) = ask_judges(asking, configuration, models, asked_with).runs
+        return print_judged(bench.size(asking), options.format)
+    (part,) = bench.ask(asking).runs
     answer = part.answers.get(Call(QUESTION, 0))
     if answer is None or not answer.answered:
         failure = part.stopped or (None if answer is None else answer.failure)
@@ -102,6 +104,6 @@ def scenarios_draft(options: ScenariosDraftOptions) -> int:
         return EXIT_INCOMPLETE
     texts = read_scenarios(text_of(answer), family)
     write_family(folder, texts)
-    print_family(check_draft(family, options.config, configuration.settings.limits), options.format)
+    print_family(check_draft(family, options.config, bench.configuration.settings.limits), options.format)
     print(f"{counted(len(texts), 'scenario')} written to {folder}, all unreviewed", file=sys.stderr)
     return EXIT_OK

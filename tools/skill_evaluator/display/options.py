@@ -7,7 +7,7 @@ are also the options that several commands share: one wording and one default.
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from skill_evaluator.display.sheets import Format
 
@@ -129,6 +129,28 @@ Legs = Annotated[
 ]
 Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR")]
 Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR")]
+
+
+def declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:
+    """Return how a field is typed; None for one that only the program sets."""
+    return field.metadata.get("declared") or (get_args(hint)[1] if get_origin(hint) is Annotated else None)
+
+
+def typed(options: Any, *left_out: str) -> list[str]:
+    """Return the arguments and flags that give these options again, but what has its default or is `left_out`."""
+    hints = get_type_hints(type(options), include_extras=True)
+    arguments, words = list[str](), list[str]()
+    for field in dataclasses.fields(options):
+        how, value = declared(field, hints[field.name]), getattr(options, field.name)
+        if how is None or field.name in left_out or value == field.default:
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        if how.flags is None:
+            arguments += map(str, values)
+            continue
+        long = [flag for flag in how.flags if flag.startswith("--")] or [f"--{field.name.replace('_', '-')}"]
+        words += [word for one in values for word in (long[0], *([] if one is True else [str(one)]))]
+    return arguments + words
 
 
 def words_of(options: Any, *names: str) -> list[str]:

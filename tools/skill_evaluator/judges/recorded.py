@@ -12,6 +12,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
 from skill_evaluator.judges.asking.results import JudgingHead
+from skill_evaluator.judges.calibration.detection import measured_by, rates_beside
 from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
@@ -97,11 +98,6 @@ def beside_controls(
     results: RegressionResults, judge: JudgeRegressions, calibrations: Iterable[JudgeCalibration]
 ) -> Controlled:
     """Return what a judge of a batch reports beside its control; `calibrations` are those there are, newest first."""
-    from skill_evaluator.judges.calibration.detection import (
-        measured_by,
-        rates_beside,  # imports scipy
-    )
-
     problem = measured_by(judge.judge, results.judging.prompts, None)
     for calibration in calibrations:
         measured = measured_by(judge.judge, results.judging.prompts, calibration)

@@ -1,12 +1,17 @@
 """The results of a judging (scores, comparisons, regressions): what judges said, and what may be wrong with them."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.text import Text
 
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
-from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.safe_text import code_span, shortened, visible
+from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.calibration.results import FEWEST_PAIRS
 from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseResults, Ranking
 from skill_evaluator.judges.modes.regression_results import (
@@ -20,6 +25,8 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
+from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (
     cascade_notes,
     doubt_blocks,
@@ -30,10 +37,12 @@ from skill_evaluator.reports.judging import (
     panel_of_regressions,
     panel_of_scores,
     point,
+    print_judging_size,
     reasons,
     severity_counts,
     share,
 )
+from skill_evaluator.runner.session import print_how_to_go_on
 from skill_evaluator.text import counted, listed
 
 JudgedResults = ScoreResults | PairwiseResults | RegressionResults
@@ -59,12 +68,36 @@ _FLAGS = {
 _NAMED = {"candidate_worse": "worse", "candidate_better": "better"}
 
 
-def print_judged(results: JudgedResults, folder: str, form: Format, remarks: Sequence[str] = ()) -> None:
-    """Print what judges said and further remarks; `folder` is where everything else lies."""
-    print_page(
+def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
+    """Print what judges said, and on stderr how to go on where they stopped; return the exit code.
+
+    Of a dry run print what it would take.
+    """
+    if isinstance(judged, JudgingSize):
+        print_judging_size(judged, form)
+        return EXIT_OK
+    results, remarks = judged.results, [*judged.remarks, f"everything else is in {judged.folder}"]
+    if results is not None:
+        print_page(
+            form,
+            json=lambda: {"folder": str(judged.folder), **results.model_dump(mode="json")},
+            page=lambda: page_of("the judging", judged_blocks(results, remarks)),
+        )
+    for sentence in judged.stopped:
+        print(sentence, file=sys.stderr)
+    if judged.again:
+        print_how_to_go_on(judged.again)
+    return judged.code
+
+
+def print_pinned(report: PinReport, form: Format) -> None:
+    """Print what is kept as a baseline."""
+    outputs, whose = counted(len(report.cases), "output"), f"{report.skill} {report.skill_version} by {report.model_id}"
+    print_result(
         form,
-        json=lambda: {"folder": folder, **results.model_dump(mode="json")},
-        page=lambda: page_of("the judging", judged_blocks(results, [*remarks, f"everything else is in {folder}"])),
+        json=lambda: report.model_dump(mode="json"),
+        markdown=lambda: f"{outputs} of {code_span(whose)} pinned in {code_span(report.path)}\n",
+        text=lambda: [Text(visible(f"{outputs} of {whose} pinned in {report.path}; commit it"))],
     )
 
 

@@ -1,7 +1,7 @@
 """What the reports of all judge modes say alike: figures, trust, charts, panels, cascades, doubts, sizes."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +18,8 @@ from skill_evaluator.display.pages import (
     site_block,
 )
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.judges.asking.judging import Judging
 from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
@@ -244,18 +244,9 @@ def doubt_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]], *remarks: s
         yield Lines(list(sentences))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSize:
-    """What one judge is asked, and whether its key is there."""
-
-    model_id: str
-    provider: str
-    key: str
-    estimate: Estimate
-
-
-def print_judging_size(judging: Judging, judges: Sequence[JudgeSize], notes: Sequence[str], form: Format) -> None:
-    """Write the size of a judging to stdout; `notes` are sentences about how its calls come about."""
+def print_judging_size(size: JudgingSize, form: Format) -> None:
+    """Write the size of a judging to stdout."""
+    judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of([judge.estimate for judge in judges])
     asked = counted(len(judging.questions), "question")
     rows = [

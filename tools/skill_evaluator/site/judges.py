@@ -14,9 +14,11 @@ from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, SiteBlock, site_sections
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.judging import RESULTS, read_judging
+from skill_evaluator.judges.calibration.detection import read_calibration
 from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.people.labelled import review_status
 from skill_evaluator.judges.people.queue import ReviewStatus, queue_in
 from skill_evaluator.judges.recorded import (
     RESULTS_OF,
@@ -147,8 +149,6 @@ def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCal
     """Return the calibration that the settings name, if they name one that can be read."""
     if settings.policy.judge.calibration is None:
         return None
-    from skill_evaluator.judges.calibration.detection import read_calibration  # imports numpy
-
     try:
         return read_calibration(config, settings)
     except JudgeError as problem:
@@ -243,8 +243,6 @@ def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -
         return {}
     if not items:
         return {}
-    from skill_evaluator.judges.people.labelled import review_status  # imports numpy
-
     queues = {"": _queue(review_status(items, labels))}
     components: dict[str, set[str]] = {}
     for row in rows:

@@ -160,62 +160,6 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
     return {model.id: family_of_model(model) for model in models}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writers:
-    """The models of models.yaml: a writer may be named by its id there, or by its vendor's name."""
-
-    models: Sequence[Model]
-
-    def of_family(self, judge: Model, writer: str) -> bool:
-        """Return whether the writer of an output is of a judge's family."""
-        return family_of(writer, families_of(self.models)) == family_of_model(judge)
-
-
-def check_families(
-    rubric: NamedRubric,
-    judges: Sequence[Model],
-    written: Sequence[str | None],
-    models: Writers,
-    same_family: SameFamily,
-) -> list[str]:
-    """Raise JudgeError for a judge of the family that wrote an output, where a criterion and the settings refuse it.
-
-    Return sentences on judges that are not refused but count half or in full, and on what could not be checked, since
-    it is not said who wrote an output.
-    """
-    strict = strict_criteria(rubric)
-    if not strict:
-        return []
-    wanted = f"'{strict[0]}' wants a judge of another family (different_model_family)"
-    notes = refuse_family(wanted, judges, written, models, same_family)
-    unknown = sum(writer is None for writer in written)
-    if unknown:
-        notes.append(f"who wrote {unknown} of {len(written)} outputs is not known; a judge may be of their family")
-    return notes
-
-
-def refuse_family(
-    wanted: str, judges: Sequence[Model], written: Sequence[str | None], models: Writers, same_family: SameFamily
-) -> list[str]:
-    """Raise JudgeError for a judge of a writer's family where that is refused; `wanted` says what demands it.
-
-    Return sentences on judges that are not refused but count half or in full.
-    """
-    notes = []
-    for judge in judges:
-        writer = next((name for name in dict.fromkeys(written) if name and models.of_family(judge, name)), None)
-        if writer is None:
-            continue
-        if same_family == "refuse" or (same_family == "half" and len(judges) == 1):
-            alone = "" if same_family == "refuse" else "; that it counts half is for a panel"
-            raise JudgeError(
-                f"{wanted}, and {judge.id} is of that of {writer}, which wrote outputs here; name another judge{alone}"
-            )
-        much = "half" if same_family == "half" else "in full"
-        notes.append(f"{judge.id} is of the family of {writer}, and counts {much} where that wrote an output")
-    return notes
-
-
 def strict_criteria(rubric: NamedRubric) -> list[str]:
     """Return the criteria that want a judge of another family than the writer's."""
     return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
@@ -225,19 +169,63 @@ def strict_criteria(rubric: NamedRubric) -> list[str]:
 class Voices:
     """How much each judge counts; half of it where it is of the writer's family and a criterion of `strict` is judged.
 
-    `written`: by item, who wrote its outputs, where that is known.
+    `models` are those of models.yaml, by whose ids, or the names of their vendors, writers are named. `written`: by
+    item, who wrote its outputs, None where that is not said.
     """
 
     policy: JudgePanel
     judges: Mapping[str, Model]
-    writers: Writers
-    written: Mapping[str, Sequence[str]]
-    strict: frozenset[str] = frozenset()
+    models: Sequence[Model]
+    written: Mapping[str, Sequence[str | None]]
+    strict: Sequence[str] = ()
+
+    def of_family(self, judge: str, writer: str | None) -> bool:
+        """Return whether the writer of an output is of a judge's family."""
+        return writer is not None and family_of(writer, families_of(self.models)) == family_of_model(self.judges[judge])
 
     def weight(self, judge: str, item: str, criterion: str) -> float:
         """Return the weight of a judge's verdict."""
         whole = self.policy.weights.get(judge, 1.0)
         if self.policy.same_family != "half" or criterion not in self.strict:
             return whole
-        own = any(self.writers.of_family(self.judges[judge], writer) for writer in self.written.get(item, ()))
-        return whole / 2 if own else whole
+        return whole / 2 if any(self.of_family(judge, writer) for writer in self.written.get(item, ())) else whole
+
+    def check_families(self, *, cascade: bool = False) -> list[str]:
+        """Raise JudgeError for a judge of the family that wrote an output, where criteria and settings refuse it.
+
+        Return sentences on judges that are not refused but count half or in full, and on what could not be checked,
+        since it is not said who wrote an output. In a cascade none counts half.
+        """
+        if not self.strict:
+            return []
+        wanted = f"'{self.strict[0]}' wants a judge of another family (different_model_family)"
+        same_family = self.policy.same_family
+        notes = self.refuse_family(wanted, "refuse" if cascade and same_family == "half" else same_family)
+        written = self._writers
+        unknown = written.count(None)
+        if unknown:
+            notes.append(f"who wrote {unknown} of {len(written)} outputs is not known; a judge may be of their family")
+        return notes
+
+    def refuse_family(self, wanted: str, same_family: SameFamily) -> list[str]:
+        """Raise JudgeError for a judge of a writer's family where that is refused; `wanted` says what demands it.
+
+        Return sentences on judges that are not refused but count half or in full.
+        """
+        notes = []
+        for judge in self.judges:
+            writer = next((name for name in dict.fromkeys(self._writers) if self.of_family(judge, name)), None)
+            if writer is None:
+                continue
+            if same_family == "refuse" or (same_family == "half" and len(self.judges) == 1):
+                alone = "" if same_family == "refuse" else "; that it counts half is for a panel"
+                raise JudgeError(
+                    f"{wanted}, and {judge} is of that of {writer}, which wrote outputs here; name another judge{alone}"
+                )
+            much = "half" if same_family == "half" else "in full"
+            notes.append(f"{judge} is of the family of {writer}, and counts {much} where that wrote an output")
+        return notes
+
+    @property
+    def _writers(self) -> list[str | None]:
+        return [writer for writers in self.written.values() for writer in writers]

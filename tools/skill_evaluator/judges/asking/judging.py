@@ -4,9 +4,10 @@ A judging lies in `judgements/<id>/`: this file, one run a judge in `runs/`, its
 Resuming and results go by it.
 """
 
+import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field
@@ -18,9 +19,8 @@ from skill_evaluator.files import FrozenModel, json_text, read_versioned, replac
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import MANIFEST, Manifest, Transport, outcomes, read_manifest
-from skill_evaluator.runner.runs import Run, run_id_of, settings_digest
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.journal import MANIFEST, Manifest, Transport, read_manifest
+from skill_evaluator.runner.runs import Run, new_invocation, run_id_of, settings_digest
 from skill_evaluator.text import listed, nearest
 
 JUDGING = "judging.json"
@@ -66,46 +66,54 @@ class Judging(FrozenModel):
         return changed or ([] if here["questions"] == there["questions"] else ["how the questions are put"])
 
 
-def draw_judging(
-    mode: JudgeMode,
-    *,
-    skill: str | None = None,
-    judging_id: str,
-    created: str,
-    rubric: str,
-    criteria: Sequence[str],
-    prompts: Sequence[PromptIdentity],
-    models: Sequence[Model],
-    items: Mapping[str, str],
-    questions: Sequence[JudgeQuestion],
-    seed: int,
-    replicates: int,
-    transport: Transport = "direct",
-    options: Mapping[str, Any] = MappingProxyType({}),
-) -> Judging:
-    """Return what is to be asked of these models; raise JudgeError where two questions would have the same id."""
-    digests = {question.case_id: question.digest for question in questions}
-    if len(digests) < len(questions):
-        ids = [question.case_id for question in questions]
-        twice = next(case_id for case_id in ids if ids.count(case_id) > 1)
-        raise JudgeError(f"two questions would have the id '{twice}'; give the items other ids")
-    return Judging(
-        id=judging_id,
-        created=created,
-        mode=mode,
-        skill=skill,
-        rubric=rubric,
-        criteria=list(criteria),
-        prompts=list(prompts),
-        judges={model.id: settings_digest(model) for model in models},
-        items=dict(items),
-        questions=digests,
-        seed=seed,
-        replicates=replicates,
-        transport=transport,
-        options=dict(options),
-        evaluator_version=__version__,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What a mode asks: its questions, and what they were made from. `items`: by id, a digest of the texts.
+
+    `notes` are sentences for the dry run, `warnings` for every run. `judging_id` is that of the judging where something
+    else has fixed it, such as a plan.
+    """
+
+    mode: JudgeMode
+    rubric: str
+    criteria: Sequence[str]
+    prompts: Sequence[JudgePrompt]
+    items: Mapping[str, str]
+    questions: Sequence[JudgeQuestion]
+    notes: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    judging_id: str | None = None
+    skill: str | None = None
+
+    def judging(
+        self, models: Sequence[Model], *, seed: int, replicates: int = 1, created: str = "", **how: Any
+    ) -> Judging:
+        """Return what these models are to be asked, as a judging; `how` are fields of it that have a default.
+
+        Raise JudgeError where two questions would have the same id.
+        """
+        now = datetime.datetime.now(datetime.UTC)
+        digests = {question.case_id: question.digest for question in self.questions}
+        if len(digests) < len(self.questions):
+            ids = [question.case_id for question in self.questions]
+            twice = next(case_id for case_id in ids if ids.count(case_id) > 1)
+            raise JudgeError(f"two questions would have the id '{twice}'; give the items other ids")
+        return Judging(
+            id=self.judging_id or new_invocation(now),
+            created=created or f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            mode=self.mode,
+            skill=self.skill,
+            rubric=self.rubric,
+            criteria=list(self.criteria),
+            prompts=[prompt.identity for prompt in self.prompts],
+            judges={model.id: settings_digest(model) for model in models},
+            items=dict(self.items),
+            questions=digests,
+            seed=seed,
+            replicates=replicates,
+            evaluator_version=__version__,
+            **how,
+        )
 
 
 def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
@@ -130,11 +138,6 @@ def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]
     if planned.transport == "batch" and earlier.transport != "batch":
         raise JudgeError(f"cannot resume {folder} with --batch: it was begun without it")
     return earlier, folder
-
-
-def planned_questions(folder: Path) -> Mapping[str, str]:
-    """Return the digests of a judging's questions by id; raise JudgeError for a broken file."""
-    return read_judging(folder).questions
 
 
 def read_judging(folder: Path) -> Judging:
@@ -182,37 +185,26 @@ def judge_manifest(judging: Judging, model: Model) -> Manifest:
     )
 
 
-def judge_answers(run: Run) -> Mapping[Call, Replicate]:
-    """Return what a judge answered, by call; of calls that were never made there is nothing."""
-    return outcomes(run.folder)
-
-
 RUBRIC = "evaluation_rubric.json"
 PROMPT = "evaluation_prompt.md"
 RESULTS = "evaluation_results.json"
 BIAS = "bias_analysis_report.md"
 
 
-def write_papers(
-    folder: Path,
-    rubric: Mapping[str, Any],
-    prompts: Sequence[JudgePrompt],
-    systems: Sequence[str],
-    results: FrozenModel,
-    bias: str,
-) -> None:
-    """Write all four; raise StorageError. `systems`: the instructions that were sent, each once."""
+def write_papers(folder: Path, rubric: Mapping[str, Any], asking: Asking, results: FrozenModel, bias: str) -> None:
+    """Write all four; raise StorageError."""
     replace_text(folder / RUBRIC, json_text(rubric))
-    replace_text(folder / PROMPT, _prompt_page(prompts, systems))
+    replace_text(folder / PROMPT, _prompt_page(asking))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)
 
 
-def _prompt_page(prompts: Sequence[JudgePrompt], systems: Sequence[str]) -> str:
+def _prompt_page(asking: Asking) -> str:
     parts = ["# What the judge was told\n"]
-    for prompt in prompts:
+    for prompt in asking.prompts:
         parts.append(f"Prompt `{prompt.identity.name}` {prompt.identity.version}, `{prompt.identity.digest}`.\n")
+    systems = dict.fromkeys(question.system for question in asking.questions)
     parts += [f"## Instructions, the same for every item\n\n{code_block(system)}\n" for system in systems]
-    for prompt in prompts:
+    for prompt in asking.prompts:
         parts.append(f"## Where the texts of an item go: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     return "\n".join(parts)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import numpy as np
-
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.questions import PromptIdentity
@@ -199,6 +197,8 @@ def _more_pairs(found: Trials, quiet: Trials, bar: float) -> int | None:
     """Return about how many more pairs would decide, if they come out as these did; None if no 10,000 would."""
     if not found.n or not quiet.n:
         return None
+    import numpy as np
+
     for factor in np.geomspace(1.05, MOST_LABELS / (found.n + quiet.n), 200).tolist():
         more = [Trials(count=round(part.count * factor), n=round(part.n * factor)) for part in (found, quiet)]
         if _decided(_informedness(*more), bar) is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import Judging, draw_judging
+from skill_evaluator.judges.asking.judging import Asking, Judging
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
@@ -20,12 +20,13 @@ from skill_evaluator.judges.modes.regression_results import (
     RulesResult,
     most_careful,
 )
-from skill_evaluator.judges.modes.ship_rules import ShipRules
+from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Policy
-from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs
+from skill_evaluator.library.config import Policy
+from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, PinReport, pinned_folder, write_pinned
 from skill_evaluator.runner.journal import Manifest, outcomes, read_component_manifest
+from skill_evaluator.runner.runs import slug
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import canonical_json, digest
 
@@ -53,31 +54,23 @@ class RegressionBatch:
     questions: Sequence[JudgeQuestion]
     paper: Mapping[str, Any]
 
-    @property
-    def rubric(self) -> str:
-        """The digest of what is looked for."""
-        return digest(canonical_json(self.paper))
-
-    @property
-    def items(self) -> dict[str, str]:
-        """A digest of the texts of each pair, by its id."""
-        return {pair.id: pair.digest for pair in self.pairs}
-
-    def judging(self, judging_id: str, created: str, model: Model, seed: int) -> Judging:
-        """Return the judging in which one judge is asked every question once."""
-        return draw_judging(
-            "regression",
-            skill=self.compared.skill,
-            judging_id=judging_id,
-            created=created,
-            rubric=self.rubric,
+    def asking(self, judging_id: str | None = None, warnings: Sequence[str] = ()) -> Asking:
+        """Return what judges are asked; `judging_id` is that of a planned judging."""
+        return Asking(
+            mode="regression",
+            rubric=digest(canonical_json(self.paper)),
             criteria=list(self.paper["dimensions"]),
-            prompts=[self.prompt.identity],
-            models=[model],
-            items=self.items,
+            prompts=[self.prompt],
+            items={pair.id: pair.digest for pair in self.pairs},
             questions=self.questions,
-            seed=seed,
-            replicates=1,
+            notes=[
+                "every pair is asked about in both orders",
+                *dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs),
+                *self.compared.notes,
+            ],
+            warnings=warnings,
+            judging_id=judging_id,
+            skill=self.compared.skill,
         )
 
     def results(
@@ -126,6 +119,14 @@ def batch_of(
 
 NOT_APPLICABLE = "not applicable to the model"  # planned out, so that nobody need look at it
 _CHANGED_FOR = "the case is not as it was for the {}"
+
+
+def side_notes(baseline: PinnedOutputs, candidate: PinnedOutputs) -> list[str]:
+    """Say which runs the outputs are of."""
+    return [
+        f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}"
+        for side, run in (("baseline", baseline), ("candidate", candidate))
+    ]
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
@@ -221,3 +222,27 @@ def pairs_of_outputs(
     if not items:
         raise JudgeError(f"nothing to compare: {next(iter(left_out.values()))}, for each of {len(left_out)} cases")
     return items, left_out
+
+
+def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
+    """Keep a run's first answers to these cases in the component, in place of those of the same model.
+
+    Raise JudgeError for a draft, and where a case has no answer or is not as it was when it was asked.
+    """
+    if read_component_manifest(folder).draft:
+        raise JudgeError(f"{folder} is a draft, which is no baseline; pin a run of a version that is recorded")
+    outputs, unanswered = outputs_of_run(folder)
+    wanted = {case.id: case for case in cases if case.id in outputs.outputs or case.id in unanswered}
+    if not wanted:
+        raise JudgeError(f"{folder} asked none of these cases")
+    for case_id, case in wanted.items():
+        if case_id in unanswered:
+            raise JudgeError(
+                f"case '{case_id}' of {folder} has no answer ({unanswered[case_id]}); name others with --case"
+            )
+        if outputs.outputs[case_id].case != case.digest:
+            raise JudgeError(f"case '{case_id}' is not as it was when {folder} was run; pin a newer run")
+    kept = outputs.model_copy(update={"outputs": {case_id: outputs.outputs[case_id] for case_id in wanted}})
+    path = pinned_folder(component.folder) / f"{slug(outputs.model_id)}.json"
+    write_pinned(path, kept)
+    return PinReport(**kept.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(wanted))

@@ -8,9 +8,10 @@ import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from skill_evaluator.judges.asking.judging import Judging
+from skill_evaluator.judges.asking.judging import Asking, Judging
 from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.labels import Labels
@@ -183,8 +184,20 @@ def shares_of(
     )
 
 
-class CascadeKind(Protocol):
-    """Scores, comparisons or regressions, with all that is judged."""
+class JudgedBatch(Protocol):
+    """Outputs to be scored, compared or held against others: what is asked, and what comes of the answers."""
+
+    @property
+    def asking(self) -> Asking:
+        """What judges are asked."""
+
+    @property
+    def paper(self) -> Mapping[str, Any]:
+        """By what they judge, as it is kept beside the results."""
+
+    @property
+    def cascade_remarks(self) -> Sequence[str]:
+        """What has to be said of a cascade."""
 
     @property
     def questions(self) -> Mapping[Key, Sequence[JudgeQuestion]]:
@@ -195,8 +208,14 @@ class CascadeKind(Protocol):
     ) -> Any:
         """Return what one judge says of these, as the mode's results have it."""
 
-    def standings(self, judge: Any) -> dict[Key, Standing]:
-        """Return what that comes to, and why it is left to somebody else."""
+    def outcomes(self, judge: Any) -> dict[Key, Any]:
+        """Return the same by what it is about."""
+
+    def reasons(self, said: Sequence[Any]) -> Sequence[ReviewReason]:
+        """Return why what judges say of one thing is left to people; nothing where it is settled."""
+
+    def standing(self, outcome: Any) -> Standing:
+        """Return what a judge's outcome comes to, and why it is left to somebody else."""
 
     def agree(self, one: Any, other: Any) -> bool:
         """Return whether two verdicts, or a verdict and a label, say the same."""
@@ -210,10 +229,16 @@ class CascadeKind(Protocol):
     def review_items(self, judging: str | None = None) -> Mapping[Key, ReviewItem]:
         """Return the items as people are asked about them."""
 
-    def results(
+    def results(self, judging: Judging, judges: Sequence[Any]) -> Any:
+        """Return the file of the results; several judges are a panel."""
+
+    def cascaded(
         self, judging: Judging, judges: Sequence[Any], shares: CascadeShares, decisions: Mapping[Key, Decided]
     ) -> Any:
-        """Return the file of the results."""
+        """Return the file of the results of a cascade."""
+
+    def write(self, folder: Path, results: Any) -> None:
+        """Write what the mode keeps besides; raise StorageError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,13 +258,13 @@ class CascadeLabels:
         return {**self.reviewed, **self.given}
 
 
-def cascade_labels(kind: CascadeKind, labels: Labels | None, queue: ReviewQueue) -> CascadeLabels:
+def cascade_labels(batch: JudgedBatch, labels: Labels | None, queue: ReviewQueue) -> CascadeLabels:
     """Find the labels of what is judged in a file and in the queue; what is held out in the file chooses nothing."""
     held_out = {line.id for line in labels.lines if getattr(line, "split", None) == "held_out"} if labels else set()
     queued = queue.items()
     counting = latest(queue.labels(queued))
     reviewed = {}
-    for key, item in kind.review_items().items():
+    for key, item in batch.review_items().items():
         there = queued.get(item.id)
         if there is None or "random" not in there.reasons or key[0] in held_out:
             continue
@@ -249,7 +274,7 @@ def cascade_labels(kind: CascadeKind, labels: Labels | None, queue: ReviewQueue)
             for name in {answer.question for answer in answers}
             if (answer := agreed_answer(name, [one for one in answers if one.question == name])) is not None
         }
-        label = kind.label(key, agreed)
+        label = batch.label(key, agreed)
         if label is not None:
             reviewed[key] = label
-    return CascadeLabels(given=None if labels is None else kind.labels_in(labels), reviewed=reviewed)
+    return CascadeLabels(given=None if labels is None else batch.labels_in(labels), reviewed=reviewed)

@@ -6,14 +6,15 @@ Only people's labels make a judge trusted. That it agrees with itself, in both o
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skill_evaluator.judges.statistics.bounded import Figure, Z, coefficient
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
 Weighting = Literal["nominal", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 BAR = 0.6  # «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
@@ -28,6 +29,8 @@ def confusion(left: Sequence[Hashable], right: Sequence[Hashable], categories: S
     >>> confusion([1, 1, 2, None], [1, 2, 2, 2], [1, 2, None]).astype(int).tolist()
     [[1, 1, 0], [0, 1, 0], [0, 1, 0]]
     """
+    import numpy as np
+
     places = {category: place for place, category in enumerate(categories)}
     table = np.zeros((len(places), len(places)))
     for given, other in zip(left, right, strict=True):
@@ -47,6 +50,7 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
     Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale (`bounded.coefficient`). Counts need not be whole.
 
+    >>> import numpy as np
     >>> kappa = cohen_kappa(np.array([[20.0, 5.0], [10.0, 15.0]]))
     >>> round(kappa.value, 3), [round(bound, 2) for bound in kappa.ci95]
     (0.4, [0.12, 0.62])
@@ -68,6 +72,8 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Figure:
 
 
 def _weights(count: int, weighting: Weighting) -> Floats:
+    import numpy as np
+
     distance = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(float)
     return {"nominal": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weighting]
 
@@ -132,6 +138,8 @@ def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Figure:
     >>> krippendorff([{1: 2}, {2: 2}, {3: 1, 2: 1}], "interval").value
     0.7058823529411764
     """
+    import numpy as np
+
     paired = [unit for unit in units if sum(unit.values()) > 1]
     values = list(dict.fromkeys(value for unit in paired for value in unit))
     if level != "nominal":
@@ -160,6 +168,8 @@ def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Figure:
 
 def _disagreements(values: Sequence[Any], totals: Floats, level: Level) -> Floats:
     """Return the disagreement of each pair of values, shape [values, values]."""
+    import numpy as np
+
     if level == "nominal":
         return 1.0 - np.eye(len(values))
     places = np.array(values, float) if level == "interval" else np.cumsum(totals) - totals / 2  # middle ranks
@@ -179,6 +189,8 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
     >>> round(spearman([1, 2, 3, 4, 5], [1, 3, 2, 5, 4]).value, 3)
     0.8
     """
+    import numpy as np
+
     n = len(left)
     if n < 4 or len(set(left)) < 2 or len(set(right)) < 2:
         return Figure(value=None, ci95=None, n=n)
@@ -198,6 +210,8 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> Figure:
 
 def _jackknife_error(sides: Floats, ranks: Floats) -> float:
     """Return the standard error of ρ; without a unit the ranks above it are one lower, equal ones half."""
+    import numpy as np
+
     n = sides.shape[1]
     without = []
     for unit in range(n):

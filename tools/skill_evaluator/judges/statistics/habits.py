@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from skill_evaluator.judges.statistics.agreement import Floats
 from skill_evaluator.judges.statistics.bounded import Figure, Z, mean_within, rate
 
@@ -73,6 +71,8 @@ def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
     >>> pull_of_length([1, 1, 1, 0, 1, 0, 0, 0], [90, 80, 70, 60, -50, -60, -70, -80]).value > 0
     True
     """
+    import numpy as np
+
     n = len(wins)
     differences = np.asarray(longer_by, float)
     spread = math.sqrt((differences**2).mean()) if n else 0.0
@@ -86,6 +86,7 @@ def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
 
 def _firth(design: Floats, wins: Floats) -> tuple[Floats, Floats]:
     """Return coefficients and standard errors of a logistic regression with the penalty ½ log |information|."""
+    import numpy as np
     from scipy.special import expit
 
     coefficients = np.zeros(design.shape[1])
@@ -121,6 +122,8 @@ def spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Figure:
     >>> round(spread_ratio([3, 3, 2, 4, 3], [1, 5, 2, 4, 1]).value, 2)
     0.39
     """
+    import numpy as np
+
     n = len(judge)
     if n < 3 or len(set(judge)) < 2 or len(set(people)) < 2:
         return Figure(value=None, ci95=None, n=n)
@@ -137,6 +140,8 @@ def spread_ratio(judge: Sequence[float], people: Sequence[float]) -> Figure:
 
 def _log_spreads(scores: Sequence[float]) -> tuple[float, Floats]:
     """Return the log standard deviation of all scores, and of all but each one."""
+    import numpy as np
+
     values = np.asarray(scores, float)
     n, away = len(values), values - values.mean()
     squares = float((away**2).sum())

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from skill_evaluator.judges.statistics.agreement import Floats
 from skill_evaluator.judges.statistics.bounded import Figure, Z, difference, rate
 from skill_evaluator.stats import t_quantile, unseen_share
@@ -64,6 +62,8 @@ def corrected_rate(reported: Trials, sensitivity: Trials, specificity: Trials) -
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
     (0.25, [0.12, 0.39])
     """
+    import numpy as np
+
     power = sensitivity.rate + specificity.rate - 1.0
     value = min(1.0, max(0.0, (reported.rate + specificity.rate - 1.0) / power)) if power > 0.0 else None
     (mean, noise), (hit, hit_noise), (quiet, quiet_noise) = (
@@ -97,6 +97,7 @@ def against_control(batch: Trials, control: Trials) -> AgainstControl:
     >>> tested.test, round(tested.p, 4)
     ('chi-squared', 0.0068)
     """
+    import numpy as np
     from scipy.stats import chi2_contingency, fisher_exact
 
     table = np.array([[one.count, one.failures.count] for one in (batch, control)])
@@ -136,6 +137,8 @@ def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], ju
 
 def _estimate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> tuple[float, float]:
     """Return the mean and its standard error; λ = cov(label, judged) ÷ [(1 + n ÷ N) var(judged)], section 6."""
+    import numpy as np
+
     people, beside, alone = np.asarray(labels, float), np.asarray(judged, float), np.asarray(judged_only, float)
     n, rest = len(people), len(alone)
     if not rest:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
+from typing import TYPE_CHECKING
 
 from skill_evaluator.judges.statistics.agreement import Floats
 from skill_evaluator.judges.statistics.bounded import Figure, Z
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _STEPS = 100
 _CLOSE = 1e-10
@@ -24,6 +25,8 @@ class WinMatrix:
     @classmethod
     def of(cls, results: Iterable[tuple[int, int, float]], items: int) -> "WinMatrix":
         """Count results (i, j, share of i): 1 where i won, 0 where j did, a tie for anything between."""
+        import numpy as np
+
         wins, ties = np.zeros((items, items)), np.zeros((items, items))
         for left, right, share in results:
             if 0 < share < 1:
@@ -58,6 +61,9 @@ def strengths_of(matrix: WinMatrix) -> Strengths:
     >>> round(strong.items[0].value - strong.items[1].value, 4)  # log 2
     0.6931
     """
+    import numpy as np
+    from scipy.sparse.csgraph import connected_components
+
     wins, ties = matrix.wins, matrix.ties
     met = wins + wins.T + ties
     if len(met) < 2 or connected_components(met > 0, directed=False)[0] > 1:
@@ -81,8 +87,10 @@ def strengths_of(matrix: WinMatrix) -> Strengths:
     )
 
 
-def _features(rows: NDArray[np.intp], columns: NDArray[np.intp], items: int) -> Floats:
+def _features(rows: "NDArray[np.intp]", columns: "NDArray[np.intp]", items: int) -> Floats:
     """Return the parameters each outcome adds up, [pairs, (row wins, column wins, tie), items + 1]."""
+    import numpy as np
+
     features = np.zeros((len(rows), 3, items + 1))
     pairs = np.arange(len(rows))
     features[pairs, 0, rows] = features[pairs, 1, columns] = 1.0
@@ -96,6 +104,8 @@ def _fit(features: Floats, outcomes: Floats) -> tuple[Floats, Floats]:
 
     The sum of the strengths is not determined; the pseudo-inverse leaves it at 0.
     """
+    import numpy as np
+
     possible = outcomes.sum(axis=0) > 0  # without ties there is no parameter of ties
     parameters = np.zeros(features.shape[2])
     totals = outcomes.sum(axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""The options of every command that asks judges, and how another process takes those of one that left batches."""
+"""What every command that asks judges takes, and how another process takes it that collects batches."""
 
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Self, get_type_hints
+from typing import Any, Self, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
@@ -13,7 +13,6 @@ from skill_evaluator.display.options import (
     Batch,
     Concurrency,
     ConfigOption,
-    FormatOption,
     MaxCalls,
     MaxCost,
     SubmitOnly,
@@ -21,30 +20,18 @@ from skill_evaluator.display.options import (
     flag,
     option,
     options,
-    shared,
-    words_of,
 )
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.providers import Configuration
-from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import Transport
-from skill_evaluator.runner.session import mode_of
-
-ASKED_AGAIN = ("replicates", "seed", "max_cost", "max_calls", "concurrency", "review", "review_sample", "out", "config")
-CascadeJudges = Annotated[
-    str | None,
-    shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG"),
-]
-CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: what people say of some of it.", metavar="FILE")]
 
 _SAID_AGAIN = frozenset(
-    ("batch", "collecting", "components", "config", "dry_run", "fixtures", "format", "out", "resume", "submit_only")
+    ("batch", "components", "config", "dry_run", "fixtures", "format", "out", "resume", "submit_only")
 )
 
 
 @options
-class JudgeAskingOptions(ConfigOption, FormatOption):
-    """The options of every command that asks judges."""
+class JudgingRequest(ConfigOption):
+    """What every command that asks judges takes."""
 
     judges: tuple[str, ...] = option(
         "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
@@ -67,40 +54,43 @@ class JudgeAskingOptions(ConfigOption, FormatOption):
         """How judges are asked: call by call, unless the command says otherwise."""
         return "direct"
 
-    def batch_mode(self, *, begun: bool) -> BatchMode:
-        """Return how long batches are waited for."""
-        return "wait"
+    @property
+    def leaves_batches(self) -> bool:
+        """Whether batches are left with the vendor."""
+        return False
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What another process needs to go on, as JSON has it: nothing, unless it is asked in batches."""
+        return {}
 
 
 @options
-class BatchAskingOptions(JudgeAskingOptions):
-    """The options of every command that asks judges, perhaps in batches; `collecting` is given by `collect` alone.
-
-    It is the configuration with which batches are collected that an earlier process has left.
-    """
+class BatchJudgingRequest(JudgingRequest):
+    """What a command takes that may ask in batches, which another process may collect."""
 
     batch: Batch = False
     submit_only: SubmitOnly = False
-    collecting: Configuration | None = None
 
     @property
     def transport(self) -> Transport:
         """How judges are asked."""
         return "batch" if self.batch else "direct"
 
-    def batch_mode(self, *, begun: bool) -> BatchMode:
-        """Return how long batches are waited for; a judging that follows on collected answers is not `begun` yet."""
-        return mode_of(submit_only=self.submit_only, collecting=self.collecting is not None and begun)
+    @property
+    def leaves_batches(self) -> bool:
+        """Whether batches are left with the vendor."""
+        return self.submit_only
 
     @property
     def remembered(self) -> dict[str, Any]:
         """What another process needs to go on, as JSON has it; where things lie is said by whoever collects."""
         own = (field.name for field in fields(self) if field.name not in _SAID_AGAIN)
-        return {name: to_jsonable_python(getattr(self, name)) for name in own}
+        return {name: to_jsonable_python(getattr(self, name)) for name in own if self.batch}
 
     @classmethod
     def recalled(cls, remembered: Mapping[str, Any], **said: Any) -> Self:
-        """Return the options again; raise JudgeError for what was not written by `remembered`."""
+        """Return the request again; raise JudgeError for what was not written by `remembered`."""
         hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in _SAID_AGAIN}
         try:
             kept = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in remembered.items()}
@@ -110,15 +100,8 @@ class BatchAskingOptions(JudgeAskingOptions):
 
 
 @options
-class RubricAskingOptions(BatchAskingOptions):
-    """The options of every command that asks judges by a rubric."""
+class RubricJudgingRequest(BatchJudgingRequest):
+    """What a command takes that asks judges by a rubric."""
 
     rubric: Path = argument("A rubric's file, YAML or JSON.", metavar="RUBRIC")
     criteria: tuple[str, ...] = option("Only this criterion; repeatable.", (), "--criterion", metavar="ID")
-
-    def words(self, command: str, *names: str) -> list[str]:
-        """Return the command that asks the same again; `names` are its own options."""
-        words = ["skill-evaluator", "judge", command, str(self.rubric)]
-        for name, values in (("--judge", self.judges), ("--criterion", self.criteria)):
-            words += [word for value in values for word in (name, value)]
-        return words + words_of(self, *names, *ASKED_AGAIN)

@@ -1,0 +1,137 @@
+"""`library.judge`: what a user does with judges. The commands `judge …` use it, too."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skill_evaluator.errors import ConfigError, JudgeError
+
+if TYPE_CHECKING:
+    from skill_evaluator.checking.rubrics import RubricLint
+    from skill_evaluator.judges.asking.story import JudgingSize
+    from skill_evaluator.judges.stories.judging import Judged
+    from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+    from skill_evaluator.providers import Configuration
+    from skill_evaluator.records.pinned import PinReport
+    from skill_evaluator.runner.session import Watch
+
+
+class Judges:
+    """Judge with models what no metric can see: `Library.judge`.
+
+    A method that asks takes the options of its command, as keywords or as the request that a command has read. `watch`
+    shows how the calls go; without it nothing is shown. With the configuration for `collecting`, take what batches have
+    brought by now. A dry run returns the size of what would be asked.
+
+    >>> from skill_evaluator import Library
+    >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
+    >>> Library().judge.score(rubric=rubric, items=outputs, judges=("gpt-5",)).results  # doctest: +SKIP
+    """
+
+    def __init__(self, components: Path, config: Path, fixtures: Path | None) -> None:
+        """Take the folders of the library."""
+        self.components, self.config, self.fixtures = components, config, fixtures
+
+    def score(
+        self,
+        request: "ScoreRequest | None" = None,
+        *,
+        watch: "Watch | None" = None,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "Judged | JudgingSize":
+        """Score outputs by a rubric, as `judge score` does."""
+        from skill_evaluator.judges.stories.judging import judge
+        from skill_evaluator.judges.stories.requests import ScoreRequest
+        from skill_evaluator.judges.stories.scores import read_scoring
+        from skill_evaluator.reports.judge_results import bias_page
+
+        asked = request or ScoreRequest(**self._places(ScoreRequest), **options)
+        return judge(asked, read_scoring, watch, bias_page, collecting)
+
+    def pairwise(
+        self,
+        request: "PairwiseRequest | None" = None,
+        *,
+        watch: "Watch | None" = None,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "Judged | JudgingSize":
+        """Compare outputs two by two, in both orders, as `judge pairwise` does."""
+        from skill_evaluator.judges.stories.judging import judge
+        from skill_evaluator.judges.stories.pairs import read_comparison
+        from skill_evaluator.judges.stories.requests import PairwiseRequest
+        from skill_evaluator.reports.judge_results import bias_page
+
+        asked = request or PairwiseRequest(**self._places(PairwiseRequest), **options)
+        return judge(asked, read_comparison, watch, bias_page, collecting)
+
+    def regression(
+        self,
+        request: "RegressionRequest | None" = None,
+        *,
+        watch: "Watch | None" = None,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "Judged | JudgingSize":
+        """Ask whether new outputs are worse than those in use, as `judge regression` does; code decides what ships."""
+        from skill_evaluator.ci.judging import judge_planned
+        from skill_evaluator.judges.stories.judging import judge
+        from skill_evaluator.judges.stories.regressions import read_regression
+        from skill_evaluator.judges.stories.requests import RegressionRequest
+        from skill_evaluator.reports.judge_results import bias_page
+
+        asked, shown = request or RegressionRequest(**self._places(RegressionRequest), **options), watch
+        if asked.planned is not None:
+            return judge_planned(asked, asked.planned, shown, bias_page)
+        return judge(asked, read_regression, shown, bias_page, collecting)
+
+    def collect(
+        self, folder: Path, collecting: "Configuration", *, watch: "Watch | None" = None
+    ) -> "Judged | JudgingSize":
+        """Go on with a judging in batches by the options of the command that began it, as `collect --batches` does."""
+        from skill_evaluator.judges.asking.judging import read_judging
+        from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+
+        judging = read_judging(folder)
+        said: dict[str, Any] = {"resume": str(folder), "out": folder.parent, "submit_only": True}
+        if judging.options and judging.mode == "score":
+            score = ScoreRequest.recalled(judging.options, **said, **self._places(ScoreRequest))
+            return self.score(score, watch=watch, collecting=collecting)
+        if judging.options and judging.mode == "pairwise":
+            pairs = PairwiseRequest.recalled(judging.options, **said, **self._places(PairwiseRequest))
+            return self.pairwise(pairs, watch=watch, collecting=collecting)
+        if judging.options and judging.mode == "regression":
+            regression = RegressionRequest.recalled(judging.options, **said, **self._places(RegressionRequest))
+            return self.regression(regression, watch=watch, collecting=collecting)
+        raise JudgeError(f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume")
+
+    def lint(self, files: Sequence[Path] = ()) -> "RubricLint":
+        """Check rubrics, by default all of the configuration, as `judge lint` does."""
+        from skill_evaluator.checking.rubrics import lint_rubrics
+        from skill_evaluator.library.config import load_settings
+        from skill_evaluator.library.rubrics import find_rubrics
+
+        paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
+        if not paths:
+            raise ConfigError(f"{self.config / 'rubrics'} holds no rubric; add one, or name a file")
+        return lint_rubrics(paths, self.components, self.fixtures, load_settings(self.config).limits)
+
+    def pin(self, run: str, cases: Sequence[str] = ()) -> "PinReport":
+        """Keep a run's first answers in the repository, as the baseline of later judgements; `cases` are patterns."""
+        from skill_evaluator.judges.modes.regression_batch import pin_outputs
+        from skill_evaluator.library.cases import load_cases
+        from skill_evaluator.library.components import load_component
+        from skill_evaluator.library.config import load_settings
+        from skill_evaluator.runner.journal import find_run, read_component_manifest
+
+        folder = find_run(run, self.components)
+        skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
+        component = load_component(self.components, skill, limits, self.fixtures)
+        return pin_outputs(folder, component, load_cases(component, self.fixtures, cases))
+
+    def _places(self, request: type) -> dict[str, Any]:
+        """Return where the library lies, as far as a request takes it."""
+        names = {field.name for field in fields(request)}
+        return {name: getattr(self, name) for name in ("components", "fixtures", "config") if name in names}

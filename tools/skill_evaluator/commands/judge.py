@@ -1,0 +1,127 @@
+"""`skill-evaluator judge score`, `pairwise`, `regression`, `lint` and `pin`."""
+
+import sys
+from pathlib import Path
+
+from skill_evaluator.api import Library
+from skill_evaluator.ci.platforms import PLATFORMS
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    FormatOption,
+    PlatformOption,
+    argument,
+    option,
+    options,
+)
+from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
+from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+from skill_evaluator.reports.judge_results import print_judged, print_pinned
+from skill_evaluator.reports.lint import print_rubric_lint
+from skill_evaluator.reports.live import watch
+from skill_evaluator.text import counted
+
+EXAMPLES = {
+    "judge_score": (
+        "skill-evaluator judge score .evaluator/rubrics/complete-summary.yaml --items summaries.jsonl --judge <id>",
+        "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --dry-run",
+        "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --batch",
+    ),
+    "judge_pairwise": (
+        "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id> "
+        "--dry-run",
+        "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id>",
+    ),
+    "judge_regression": (
+        "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
+        "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id> --preset chat",
+    ),
+    "judge_lint": (
+        "skill-evaluator judge lint",
+        "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml",
+    ),
+    "judge_pin": (
+        "skill-evaluator judge pin components/<component>/evals/results/<run-id>",
+        "skill-evaluator judge pin <run-id> --case 'clean-*'",
+    ),
+}
+EXITS = {
+    "judge_score": {4: "incomplete (it prints the command that goes on)"},
+    "judge_pairwise": {4: "incomplete (it prints the command that goes on)"},
+    "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
+    "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
+}
+
+
+@options
+class JudgeScoreOptions(ScoreRequest, FormatOption):
+    """The options of `judge score`."""
+
+
+def judge_score(options: JudgeScoreOptions) -> int:
+    """Score outputs by a rubric: evidence, justification, score, suggestion and confidence for each criterion."""
+    return print_judged(_library(options).judge.score(options, watch=watch), options.format)
+
+
+@options
+class JudgePairwiseOptions(PairwiseRequest, FormatOption):
+    """The options of `judge pairwise`."""
+
+
+def judge_pairwise(options: JudgePairwiseOptions) -> int:
+    """Compare outputs two by two, always in both orders; say which is better, and how much the order decides."""
+    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), options.format)
+
+
+@options
+class JudgeRegressionOptions(RegressionRequest, FormatOption):
+    """The options of `judge regression`."""
+
+
+def judge_regression(options: JudgeRegressionOptions) -> int:
+    """Ask a judge, in both orders, whether candidate outputs are worse than the baseline's; code decides what ships."""
+    return print_judged(_library(options).judge.regression(options, watch=watch), options.format)
+
+
+@options
+class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformOption, FormatOption):
+    """The options of `judge lint`."""
+
+    files: tuple[Path, ...] = argument("Rubrics, YAML or JSON; default: all of .evaluator/rubrics.", (), metavar="FILE")
+
+
+def judge_lint(options: JudgeLintOptions) -> int:
+    """Check rubrics: is every criterion one thing, described, observable, and nothing that a metric measures?"""
+    linted = _library(options).judge.lint(options.files)
+    print_rubric_lint(linted, options.format)
+    if options.platform is not None:
+        for rubric in linted.rubrics:
+            for remark in rubric.remarks:
+                PLATFORMS[options.platform].annotate(remark.severity, remark.message, rubric.file, remark.line)
+    if not linted.errors:
+        return EXIT_OK
+    print(f"error: {counted(linted.errors, 'error')} in {counted(len(linted.rubrics), 'rubric')}", file=sys.stderr)
+    return EXIT_USER_ERROR
+
+
+@options
+class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+    """The options of `judge pin`."""
+
+    run: str = argument("A run folder, or the id of a run in a component's evals/results.")
+    cases: tuple[str, ...] = option("Only the outputs of these cases; repeatable.", (), "--case", metavar="GLOB")
+
+
+def judge_pin(options: JudgePinOptions) -> int:
+    """Keep a run's first answers in the repository, as the baseline of later judgements. Makes no call.
+
+    They go to components/<name>/evals/pinned/, in place of those of the same model. `judge regression --candidate RUN`
+    holds a new run against them.
+    """
+    print_pinned(_library(options).judge.pin(options.run, options.cases), options.format)
+    return EXIT_OK
+
+
+def _library(options: JudgeScoreOptions | JudgeRegressionOptions | JudgeLintOptions | JudgePinOptions) -> Library:
+    return Library(options.components, config=options.config, fixtures=options.fixtures)

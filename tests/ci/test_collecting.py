@@ -76,20 +76,6 @@ def test_the_shards_of_a_model_become_one_run_over_all_cases(tmp_path: Path) -> 
     assert list(found.manifest.cases) == ["one", "three", "two"]
 
 
-def test_of_a_shard_that_did_not_arrive_it_is_said(tmp_path: Path) -> None:
-    arrive(tmp_path, FIRST, every(FIRST))
-    found = only(tmp_path)
-    assert (len(found.answers), found.planned) == (6, 9)
-    assert "nothing arrived of a@m@2of2" in found.remarks
-    assert found.manifest is not None
-    assert found.manifest.cases.keys() == {"one", "two", "three"}  # it is a run over all cases all the same
-
-
-def test_of_nothing_at_all_there_is_no_run(tmp_path: Path) -> None:
-    found = only(tmp_path)
-    assert (found.manifest, dict(found.answers), found.skipped) == (None, {}, False)
-
-
 def test_artifacts_may_lie_at_any_depth(tmp_path: Path) -> None:
     for number, folder in enumerate((".", "run", "artifact/components/evals/results")):
         arrive(tmp_path / str(number) / folder, FIRST, every(FIRST))
@@ -211,13 +197,6 @@ def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_
         found = only(tmp_path)
         assert found.manifest is None, text
         assert any(remark.startswith(f"{FIRST.id}/{folder.name} is left out: ") for remark in found.remarks), text
-
-
-def test_why_a_job_was_skipped_is_passed_on(tmp_path: Path) -> None:
-    for entry in PLAN.entries:
-        (tmp_path / f"{entry.id}.skipped").write_text("no secret\n::error::more\n")
-    found = only(tmp_path)
-    assert (found.manifest, found.skipped, found.remarks) == (None, True, ("no secret",))
 
 
 def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:

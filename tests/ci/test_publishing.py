@@ -83,28 +83,6 @@ def origin(pushed: Origin, tmp_path: Path) -> Origin:
     return Origin(bare=bare, clone=clone, skill=load_component(clone / "components", "receipts"))
 
 
-def test_records_and_their_rows_land_in_one_commit_on_top(origin: Origin) -> None:
-    before = origin.tip()
-    commit = origin.publish(origin.made("r1", 1), origin.made("r2", 2))
-    assert commit == origin.tip()
-    assert git(origin.bare, "rev-parse", f"{commit}^") == before
-    assert origin.rows() == ["r2", "r1"]
-    assert origin.records() == {"r1", "r2"}
-    changed = git(origin.bare, "diff", "--name-only", before, commit).splitlines()
-    assert sorted(changed) == sorted([BOARD, *(f"components/receipts/evals/records/r{n}.json" for n in (1, 2))])
-    assert git(origin.clone, "status", "--porcelain") == ""
-
-
-def test_what_is_published_is_what_was_collected(origin: Origin, tmp_path: Path) -> None:
-    made = origin.made("r1")
-    write_collected(tmp_path / "collected", made)
-    path = tmp_path / "collected" / "records" / "receipts" / "r1.json"
-    assert read_records(tmp_path / "collected") == ([made], [])
-    origin.publish(made)
-    assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == path.read_text().strip()
-    assert json.loads(file_at(origin.bare, "main", BOARD))["runs"] == [made.row().as_json()]
-
-
 def test_what_others_pushed_meanwhile_is_kept(origin: Origin) -> None:
     other = Path(str(origin.clone) + "-2")
     git(origin.bare, "clone", "-q", str(origin.bare), str(other))
@@ -249,12 +227,6 @@ def test_where_main_and_the_branch_for_review_both_moved_nothing_of_either_is_lo
     assert linear(origin, review, "review")
     assert linear(origin, main, "review")
     assert origin.tip() == main
-
-
-def test_a_branch_for_review_of_nothing_is_refused(origin: Origin) -> None:
-    to = Target(remote="origin", branch="review", onto="trunk", components="components")
-    with pytest.raises(GitError, match="origin has no branch 'trunk'; name the one that is evaluated with --to"):
-        origin.publish(origin.made("r1"), to=to)
 
 
 def test_records_are_read_in_the_order_of_their_ids_and_only_those_of_the_last_outcome(

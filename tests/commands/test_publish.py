@@ -61,6 +61,7 @@ def test_rows_and_records_land_on_the_branch_in_one_commit(pipeline: Pipeline) -
     done = pipeline.publish()
     assert done.out == f"2 records on main of origin by {pipeline.tip()}\n"
     assert git(pipeline.origin, "rev-parse", "main^") == before
+    assert git(pipeline.checkout, "status", "--porcelain") == ""
     ids = {row["run_id"]: row for row in pipeline.rows()}
     assert ids.keys() == pipeline.records().keys()
     for run_id, record in pipeline.records().items():

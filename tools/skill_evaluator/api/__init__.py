@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skill_evaluator.display.options import COMPONENTS, CONFIG
-from skill_evaluator.errors import ConfigError, LeaderboardError
+from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, refuse
 
 if TYPE_CHECKING:
     from skill_evaluator.api.judging import Judges
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from skill_evaluator.ci.plan import Plan
     from skill_evaluator.ci.planning import PlanRequest
     from skill_evaluator.ci.publishing import Published, PublishRequest
+    from skill_evaluator.evaluation.discrimination import CaseAudit
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
     from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
+    from skill_evaluator.library.case_table import CaseTable, ImportedCases, Odd
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
     from skill_evaluator.providers import Configuration
@@ -258,6 +260,28 @@ class Library:
         from skill_evaluator.reports.evaluation import write_report
 
         return switch(request or self._asked(SwitchRequest, options), watch or _unseen, write_report)
+
+    def import_cases(
+        self, table: "CaseTable | None" = None, *, odd: "Odd | None" = None, **options: Any
+    ) -> "ImportedCases":
+        """Make cases of the rows of a table, as `cases import` does; only `yes=True` writes them.
+
+        `odd` takes the problem of a wrong row instead of having it raised.
+        """
+        from skill_evaluator.library.case_table import CaseTable, import_cases
+        from skill_evaluator.providers.weights import cache_dir
+
+        table = table or self._asked(CaseTable, options)
+        if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
+            where = self.settings.fixtures.repository
+            raise FixtureError(f"the cases belong into {where}; name a clone of it with --fixtures DIR")
+        return import_cases(table, odd or refuse)
+
+    def audit_cases(self, skill: str, models: Sequence[str] = ()) -> "CaseAudit":
+        """Say which cases never told two versions or models apart, and which disagree, as `cases audit` does."""
+        from skill_evaluator.evaluation.discrimination import audit_component  # imports scipy
+
+        return audit_component(self.recorded(skill), models)
 
     def lint(self, request: "LintRequest | None" = None, **options: Any) -> "LintedLibrary":
         """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""

@@ -11,12 +11,15 @@ from typing import Literal
 
 from scipy.special import stdtr
 
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.selection import runs_of_models
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.cases import FALSE_NAMES
 from skill_evaluator.verdicts.decide.comparability import is_measured_alike, strict_scores
 from skill_evaluator.verdicts.decide.effects import adjusted
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 CaseStanding = Literal["tells apart", "all right", "all wrong", "all alike", "disagrees", "too few"]
 _LEAST_TAKERS = 4  # a correlation of fewer has no error to be judged by
@@ -51,6 +54,26 @@ class CaseAudit(FrozenModel):
     takers: list[str]
     left_out: dict[str, str]
     cases: list[AuditedCase]
+
+
+def audit_component(recorded: RecordedComponent, models: Sequence[str] = ()) -> CaseAudit:
+    """Return what the cases of a component tell of the versions and models that are recorded in full."""
+    component, archive, policy = recorded.component, recorded.archive, recorded.settings.policy
+    entries = [
+        entry
+        for entry in runs_of_models(archive.entries, models, component.leaderboard_path)
+        if entry.complete and entry.scenario is None and not entry.edited
+    ]
+    runs: dict[str, list[Record]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.standing):
+        runs.setdefault(f"{entry.version} {entry.model_id}", []).append(archive.record(entry))
+    if len(runs) < 2:
+        where = component.leaderboard_path
+        raise LeaderboardError(f"{where} holds complete runs of {len(runs)} version and model; two are needed")
+    newest = archive.record(max(entries, key=lambda entry: entry.order))
+    own = policy.components.get(component.name)
+    tolerance = policy.tolerance if own is None or own.tolerance is None else own.tolerance
+    return audit_cases(component.name, newest.primary_metric, runs, newest, tolerance)
 
 
 def audit_cases(

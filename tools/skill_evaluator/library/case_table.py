@@ -8,17 +8,27 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.comparing.schema_paths import schema_places
-from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    argument,
+    flag,
+    option,
+    options,
+)
+from skill_evaluator.errors import ComponentError, FixtureError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, json_text, parse_json, read_lines, read_text, storing
 from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.library.components import Component
+from skill_evaluator.library.components import Component, load_component, places_of
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.text import nearest, nearest_path
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -31,17 +41,20 @@ Odd = Callable[[SkillEvaluatorError], None]
 """Takes the problem of a wrong row: raises it, or reports it so that the row is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Which columns of a table the cases are made of.
+@options
+class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
+    """A table, and which columns of it the cases of a component are made of. Without `id` the cases are numbered."""
 
-    `truth` is either one column that holds the whole ground truth, or columns of its fields: `FIELD=COLUMN`, or
-    `COLUMN` where the two have one name. Without `id` the cases are numbered.
-    """
-
-    document: str
-    truth: Sequence[str] = ()
-    id: str | None = None
+    file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
+    document: str = option("The column of the documents.", ..., "--input", metavar="COLUMN")
+    truth: tuple[str, ...] = option(
+        "The column of the whole ground truth; or, repeated or with FIELD=, of one field of it.",
+        (),
+        metavar="[FIELD=]COLUMN",
+    )
+    id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
+    skill: str | None = option("The component, where there are several.", metavar="NAME")
+    yes: bool = flag("Write the cases; without it they are only checked.")
 
     @property
     def fields(self) -> dict[str, str] | None:
@@ -50,6 +63,39 @@ class Columns:
             return None
         pairs = [part.partition("=") for part in self.truth]
         return {field: column or field for field, _, column in pairs}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedCases:
+    """The cases of a table by id, with the texts of their files by name, and the folder that they are for."""
+
+    component: Component
+    place: Path
+    cases: Mapping[str, Mapping[str, str]]
+
+
+def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
+    """Make cases of the rows of a table, each checked against the contract; write them if `yes`, and over nothing.
+
+    A row that is no case is `odd`.
+    """
+    names = sorted(path.parent.name for path in table.components.glob("*/prompt.md"))
+    if table.skill is None and len(names) != 1:
+        raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
+    limits = load_settings(table.config).limits
+    component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
+    if component.output == "choice":
+        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
+    rows = read_rows(table.file, limits.size_of("document_bytes"), odd)
+    cases = cases_of(rows, table, component, odd)
+    places = places_of(component.folder, component.fixtures, table.fixtures, "cases")
+    place = next((place for place in places if place.is_dir()), places[0])
+    there = [case_id for case_id in cases if (place / case_id).exists()]
+    if there:
+        raise FixtureError(f"{place / there[0]} is there, and nothing is overwritten; take other ids with --id COLUMN")
+    if table.yes:
+        write_cases(place, cases)
+    return ImportedCases(component=component, place=place, cases=cases)
 
 
 def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
@@ -94,24 +140,25 @@ def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, M
             yield line, dict(zip(header, cells, strict=True))
 
 
-def cases_of(path: Path, rows: Rows, columns: Columns, component: Component, odd: Odd = refuse) -> NewCases:
+def cases_of(rows: Rows, table: CaseTable, component: Component, odd: Odd = refuse) -> NewCases:
     """Make a case of each row; a row that cannot be one, or fails the contract, is `odd`."""
+    path, fields = table.file, table.fields or {}
     known = list(dict.fromkeys(name for _, row in rows for name in row))
-    for column in (columns.document, columns.id, *((columns.fields or {}).values() or columns.truth)):
+    for column in (table.document, table.id, *(fields.values() or table.truth)):
         if column is not None and column not in known:
             raise FixtureError(f"no column '{column}' in {path} {nearest(column, known)}")
-    _refuse_fields(columns.fields or {}, component)
+    _refuse_fields(fields, component)
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
     lines: dict[str, int] = {}
     cases: dict[str, Mapping[str, str]] = {}
     for number, (line, row) in enumerate(rows, 1):
         at = f"{path}:{line}"
-        case_id = f"{stem}-{number:0{width}d}" if columns.id is None else str(row.get(columns.id, ""))
+        case_id = f"{stem}-{number:0{width}d}" if table.id is None else str(row.get(table.id, ""))
         try:
             if not is_file_name(case_id):
                 raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
-            files = _files_of(at, row, columns, component)
+            files = _files_of(at, row, table, component)
             if lines.setdefault(case_id, line) != line:
                 raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
             cases[case_id] = files
@@ -146,16 +193,16 @@ def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:
             raise FixtureError(f"--truth {field}: it is inside an array or another field; name a column for that one")
 
 
-def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> dict[str, str]:
-    given = row.get(columns.document)
+def _files_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Component) -> dict[str, str]:
+    given = row.get(table.document)
     document = given if isinstance(given, str) else "" if given is None else json_text(given)
     limit = component.limits.size_of("document_bytes")
     if not document.strip():
-        raise FixtureError(f"{at}: column '{columns.document}', the document, is empty")
+        raise FixtureError(f"{at}: column '{table.document}', the document, is empty")
     if len(document.encode()) > limit.most:
         raise FixtureError(f"{at}: the document has {len(document.encode()):,} bytes; {limit}")
     files = {"document.md": document.rstrip("\n") + "\n"}
-    truth = _truth_of(at, row, columns, component)
+    truth = _truth_of(at, row, table, component)
     if truth is None:
         return files
     if component.output == "text":
@@ -168,14 +215,14 @@ def _files_of(at: str, row: Mapping[str, Any], columns: Columns, component: Comp
     return {**files, "ground_truth.json": json_text(truth)}
 
 
-def _truth_of(at: str, row: Mapping[str, Any], columns: Columns, component: Component) -> Any:
-    fields = columns.fields
+def _truth_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Component) -> Any:
+    fields = table.fields
     if fields is None:
-        cell = row.get(columns.truth[0]) if columns.truth else None
+        cell = row.get(table.truth[0]) if table.truth else None
         if component.output == "text" or not isinstance(cell, str):
             return cell or None
         advice = "for one field of it, write --truth FIELD=COLUMN; for a text, output: text in prompt.md"
-        return _parsed(cell, f"{at}: the truth, column '{columns.truth[0]}', is no JSON", advice)
+        return _parsed(cell, f"{at}: the truth, column '{table.truth[0]}', is no JSON", advice)
     places = schema_places(component.schema or {})
     truth: dict[str, Any] = {}
     for field, column in fields.items():

@@ -10,7 +10,7 @@ from tests.support.asked_judges import ITEMS, JUDGE, QUOTE, JudgingLibrary, answ
 from tests.support.vendor_server import Answer, Refusal, vendor_server
 from tests.support.vendors import VENDORS
 
-PAIRWISE = method("pairwise_comparison", "ties_allowed", "length_normalization", "ignore_position")
+PAIRWISE = method("pairwise_comparison", "ties_allowed", "ignore_position")
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
 
 

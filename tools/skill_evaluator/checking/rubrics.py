@@ -7,10 +7,9 @@ any model is asked. Errors are what no judge can follow; warnings are what is of
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import FixtureError, SkillEvaluatorError
@@ -83,8 +82,7 @@ class RubricLint(FrozenModel):
     warnings: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fault:
+class _Fault(NamedTuple):
     severity: Severity
     rule: str
     place: Place  # below the criterion
@@ -141,23 +139,23 @@ def _check_levels(criterion: Criterion) -> Iterator[_Fault]:
     missing = [score for score in range(1, criterion.highest + 1) if score not in criterion.rubric]
     if criterion.highest == _FINEST and missing:
         message = f"of a scale 1-10 every level needs a description; missing: {listed(list(map(str, missing)), 9)}"
-        yield _Fault(severity="error", rule="undescribed-level", place=("rubric",), message=message)
+        yield _Fault("error", "undescribed-level", ("rubric",), message)
     elif ends := [score for score in missing if score in (1, criterion.highest)]:
         message = f"level {ends[0]} is an end of the scale 1-{criterion.highest} and is not described"
-        yield _Fault(severity="error", rule="undescribed-level", place=("rubric",), message=message)
+        yield _Fault("error", "undescribed-level", ("rubric",), message)
 
 
 def _check_edge_cases(criterion: Criterion) -> Iterator[_Fault]:
     if not criterion.edge_cases:
         message = "no edge case; add the situation on which two careful people would differ, and what to do then"
-        yield _Fault(severity="warning", rule="no-edge-case", place=(), message=message)
+        yield _Fault("warning", "no-edge-case", (), message)
 
 
 def _check_for_one_thing(criterion: Criterion) -> Iterator[_Fault]:
     """Refuse a name that joins two things; warn of a description that asks for two qualities."""
     if _TWO_NAMES.search(criterion.name):
         message = "the name asks for two things, and one score cannot say which is lacking; make two criteria"
-        yield _Fault(severity="error", rule="two-things", place=("name",), message=message)
+        yield _Fault("error", "two-things", ("name",), message)
         return
     described = words(criterion.description)
     qualities = [
@@ -165,7 +163,7 @@ def _check_for_one_thing(criterion: Criterion) -> Iterator[_Fault]:
     ]
     if len(qualities) > 1:
         message = f"the description asks for {' and '.join(qualities)}; if these can differ, make two criteria"
-        yield _Fault(severity="warning", rule="two-things", place=("description",), message=message)
+        yield _Fault("warning", "two-things", ("description",), message)
 
 
 def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
@@ -178,11 +176,11 @@ def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
     ]
     if len(vague) == len(criterion.rubric):
         message = "vague: no level has a characteristic that can be observed, such as «two of the totals are wrong»"
-        yield _Fault(severity="error", rule="vague", place=("rubric",), message=message)
+        yield _Fault("error", "vague", ("rubric",), message)
         return
     for score in vague:
         message = f"level {score} has no characteristic that can be observed; say what is seen in such a text"
-        yield _Fault(severity="warning", rule="vague", place=("rubric", score), message=message)
+        yield _Fault("warning", "vague", ("rubric", score), message)
 
 
 def _check_method(criterion: Criterion) -> Iterator[_Fault]:
@@ -191,20 +189,18 @@ def _check_method(criterion: Criterion) -> Iterator[_Fault]:
     place: Place = ("method", "primary") if criterion.method else ()
     if criterion.type is None:
         message = "no type; say `objective` (careful people agree) or `subjective`, which decides the method"
-        yield _Fault(severity="warning", rule="no-type", place=(), message=message)
+        yield _Fault("warning", "no-type", (), message)
     elif method != "reference_based" and method != USUAL_METHOD[criterion.type]:
         reason = {
             "subjective": "a subjective criterion: people agree more on which of two texts is better than on a score",
             "objective": "an objective criterion: which of two texts is better does not say whether either is right",
         }[criterion.type]
         message = f"{method} for {reason}; use {USUAL_METHOD[criterion.type]}"
-        yield _Fault(severity="warning", rule="method", place=place, message=message)
+        yield _Fault("warning", "method", place, message)
     for index, name in enumerate(criterion.method.bias_mitigations if criterion.method else ()):
         if method not in MITIGATIONS[name]:
             message = f"{name} has no effect on {method}; it is for {' and '.join(sorted(MITIGATIONS[name]))}"
-            yield _Fault(
-                severity="warning", rule="mitigation", place=("method", "bias_mitigations", index), message=message
-            )
+            yield _Fault("warning", "mitigation", ("method", "bias_mitigations", index), message)
 
 
 _CHECKS: Sequence[Callable[[Criterion], Iterator[_Fault]]] = (
@@ -226,14 +222,12 @@ def _check_ground_truth(
     try:
         component = load_component(components, target.component, limits, fixtures)
     except SkillEvaluatorError as problem:
-        yield _Fault(
-            severity="error", rule="applies-to", place=("applies_to", "component"), message=f"applies to: {problem}"
-        )
+        yield _Fault("error", "applies-to", ("applies_to", "component"), f"applies to: {problem}")
         return
     paths = {"", *component.plan.leaves, *component.plan.arrays}
     if target.field not in paths:
         message = f"'{target.field}' is no field of '{component.name}' {nearest_path(target.field, paths - {''})}"
-        yield _Fault(severity="error", rule="applies-to", place=("applies_to",), message=message)
+        yield _Fault("error", "applies-to", ("applies_to",), message)
         return
     labelled = _labelled_cases(component, fixtures, target.field)
     if labelled and _counts(component.plan, target.field):
@@ -241,7 +235,7 @@ def _check_ground_truth(
             f"{labelled} cases of '{component.name}' have ground truth for '{target.field or 'the whole answer'}', "
             "which code compares exactly and free of charge; use the metrics of `evaluate` instead of a judge"
         )
-        yield _Fault(severity="error", rule="ground-truth", place=("applies_to",), message=message)
+        yield _Fault("error", "ground-truth", ("applies_to",), message)
 
 
 def _labelled_cases(component: Component, fixtures: Path | None, field: str) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, first_problem
+from skill_evaluator.files import FrozenModel, ModelT, first_problem
 from skill_evaluator.judges.asking.questions import (
     JudgePrompt,
     JudgeQuestion,
@@ -27,8 +27,7 @@ from skill_evaluator.library.scenarios import SLOT
 from skill_evaluator.text import digest
 
 QUESTION = "draft"
-HEADER = (
-    "# yaml-language-server: $schema=../schemas/rubric.json\n"
+_HEADER = (
     "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
 )
 _MITIGATIONS = {
@@ -70,18 +69,24 @@ def draft_question(wish: str, seed: int) -> tuple[JudgeQuestion, JudgePrompt]:
     return make_question(QUESTION, prompt, slots, {"wish": wish}, _schema(), mark), prompt
 
 
-def read_draft(answer: str | Unscored, name: str) -> Rubric:
-    """Return the rubric of an answer, its criterion called `name`; raise JudgeError where the answer holds none."""
+def _drafted(answer: str | Unscored, model: type[ModelT], what: str) -> ModelT:
+    """Return what an answer holds; raise JudgeError where it holds none."""
 
-    def check(value: Any) -> DraftedCriterion | Unscored:
+    def check(value: Any) -> ModelT | Unscored:
         try:
-            return DraftedCriterion.model_validate(value)
+            return model.model_validate(value)
         except ValidationError as problem:
             return Unscored(reason="wrong_format", detail=first_problem(problem))
 
     drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
     if isinstance(drafted, Unscored):
-        raise JudgeError(f"the answer holds no rubric: {drafted.reason}: {drafted.detail}")
+        raise JudgeError(f"the answer holds no {what}: {drafted.reason}: {drafted.detail}")
+    return drafted
+
+
+def read_draft(answer: str | Unscored, name: str) -> Rubric:
+    """Return the rubric of an answer, its criterion called `name`; raise JudgeError where the answer holds none."""
+    drafted = _drafted(answer, DraftedCriterion, "rubric")
     method = USUAL_METHOD[drafted.type]
     criterion: Mapping[str, Any] = {
         "name": drafted.name,
@@ -102,7 +107,9 @@ def read_draft(answer: str | Unscored, name: str) -> Rubric:
 
 def draft_text(rubric: Rubric) -> str:
     """Return a drafted rubric as its file has it, with a first line that says what it is."""
-    return HEADER + yaml_text(rubric.model_dump(mode="json", exclude_defaults=True))
+    return f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}" + yaml_text(
+        rubric.model_dump(mode="json", exclude_defaults=True)
+    )
 
 
 def _schema() -> dict[str, object]:
@@ -121,9 +128,6 @@ def _schema() -> dict[str, object]:
     )
 
 
-_HEADER = (
-    "# Drafted by a model, and read by nobody yet. Read it, change what is not yours, then take `unreviewed` out.\n"
-)
 _FEWEST, _MOST = 8, 10
 _LONGEST = 4000  # letters of a template
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -175,18 +179,8 @@ def scenarios_question(domain: str, seed: int) -> tuple[JudgeQuestion, JudgeProm
 
 def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
     """Return the texts of the files by name, eight to ten; raise JudgeError where the answer holds no such family."""
-
-    def check(value: Any) -> DraftedFamily | Unscored:
-        try:
-            return DraftedFamily.model_validate(value)
-        except ValidationError as problem:
-            return Unscored(reason="wrong_format", detail=first_problem(problem))
-
-    drafted = answer if isinstance(answer, Unscored) else last_whole(answer, check)
-    if isinstance(drafted, Unscored):
-        raise JudgeError(f"the answer holds no family of scenarios: {drafted.reason}: {drafted.detail}")
     texts = {}
-    for number, scenario in enumerate(drafted.scenarios[:_MOST], 1):
+    for number, scenario in enumerate(_drafted(answer, DraftedFamily, "family of scenarios").scenarios[:_MOST], 1):
         name = f"{family}-{number:02}-{name_of(scenario.name)}"
         front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
         texts[name] = f"---\n{_HEADER}{yaml_text(front)}---\n{scenario.template}\n"

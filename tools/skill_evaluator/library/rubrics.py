@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -35,7 +35,6 @@ Scale = Literal["1-3", "1-5", "1-10"]
 Mitigation = Literal[
     "require_justification_first",
     "position_swap",
-    "length_normalization",
     "ignore_length",
     "ignore_position",
     "evidence_required",
@@ -43,16 +42,16 @@ Mitigation = Literal[
     "ties_allowed",
 ]
 
+_EVERY, _PAIRWISE = frozenset(get_args(MethodName)), frozenset({"pairwise_comparison"})
 MITIGATIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "require_justification_first": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
-        "position_swap": frozenset({"pairwise_comparison"}),
-        "length_normalization": frozenset({"pairwise_comparison"}),
-        "ignore_length": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
-        "ignore_position": frozenset({"pairwise_comparison"}),
-        "evidence_required": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
-        "different_model_family": frozenset({"direct_scoring", "pairwise_comparison", "reference_based"}),
-        "ties_allowed": frozenset({"pairwise_comparison"}),
+        "require_justification_first": _EVERY,
+        "position_swap": _PAIRWISE,
+        "ignore_length": _EVERY,
+        "ignore_position": _PAIRWISE,
+        "evidence_required": _EVERY,
+        "different_model_family": _EVERY,
+        "ties_allowed": _PAIRWISE,
     }
 )
 """Each mitigation with the methods in which it has an effect."""
@@ -146,6 +145,13 @@ class Criterion(StrictModel):
         return self.method.primary if self.method else USUAL_METHOD.get(self.type or "objective", "direct_scoring")
 
 
+def _refuse_equal(entries: str, key: str, values: Sequence[object]) -> None:
+    for index, value in enumerate(values):
+        first = values.index(value)
+        if first != index:
+            raise ValueError(f"{entries}[{first}] and {entries}[{index}] have the same {key} {value}")
+
+
 class Rubric(StrictModel):
     """The file rubrics/<name>.yaml: criteria that are judged together, and what holds for all of them."""
 
@@ -155,11 +161,7 @@ class Rubric(StrictModel):
 
     @model_validator(mode="after")
     def _refuse_equal_ids(self) -> Self:
-        seen: dict[str, int] = {}
-        for index, criterion in enumerate(self.criteria):
-            first = seen.setdefault(criterion.id, index)
-            if first != index:
-                raise ValueError(f"criteria[{first}] and criteria[{index}] have the same id {criterion.id}")
+        _refuse_equal("criteria", "id", [criterion.id for criterion in self.criteria])
         return self
 
     @property
@@ -193,32 +195,23 @@ class RubricLevels(StrictModel):
 
     @model_validator(mode="after")
     def _refuse_equal_scores(self) -> Self:
-        seen: dict[int, int] = {}
-        for index, level in enumerate(self.levels):
-            first = seen.setdefault(level.score, index)
-            if first != index:
-                raise ValueError(f"levels[{first}] and levels[{index}] have the same score {level.score}")
+        _refuse_equal("levels", "score", [level.score for level in self.levels])
         return self
 
     def rubric(self, stem: str) -> Rubric:
         """Return the same as a rubric of one criterion, which is called like its file; raise ValidationError."""
         levels = {level.score: level.model_dump(exclude={"score"}) for level in self.levels}
         best = max(self.levels, key=lambda level: level.score)
-        return Rubric.model_validate(
-            {
-                "criteria": [
-                    {
-                        **self.model_dump(include={"type", "scale", "method", "applies_to", "weight"}),
-                        "name": self.name or stem.replace("-", " ").replace("_", " ").capitalize(),
-                        "id": stem,
-                        "description": self.description or best.description,
-                        "rubric": levels,
-                        "edge_cases": [case.model_dump() for case in self.edgeCases],
-                        "scoring_guidelines": self.scoringGuidelines,
-                    }
-                ]
-            }
-        )
+        criterion = {
+            **self.model_dump(include={"type", "scale", "method", "applies_to", "weight"}),
+            "name": self.name or stem.replace("-", " ").replace("_", " ").capitalize(),
+            "id": stem,
+            "description": self.description or best.description,
+            "rubric": levels,
+            "edge_cases": [case.model_dump() for case in self.edgeCases],
+            "scoring_guidelines": self.scoringGuidelines,
+        }
+        return Rubric.model_validate({"criteria": [criterion]})
 
 
 Place = tuple[int | str, ...]

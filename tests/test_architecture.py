@@ -40,7 +40,7 @@ TABLE = (
     "cli",
 )
 INSIDE = {"verdicts": ("decide", "planning", "history")}  # the second level of large rooms, from the ground up
-ONLY_IMPORTER = {"yaml": "library.reading", "git": "repository"}
+ONLY_IMPORTER = {"yaml": "library.reading"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
@@ -49,7 +49,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "zstandard",
     "pyarrow",
     "jsonschema",
-    "git",
     "github",
     "numpy",
     "scipy",

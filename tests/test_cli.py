@@ -13,7 +13,7 @@ from skill_evaluator.cli import COMMANDS, _file_of, _with_resume_value, load_com
 
 from tests.support.library import SCRIPT, SKILL, Ended, Library
 
-HEAVY = {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp", "git"}
+HEAVY = {"numpy", "scipy", "openai", "anthropic", "google.genai", "xllamacpp"}
 _LISTING_IMPORTS = """
 import os
 import sys

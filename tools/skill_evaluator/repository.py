@@ -1,21 +1,15 @@
-"""A git repository, read and written by git's plumbing, which leaves the user's work tree and index alone.
-
-The only importer of git, which is imported late since most commands need none of it.
-"""
+"""A git repository, read and written by git's plumbing, which leaves the user's work tree and index alone."""
 
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import GitError
 from skill_evaluator.files import storing
-
-if TYPE_CHECKING:
-    from git import Repo
 
 _BOT = "github-actions[bot]"
 _BOT_EMAIL = "41898282+github-actions[bot]@users.noreply.github.com"
@@ -28,6 +22,8 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
+_NO_WORK_TREE, _REFUSED = "must be run in a work tree", "dubious ownership"  # in git's own words
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
 _STATUS = ("--porcelain", "--ignore-submodules=all")  # git would run what a submodule's configuration names
 _NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
 
@@ -37,16 +33,14 @@ class Repository:
 
     def __init__(self, path: Path) -> None:
         """Open the repository; raise GitError when there is none, or git refuses it."""
-        git = _git()
-        if not git.GIT_OK:
-            raise GitError("git is not installed, or not in PATH")
         try:
-            self._repo: Repo = git.Repo(path.resolve(), search_parent_directories=True)
-        except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+            self.root = Path(_text(_folder_of(path), "rev-parse", "--show-toplevel").removesuffix("\n"))
+        except GitError as problem:
+            if _NO_WORK_TREE in str(problem):
+                raise GitError(f"{path} is a bare repository; run this in a clone of it") from None
+            if problem.code is None or _REFUSED in str(problem):
+                raise
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
-        if self._repo.working_tree_dir is None:
-            raise GitError(f"{path} is a bare repository; run this in a clone of it")
-        self.root = Path(self._repo.working_tree_dir)
 
     def commit(self, ref: str) -> str | None:
         """Return the commit of a name; None when the name is empty, all zeros or not here (a force push lost it).
@@ -88,7 +82,7 @@ class Repository:
     @property
     def is_clean(self) -> bool:
         """Whether the work tree is as its commit says, files that git ignores aside."""
-        return not self._text("status", *_STATUS, env=_harmless(self._repo.git))
+        return not self._text("status", *_STATUS, env=_harmless(self.root))
 
     def ignores(self, path: Path) -> bool:
         """Return whether git leaves out a file of that path, which need not exist."""
@@ -241,37 +235,48 @@ class Repository:
         return True
 
     def _text(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-        return self._run(*arguments, env=env).decode("utf-8", "surrogateescape")
+        return _text(self.root, *arguments, env=env)
 
     def _run(self, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        """Run one git command and return what it printed; raise GitError."""
-        if any("\0" in argument for argument in arguments):
-            raise GitError(f"git {arguments[0]} cannot be given a NUL character")
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(given)
-            stdin.seek(0)
-            options: dict[str, Any] = {"with_extended_output": True, "with_exceptions": False}
-            code, printed, errors = self._repo.git.execute(
-                ["git", *arguments],
-                istream=stdin,
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-                env={"GIT_TERMINAL_PROMPT": "0", **(env or {})},
-                **options,
-            )
-        if code:
-            complaint = _CREDENTIALS.sub("", errors if isinstance(errors, str) else errors.decode("utf-8", "replace"))
-            output = printed.decode("utf-8", "replace")
-            raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=code)
-        return bytes(printed)
+        return _run(self.root, *arguments, given=given, env=env)
+
+
+def _text(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    return _run(folder, *arguments, env=env).decode("utf-8", "surrogateescape")
+
+
+def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    """Run one git command in a folder and return what it printed; raise GitError."""
+    if any("\0" in argument for argument in arguments):
+        raise GitError(f"git {arguments[0]} cannot be given a NUL character")
+    try:
+        done = subprocess.run(  # noqa: S603 (no shell)
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 (wherever it is installed)
+            input=given,
+            env={**os.environ, **_ENVIRONMENT, **(env or {})},
+            capture_output=True,
+            check=False,
+        )
+    except OSError:
+        raise GitError("git is not installed, or not in PATH") from None
+    if done.returncode:
+        complaint = _CREDENTIALS.sub("", done.stderr.decode("utf-8", "replace"))
+        output = done.stdout.decode("utf-8", "replace")
+        raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=done.returncode)
+    return done.stdout
+
+
+def _folder_of(path: Path) -> Path:
+    path = path.resolve()
+    return path if path.is_dir() else path.parent
 
 
 def open_store(folder: Path) -> Repository:
     """Open the repository in a folder of the cache, or make it; raise GitError."""
-    git = _git()
-    if git.GIT_OK and not (folder / ".git").exists():
+    if not (folder / ".git").exists():
         with storing(folder):
-            git.Repo.init(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        _run(folder, "init", "--quiet")
     return Repository(folder)
 
 
@@ -290,25 +295,21 @@ def commit_of(path: Path) -> str | None:
     None outside git, if it was never committed, and if git is not installed or refuses the repository (it belongs to
     another user): a paid run must not be lost over that.
     """
-    git = _git()
-    path = path.resolve()
+    folder, place = _folder_of(path), f":(literal){path.resolve()}"
     try:
-        repository = git.Repo(path if path.is_dir() else path.parent, search_parent_directories=True)
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        commit = _text(folder, "log", "-1", "--format=%H", "--", place).strip()
+        dirty = commit and _run(folder, "status", *_STATUS, "--", place, env=_harmless(folder))
+    except GitError:
         return None
-    with repository:
-        place = f":(literal){path}"
-        try:
-            commit = repository.git.log("-1", "--format=%H", "--", place) if repository.head.is_valid() else ""
-            dirty = commit and repository.git.status(*_STATUS, "--", place, env=_harmless(repository.git))
-        except git.CommandError:
-            return None
-        return f"{commit}-dirty" if dirty else commit or None
+    return f"{commit}-dirty" if dirty else commit or None
 
 
-def _harmless(git: Any) -> dict[str, str]:
+def _harmless(folder: Path) -> dict[str, str]:
     """Return an environment in which `git status` runs no program that the repository's own configuration names."""
-    listed = git.config("--show-scope", "--name-only", "--get-regexp", r"^filter\.", with_exceptions=False)
+    try:
+        listed = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+    except GitError:  # there is none
+        listed = ""
     own = (line.partition("\t")[2] for line in listed.splitlines() if line.startswith(("local\t", "worktree\t")))
     keys = {"core.fsmonitor": "false"}
     for name in {key.rpartition(".")[0] for key in own}:
@@ -324,18 +325,8 @@ def author_at(path: Path) -> str | None:
 
     A name that git would guess from the machine's account does not count.
     """
-    git = _git()
     try:
-        ident = git.cmd.Git(str(path.resolve())).execute(
-            ["git", "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]
-        )
-    except git.CommandError:  # git is not installed, or neither name nor e-mail address is configured
+        ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
+    except GitError:  # git is not installed, or neither name nor e-mail address is configured
         return None
-    return str(ident).rsplit(" ", 2)[0]
-
-
-def _git() -> Any:
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # else the import fails where git is not installed
-    import git
-
-    return git
+    return ident.strip().rsplit(" ", 2)[0]

@@ -209,8 +209,8 @@ def test_a_truth_made_ready_once_gives_the_same_rows_for_every_output(truth: Any
 def test_what_an_item_is_known_by() -> None:
     plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
     items = [line("X", 1), line(" x", 2), line(None), "x"]
-    assert identities(items, plan.array("lines", []), plan.field("lines")) == [("x",), ("x",), (None,), (None,)]
-    one, other = identities([{"a": 1, "b": None}, {"a": 1.0}], FieldRule(align="set"), plan.field("lines"))
+    assert identities(items, plan.field("lines"), plan.arrays["lines"]) == [("x",), ("x",), (None,), (None,)]
+    one, other = identities([{"a": 1, "b": None}, {"a": 1.0}], plan.field("lines"), FieldRule(align="set"))
     assert one == other
 
 

@@ -293,7 +293,7 @@ def test_a_leaf_that_the_schema_does_not_know_is_compared_by_its_type() -> None:
 
 
 def test_an_array_that_the_schema_does_not_know_aligns_by_its_items() -> None:
-    aligned = [FieldPlan().array("new", items).align for items in ([], [1, "x", None], [{}], [1, []])]
+    aligned = [FieldPlan().field("new").array_rule(*items).align for items in ([], [1, "x", None], [{}], [1, []])]
     assert aligned == ["set", "set", "best", "best"]
 
 
@@ -329,7 +329,11 @@ def test_keys_the_schema_does_not_name_are_fields_of_their_own_unless_declared_a
         ("scores.*.age", ("scores", "b", "age"), "missing"),
     ]
     assert rows[1].rule.tolerance == 1
-    assert [together.below("scores", key) for key in ("total", "a", "*")] == ["scores.total", "scores.*", "scores.*"]
+    assert [together.field("scores").child(key).path for key in ("total", "a", "*")] == [
+        "scores.total",
+        "scores.*",
+        "scores.*",
+    ]
 
 
 def test_any_key_may_be_ignored_and_may_hold_arrays() -> None:
@@ -352,7 +356,11 @@ def test_a_named_property_without_a_type_is_never_any_key() -> None:
     schema = obj(note={}, scores=obj(note={}, more=obj()))
     schema["properties"]["scores"]["additionalProperties"] = {"type": "number"}
     found = plan_fields(schema, {"scores.*": FieldRule(tolerance=1)}, "datasets.json")
-    assert [found.below("scores", key) for key in ("note", "more", "x")] == ["scores.note", "scores.more", "scores.*"]
+    assert [found.field("scores").child(key).path for key in ("note", "more", "x")] == [
+        "scores.note",
+        "scores.more",
+        "scores.*",
+    ]
 
 
 def test_a_property_without_a_type_may_be_declared() -> None:

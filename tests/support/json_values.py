@@ -139,7 +139,7 @@ def _reordered(value: Any, plan: FieldPlan, path: str, dice: random.Random, belo
             for key in keys
         }
     if isinstance(value, list):
-        rule = plan.array(path, value)
+        rule = plan.field(path).array_rule(*value)
         below = move_items and below_items and rule.align != "set"
         items = [_reordered(item, plan, f"{path}[]", dice, below_items, below) for item in value]
         return dice.sample(items, len(items)) if move_items and rule.align != "ordered" else items

@@ -150,7 +150,7 @@ class _Mutation:
 
     def _array(self, truth: list[Any], path: str, at: Place, out: Place) -> Any:
         """Items dropped, added and moved, those that stay mutated in themselves."""
-        rule = self.plan.array(path, truth)
+        rule = self.plan.field(path).array_rule(*truth)
         if rule.align == "best":
             return self._best(truth, path, at, out)
         if rule.align == "ordered":

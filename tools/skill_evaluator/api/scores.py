@@ -11,7 +11,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
-from skill_evaluator.comparing.declarations import refuse_idle_settings
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
@@ -253,20 +252,12 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
         from skill_evaluator.comparing.declarations import field_rules
 
         rules = field_rules(fields, _WHERE)
-    if schema is not None:
-        return plan_fields(schema, rules, _WHERE)
-    for path, rule in rules.items():
+    for path, rule in rules.items() if schema is None else ():
         if rule.compare is None and rule.align is None:
             raise ComponentError(
                 f"neither compare nor align at fields.{path} in {_WHERE}, and no schema to read it off"
             )
-        if rule.align == "key" and not rule.key:
-            raise ComponentError(f"align: key without key: [...] at fields.{path} in {_WHERE}")
-        if rule.compare is None:
-            refuse_idle_settings(rule, "array", path, _WHERE)
-    arrays = {path: rule for path, rule in rules.items() if rule.compare is None}
-    leaves = {path: rule for path, rule in rules.items() if path not in arrays}
-    return FieldPlan(leaves=plan_fields(None, leaves, _WHERE).leaves, arrays=arrays, declared=frozenset(rules))
+    return plan_fields(schema, rules, _WHERE)
 
 
 def _refuse_non_json(value: Any, place: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.comparing.sides import ItemLeaves, Leaf, Side, pairs_by_best
+from skill_evaluator.comparing.sides import ItemLeaves, Leaf, Side, identities, item_leaves, pairs_by_best, text_of
 from skill_evaluator.text import keys_by_nfc_name, rename_keys
 
 At = tuple[str | int, ...]
@@ -144,9 +144,9 @@ class _Comparing:
         if pairs_by_best(rule, field):
             return self._assign(lefts, rights, truth, output, field)
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
-        for index, who in enumerate(self._truth.identities(truth, rule, field)):
+        for index, who in enumerate(self._truth.once(identities, truth, field, rule)):
             groups.setdefault(who, ([], []))[0].append(index)
-        for index, who in enumerate(self._output.identities(output, rule, field)):
+        for index, who in enumerate(self._output.once(identities, output, field, rule)):
             groups.setdefault(who, ([], []))[1].append(index)
         pairs: list[Pair] = []
         for left, right in groups.values():
@@ -167,7 +167,8 @@ class _Comparing:
         """
         if not lefts or not rights or len(lefts) == len(rights) == 1:
             return zip_longest(lefts, rights)
-        left_leaves, right_leaves = self._truth.leaves(truth, field), self._output.leaves(output, field)
+        left_leaves = self._truth.once(item_leaves, truth, field)
+        right_leaves = self._output.once(item_leaves, output, field)
         equal_items: dict[frozenset[Leaf], tuple[list[int], list[int]]] = {}
         for index in lefts:
             equal_items.setdefault(left_leaves[index].leaves, ([], []))[0].append(index)
@@ -175,10 +176,10 @@ class _Comparing:
             equal_items.setdefault(right_leaves[index].leaves, ([], []))[1].append(index)
 
         def said_in_truth(index: int) -> str:
-            return self._truth.text(truth[index], field.item)
+            return self._truth.once(text_of, truth[index], field.item)
 
         def said_in_output(index: int) -> str:
-            return self._output.text(output[index], field.item)
+            return self._output.once(text_of, output[index], field.item)
 
         partners: dict[int, int] = {}
         for left, right in equal_items.values():

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 from skill_evaluator import plugins
 from skill_evaluator.comparing import similarity
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.text import nearest
+from skill_evaluator.text import listed, nearest
 
 Compare = Literal["exact", "string", "number", "date", "category", "text", "ignore"]
 Align = Literal["key", "best", "ordered", "set"]
@@ -33,7 +33,6 @@ _OPTIONS_OF: Mapping[str, set[str]] = {
     "category": set(),
     "text": {"similarity", "threshold"},
 }
-_FORMATS_SHOWN = 3
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
 _ALIGNED = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
 _DAYS = (datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC), datetime.datetime(2014, 12, 25, tzinfo=datetime.UTC))
@@ -170,11 +169,6 @@ def aligned_by(rule: FieldRule) -> str:
     return _ALIGNED[rule.align] if rule.align else "by what its items are"
 
 
-def _formats(formats: tuple[str, ...]) -> str:
-    more = len(formats) - _FORMATS_SHOWN
-    return f"written {', '.join(formats[:_FORMATS_SHOWN])}{f' and {more} more ways' if more > 0 else ''}"
-
-
 _OPTIONS: Mapping[str, Callable[[Any], str]] = {
     "tolerance": lambda value: f"± {value:g}",
     "relative_tolerance": lambda value: f"± {value * 100:g} %",
@@ -182,6 +176,6 @@ _OPTIONS: Mapping[str, Callable[[Any], str]] = {
     "casefold": lambda value: "case folded",
     "ignore_punctuation": lambda value: "punctuation ignored",
     "threshold": lambda value: f"from {value:g} edit similarity",
-    "formats": _formats,
+    "formats": lambda value: f"written {listed(value, 3)}{' ways' * (len(value) > 3)}",
     "tolerance_days": lambda value: f"± {value:g} days",
 }

@@ -57,10 +57,6 @@ class FieldPlan:
         """Return the rule of a leaf; of one unknown to the schema, by the type of the first value that is not null."""
         return self.leaves.get(path) or _by_type(values)
 
-    def array(self, path: str, items: list[Any]) -> FieldRule:
-        """Return the alignment of an array; where the schema has none, by its items: objects `best`, scalars `set`."""
-        return _aligned(self.arrays.get(path), items)
-
     @property
     def counts(self) -> bool:
         """Whether some field enters field_level_f1, or the plan names none; prose alone says nothing by it."""
@@ -88,10 +84,6 @@ class FieldPlan:
     def stands_for(self, path: str, star: str) -> bool:
         """Return whether a path that the schema does not name belongs to the `*` beside it."""
         return star in self.stars and path not in self.named and path not in self.leaves
-
-    def below(self, path: str, key: str) -> str:
-        """Return the path of an object's key: its own, or the `*` that stands for any key there."""
-        return self.field(path).child(key).path
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
         """Yield every part of a value with its field, outermost first: objects, arrays and leaves; nulls included.
@@ -158,19 +150,14 @@ class Field:
         return self.rule or _by_type(values)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return how an array here is aligned; see `FieldPlan.array`."""
-        return _aligned(self._alignment, items)
+        """Return how an array here is aligned; where the schema does not say, by its items: `best` or `set`."""
+        if self._alignment is not None and self._alignment.align is not None:
+            return self._alignment
+        return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
 
 
 def _by_type(values: Iterable[Any]) -> FieldRule:
     return next((_BY_TYPE.get(type(value), _ANY) for value in values if value is not None), _ANY)
-
-
-def _aligned(rule: FieldRule | None, items: Iterable[Any]) -> FieldRule:
-    """Return the rule if it says how; the schema may know of an array and not of its items."""
-    if rule is not None and rule.align is not None:
-        return rule
-    return _BEST if any(isinstance(item, dict | list) for item in items) else _SET
 
 
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:

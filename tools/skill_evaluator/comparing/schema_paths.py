@@ -48,12 +48,6 @@ def schema_places(schema: _Node) -> dict[str, Place]:
     return {path: walk.found[path] for path in walk.in_order()}
 
 
-def schema_paths(schema: _Node) -> dict[str, str]:
-    """Return the kind by path, in the schema's order; without the top where the schema does not say what it is."""
-    places = schema_places(schema).items()
-    return {path: place.kind for path, place in places if path or place.kind != "any"}
-
-
 def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
     """Return the paths that are inside none of those where the way down ends.
 

@@ -4,9 +4,9 @@ A `Side` works each of these out once, so that a truth serves any number of outp
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from skill_evaluator.comparing.comparators import canonical
 from skill_evaluator.comparing.declarations import FieldRule
@@ -16,6 +16,7 @@ from skill_evaluator.text import frozen, with_nfc_keys
 _CONTAINERS = (dict, list)
 Place = tuple[Hashable, ...]
 Leaf = tuple[Place, Hashable, float]
+T = TypeVar("T")
 
 
 class ItemLeaves(NamedTuple):
@@ -35,33 +36,15 @@ class Side:
     def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = value
         self.plan = plan
-        self._identities: dict[tuple[int, str], list[Hashable]] = {}
-        self._leaves: dict[tuple[int, str], list[ItemLeaves]] = {}
-        self._texts: dict[tuple[int, str], str] = {}
+        self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 
-    def identities(self, items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
-        """Return what each item of an array of this value is known by."""
-        key = (id(items), field.path)
-        cached = self._identities.get(key)
-        if cached is None:
-            cached = self._identities[key] = identities(items, rule, field)
-        return cached
-
-    def leaves(self, items: list[Any], field: Field) -> list[ItemLeaves]:
-        """Return the leaves of each item of an array of this value."""
-        key = (id(items), field.path)
-        cached = self._leaves.get(key)
-        if cached is None:
-            cached = self._leaves[key] = [_leaves(item, field.item) for item in items]
-        return cached
-
-    def text(self, item: Any, field: Field) -> str:
-        """Return one text of what an array item says, to put items in an order that hangs on nothing else."""
-        key = (id(item), field.path)
-        cached = self._texts.get(key)
-        if cached is None:
-            cached = self._texts[key] = _text(item, field)
-        return cached
+    def once(self, work: Callable[..., T], part: Any, field: Field, *more: Any) -> T:
+        """Return what `work` makes of a part of this value, an item or an array; it is made once."""
+        key = (work, id(part), field.path)
+        kept: T | None = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = work(part, field, *more)
+        return kept
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
@@ -72,7 +55,7 @@ class Side:
         counts: dict[str, Counter[Hashable]] = {}
         for field, items in arrays_in(self.value, self.plan):
             rule = field.array_rule(*items)
-            known_by = self.identities(items, rule, field)
+            known_by = self.once(identities, items, field, rule)
             if rule.align == "key":
                 nothing = (None,) * len(rule.key)
                 known_by = [  # a set is like no tuple of keys
@@ -90,7 +73,7 @@ def pairs_by_best(rule: FieldRule, field: Field) -> bool:
     )
 
 
-def identities(items: list[Any], rule: FieldRule, field: Field) -> list[Hashable]:
+def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable]:
     """Return what each array item is known by: the canonical values of its key fields, or that of the whole of it."""
     if rule.align != "key":
         return _canonicals(items, field.item)
@@ -153,6 +136,11 @@ def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
     return [None if value is None else canonical(value, field.rule or field.leaf_rule(value)) for value in values]
 
 
+def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
+    """Return the leaves of each item of an array."""
+    return [_leaves(item, field.item) for item in items]
+
+
 def _leaves(item: Any, field: Field) -> ItemLeaves:
     leaves: list[Leaf] = []
     plain = _gather_leaves(item, field, (), leaves)
@@ -185,19 +173,22 @@ def _gather_leaves(value: Any, field: Field, place: Place, into: list[Leaf]) -> 
     return plain
 
 
-def _text(value: Any, field: Field) -> str:
-    """Write a value as text: keys sorted, and the items of arrays without order. One frame per level of nesting."""
+def text_of(value: Any, field: Field) -> str:
+    """Write what a value says as text: keys sorted, and the items of arrays without order.
+
+    It puts items in an order that hangs on nothing else. One frame per level of nesting.
+    """
     if field.rule is None and isinstance(value, dict):
         members = with_nfc_keys(value)
         parts = []
         for key in sorted(members):
             if members[key] is not None:
-                parts.append(f"{key!r}: {_text(members[key], field.child(key))}")
+                parts.append(f"{key!r}: {text_of(members[key], field.child(key))}")
         return f"{{{', '.join(parts)}}}"
     if field.rule is None and isinstance(value, list):
         parts = []
         for item in value:
-            parts.append(_text(item, field.item))
+            parts.append(text_of(item, field.item))
         ordered = parts if field.array_rule(*value).align == "ordered" else sorted(parts)
         return f"[{', '.join(ordered)}]"
     return repr(frozen(value))

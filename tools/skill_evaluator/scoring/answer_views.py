@@ -472,7 +472,7 @@ def _reasons(
     """Return what says why two items met, or why one met none, given how many leaves of the two are right."""
     field = plan.field(path)
     how = "best" if pairs_by_best(rule, field) else rule.align
-    known_by = [identities(items, rule, field) for items in (truth, output)] if how == "key" else []
+    known_by = [identities(items, field, rule) for items in (truth, output)] if how == "key" else []
     times = [Counter(known) for known in known_by]
 
     def why(left: int | None, right: int | None, agreed: str) -> str:

@@ -41,6 +41,29 @@ TABLE = (
 )
 INSIDE = {"verdicts": ("decide", "planning", "history")}  # the second level of large rooms, from the ground up
 ONLY_IMPORTER = {"yaml": "library.reading"}
+SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
+TELL_A_STORY = {  # the files in commands/ that import more; it may only get shorter
+    "audit",
+    "cases",
+    "collect",
+    "collect_batches",
+    "compare",
+    "demo",
+    "evaluate",
+    "evaluating",
+    "history",
+    "init",
+    "judge",
+    "judge_calibrate",
+    "judge_rubric",
+    "lint",
+    "plan",
+    "report",
+    "review",
+    "scenarios",
+    "schemas",
+    "try_",
+}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
@@ -56,7 +79,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "genai_prices",
     "asyncio",
     "http.client",
-    "urllib.request",
     "rich.console",
     "rich.live",
     "rich.text",
@@ -76,23 +98,17 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.redaction",
     "skill_evaluator.providers.client",
     "skill_evaluator.parsing.choice",
-    "skill_evaluator.exchange.imported",
-    "skill_evaluator.scoring.workers",
-    "skill_evaluator.comparing.declarations",
     "skill_evaluator.audit.report.page",
     "skill_evaluator.verdicts.decide.comparison",
     "skill_evaluator.evaluation.discrimination",
-    "skill_evaluator.verdicts.history.series",
     "skill_evaluator.verdicts.decide.measuring",
     "skill_evaluator.verdicts.planning.ranking",
-    "skill_evaluator.verdicts.planning.sizing",
     "skill_evaluator.reports.planning",
     "skill_evaluator.commands.evaluating",
     "skill_evaluator.evaluation.designs",
     "skill_evaluator.evaluation.dry_run",
     "skill_evaluator.judges.calibration.detection",
     "skill_evaluator.judges.people.labelled",
-    "skill_evaluator.audit.run.gathering",
     "skill_evaluator.audit.report",
     "skill_evaluator.display.chart_style",
     "jinja2",
@@ -235,6 +251,28 @@ def test_an_import_inside_a_function_is_a_heavy_or_optional_library() -> None:
         if not {name, name.split(".")[0]} & IMPORTED_LATE
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_a_command_imports_only_its_options_the_api_and_what_shows() -> None:
+    options = {
+        node.name
+        for module in modules()
+        for node, _ in statements(module)
+        if isinstance(node, ast.ClassDef) and "options" in map(ast.unparse, node.decorator_list)
+    }
+    found = set()
+    for module in modules():
+        if room(module) != "commands" or module in ("commands", "commands.options"):
+            continue
+        for node, _ in statements(module):
+            base = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            within = base.removeprefix("skill_evaluator.")
+            if base.startswith("skill_evaluator.") and within != "commands.options" and room(within) not in SHOWN_BY:
+                found |= {module.partition(".")[2]} if {alias.name for alias in node.names} - options else set()
+    new = sorted(found - TELL_A_STORY)
+    assert not new, f"{new} import more than options, api, {sorted(SHOWN_BY)}: move the story behind them into its room"
+    done = sorted(TELL_A_STORY - found)
+    assert not done, f"{done} comply; take them out of TELL_A_STORY"
 
 
 def test_a_module_says_what_it_is_and_stays_readable() -> None:

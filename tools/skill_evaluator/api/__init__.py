@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
+    from skill_evaluator.exchange.exported import Exported, ExportRequest
+    from skill_evaluator.exchange.imported import ImportRequest
     from skill_evaluator.library.case_table import CaseTable, ImportedCases, Odd
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
@@ -342,6 +344,23 @@ class Library:
         from skill_evaluator.ci.publishing import PublishRequest, publish
 
         return publish(request or self._asked(PublishRequest, options))
+
+    def export(self, request: "ExportRequest | None" = None, **options: Any) -> "Exported":
+        """Return records as a table, or verdicts as JUnit XML, in blocks, as `export` writes them."""
+        from skill_evaluator.exchange.exported import Exported, ExportRequest
+
+        return Exported(request or self._asked(ExportRequest, options), self.recorded)
+
+    def import_results(
+        self, request: "ImportRequest | None" = None, *, odd: "Odd" = refuse, **options: Any
+    ) -> "list[tuple[Record, Path, bool]]":
+        """Make records of another tool's results, as `records import` does; each comes with its file, and if it is new.
+
+        `odd` is told what is wrong with a row, and raises it unless the row is to be left out.
+        """
+        from skill_evaluator.exchange.imported import ImportRequest, import_results
+
+        return import_results(request or self._asked(ImportRequest, options), self.settings, odd)
 
     def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
         """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.

@@ -11,7 +11,8 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from skill_evaluator.comparing.comparison import At, ComparedLeaf, LeafOutcome
-from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
+from skill_evaluator.comparing.declarations import field_rules
+from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.comparing.sides import Side
 from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
@@ -247,11 +248,7 @@ def _content(value: Any) -> bytes | None:
 
 
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
-    rules: dict[str, FieldRule] = {}
-    if fields:
-        from skill_evaluator.comparing.declarations import field_rules
-
-        rules = field_rules(fields, _WHERE)
+    rules = field_rules(fields, _WHERE) if fields else {}
     for path, rule in rules.items() if schema is None else ():
         if rule.compare is None and rule.align is None:
             raise ComponentError(

@@ -18,8 +18,10 @@ from typing import Any, Literal
 from xml.etree import ElementTree
 
 from skill_evaluator.display import number
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
+from skill_evaluator.files import replace_blocks
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.records.record import SCORED, CaseRecord, Record, read_record, strict_by_replicate
 from skill_evaluator.records.selection import choose
@@ -32,44 +34,6 @@ from skill_evaluator.verdicts.history.component import RecordedComponent
 
 Kind = Literal["text", "integer", "number", "boolean"]
 Row = dict[str, Any]
-
-
-def recorded_components(components: Path) -> list[str]:
-    """Return the names of the components with a record."""
-    return sorted({path.parents[2].name for path in components.glob("*/evals/records/*.json")})
-
-
-def records_of(paths: Iterable[Path], models: Sequence[str]) -> Iterator[Record]:
-    """Read records one at a time, those of some models or all; raise LeaderboardError for a model that has none."""
-    there = set()
-    for path in dict.fromkeys(paths):
-        record = read_record(path)
-        there.add(record.model_id)
-        if not models or record.model_id in models:
-            yield record
-    for model_id in models:
-        if model_id not in there:
-            raise LeaderboardError(f"no record of model '{model_id}' is among them {nearest(model_id, there)}")
-
-
-def record_files(source: str, components: Path) -> list[Path]:
-    """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
-    if (components / source / "prompt.md").exists():
-        return sorted((components / source / "evals" / "records").glob("*.json"))
-    if Path(source).is_file():
-        return [Path(source)]
-    recorded = [*components.glob(f"*/evals/records/{source}.json")] if is_file_name(source) else []
-    try:
-        folder = find_run(source, components)
-    except RunError:
-        if recorded:
-            return recorded
-        names = sorted(path.parent.name for path in components.glob("*/prompt.md"))
-        message = f"'{source}' is no component, run or file of a record {nearest(source, names)}"
-        raise LeaderboardError(message) from None
-    if not (folder / RECORD).exists():
-        raise LeaderboardError(f"{folder} has no {RECORD} yet: `skill-evaluator score {folder}` writes it")
-    return [folder / RECORD]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +190,92 @@ TABLES: Mapping[str, Table] = {
 }
 
 
+@options
+class ExportRequest(ComponentsOption, ConfigOption):
+    """What to export, and in which form: the options of `export`."""
+
+    sources: tuple[str, ...] = argument(
+        "Components, run folders, run ids, or files of records; default: all components.",
+        (),
+        metavar="[SOURCE]...",
+        completes="components",
+        show_default=False,
+    )
+    to: Literal["csv", "jsonl", "parquet", "junit"] = option("The form to write.", "csv")
+    table: Literal["records", "cases", "leaves"] = option(
+        "A row a run, an answer, or a field of a case (of csv, jsonl, parquet).", "records"
+    )
+    out: Path | None = option("Default: stdout.", metavar="FILE")
+    models: OnlyModels = ()
+
+
+class Exported:
+    """What was asked for, in blocks of text or bytes that are made as they are read; `rows` counts those of a table."""
+
+    def __init__(self, request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> None:
+        """Find the records; raise LeaderboardError where there is none. `recorded` reads a component by its name."""
+        self.rows = 0
+        every = sorted({path.parents[2].name for path in request.components.glob("*/evals/records/*.json")})
+        names = request.sources or every
+        self._blocks: Iterable[str | bytes]
+        if request.to == "junit":
+            suites = _verdict_suites(map(recorded, names), request.models)
+            self._blocks = (junit_text(part, "skill-evaluator") for part in [suites])
+            return
+        if request.to == "parquet" and request.out is None:
+            raise LeaderboardError("Parquet is no text to print; give --out FILE")
+        paths = [path for name in names for path in _record_files(name, request.components)]
+        if not paths:
+            raise LeaderboardError(f"nothing is recorded in {', '.join(request.sources) or request.components} yet")
+        table = TABLES[request.table]
+        rows = (row for record in _records_of(paths, request.models) for row in table.rows(record))
+        self._blocks = table_blocks(table, map(self._counted, rows), request.to)
+
+    def _counted(self, row: "Row") -> "Row":
+        self.rows += 1
+        return row
+
+    def __iter__(self) -> Iterator[str | bytes]:
+        return iter(self._blocks)
+
+    def save(self, path: Path) -> None:
+        """Write a file; raise StorageError, and leave the old file, when the system refuses."""
+        replace_blocks(path, self)
+
+
+def _records_of(paths: Iterable[Path], models: Sequence[str]) -> Iterator[Record]:
+    """Yield records, those of some models or all; raise LeaderboardError for a model that has none."""
+    there = set()
+    for path in dict.fromkeys(paths):
+        record = read_record(path)
+        there.add(record.model_id)
+        if not models or record.model_id in models:
+            yield record
+    for model_id in models:
+        if model_id not in there:
+            raise LeaderboardError(f"no record of model '{model_id}' is among them {nearest(model_id, there)}")
+
+
+def _record_files(source: str, components: Path) -> list[Path]:
+    """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
+    if (components / source / "prompt.md").exists():
+        return sorted((components / source / "evals" / "records").glob("*.json"))
+    if Path(source).is_file():
+        return [Path(source)]
+    recorded = [*components.glob(f"*/evals/records/{source}.json")] if is_file_name(source) else []
+    try:
+        folder = find_run(source, components)
+    except RunError:
+        if recorded:
+            return recorded
+        names = sorted(path.parent.name for path in components.glob("*/prompt.md"))
+        message = f"'{source}' is no component, run or file of a record {nearest(source, names)}"
+        raise LeaderboardError(message) from None
+    if not (folder / RECORD).exists():
+        raise LeaderboardError(f"{folder} has no {RECORD} yet: `skill-evaluator score {folder}` writes it")
+    return [folder / RECORD]
+
+
 TableForm = Literal["csv", "jsonl", "parquet"]
 INSTALL = "`pip install pyarrow` (the extra `parquet` of this package)"
 _AT_ONCE = 5_000  # rows of a row group
@@ -350,7 +400,7 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def verdict_suites(
+def _verdict_suites(
     components: Iterable[RecordedComponent], models: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Test]]]:
     """Yield a suite for each component and model that `compare` would judge: a test a case, and one for the verdict.

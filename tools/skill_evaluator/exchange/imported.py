@@ -5,14 +5,17 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
-from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
+from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.exchange.foreign import ForeignAnswer, ForeignRun, read_results
 from skill_evaluator.files import read_json, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.case_table import Odd
+from skill_evaluator.library.components import check_semver, load_component
+from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.records.archive import read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
@@ -34,6 +37,45 @@ output: text
 ---
 The prompt of this component is kept elsewhere. Here are the results that were imported from {tool}.
 """
+
+
+@options
+class ImportRequest(ComponentsOption, ConfigOption):
+    """Which results to import, and what they are of: the options of `records import`."""
+
+    file: Path = argument(
+        "promptfoo's .json, inspect's .eval or .json, lm-eval's samples, .csv, .tsv, .jsonl.", metavar="FILE"
+    )
+    skill: str | None = option("The component; default: the source's task.", metavar="NAME")
+    version: str | None = option("What was measured; default: as the source says.", metavar="VERSION")
+    model: str | None = option("The model, where the source names none.", None, "-m", metavar="ID")
+    skip_invalid: SkipInvalid = False
+
+
+def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse) -> list[tuple[Record, Path, bool]]:
+    """Make records of another tool's results, one a model; return each with its file, and whether that is new.
+
+    Raise LeaderboardError where nothing can be read, or what was measured is not said.
+    """
+    records = []
+    for run in read_results(request.file, odd):
+        skill, version = request.skill or run.skill, request.version or run.version
+        lacking = {"--skill NAME": skill, "--version VERSION": version, "--model ID": request.model or run.model}
+        unsaid = [flag for flag, value in lacking.items() if value is None]
+        if unsaid or skill is None or version is None:
+            raise LeaderboardError(f"{request.file} does not say it; give {' and '.join(unsaid)}")
+        check_semver(version, request.file)
+        if not is_component_name(skill):
+            raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        coverage = settings.required_coverage
+        records.append(
+            record_of(run, skill=skill, version=version, model=request.model, timestamp=now, required_coverage=coverage)
+        )
+    if not records:
+        raise LeaderboardError(f"{request.file} holds no row that can be read")
+    files = _record_imported(records, request.components, settings.limits)
+    return [(record, *files[record.run_id]) for record in records]
 
 
 def record_of(
@@ -87,7 +129,7 @@ def record_of(
     )
 
 
-def record_imported(records: Sequence[Record], components: Path, limits: SafetyLimits) -> dict[str, tuple[Path, bool]]:
+def _record_imported(records: Sequence[Record], components: Path, limits: SafetyLimits) -> dict[str, tuple[Path, bool]]:
     """Add records to their component; return by run the file, and whether it is new. Write all files or none.
 
     A component that is not there is laid out with a prompt.md that says where its results come from.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
@@ -18,10 +18,8 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
+from skill_evaluator.scoring.workers import Workers
 from skill_evaluator.text import canonical_json
-
-if TYPE_CHECKING:
-    from skill_evaluator.scoring.workers import Workers
 
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
 _SHORT = 2_000  # characters × schemas that one value is held against
@@ -42,7 +40,6 @@ def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iter
     if few or component.output == "choice" or not hasattr(os, "fork"):
         yield scorer
         return
-    from skill_evaluator.scoring.workers import Workers
 
     def work(what: str, *arguments: Any) -> object:
         tasks: Mapping[str, Callable[..., object]] = {
@@ -76,7 +73,7 @@ def _is_short(text: str, component: Component) -> bool:
 class _WorkerScores(AnswerScorer):
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
-    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers") -> None:
+    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: Workers) -> None:
         super().__init__(scorer.component, scorer.cases.values())
         self._short = short  # the cases whose truth is
         self._workers = workers

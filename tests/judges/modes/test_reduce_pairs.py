@@ -8,12 +8,13 @@ from skill_evaluator.judges.modes.pairwise import (
     MatchResult,
     OrderJudgement,
     PairItem,
+    combine,
     drawn_pairs,
     pairs_among,
     preference_form,
+    read_order,
     winner_of,
 )
-from skill_evaluator.judges.modes.reduce_pairs import combine, read_order
 from skill_evaluator.judges.statistics.strengths import WinMatrix
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, rubric_of

@@ -7,7 +7,7 @@ import pytest
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.detection import detection
 from skill_evaluator.judges.calibration.planting import PlantedPair
-from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
+from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, question_id
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of

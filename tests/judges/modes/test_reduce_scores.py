@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from skill_evaluator.judges.modes.reduce_scores import read_scores
-from skill_evaluator.judges.modes.scoring import score_form
+from skill_evaluator.judges.modes.scoring import read_scores, score_form
 
 from tests.support.asked_judges import QUOTE, answer, method, rubric_of, written
 

@@ -21,7 +21,7 @@ from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
-from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
+from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression_batch import (
     ComparedOutputs,
     RegressionBatch,

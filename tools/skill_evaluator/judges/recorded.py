@@ -17,7 +17,7 @@ from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCali
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.panel.cascade_results import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
+from skill_evaluator.judges.panel.cascade import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
 from skill_evaluator.text import digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration

@@ -23,7 +23,7 @@ from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
-from skill_evaluator.judges.panel.cascade_results import CascadeShares
+from skill_evaluator.judges.panel.cascade import CascadeShares
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.runner.prices import Estimate, sum_of
 from skill_evaluator.text import counted

@@ -19,6 +19,7 @@ from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.planting import PlantedPair, PlantedSet
 from skill_evaluator.judges.calibration.probes import Probed, load_probe, probes_of
 from skill_evaluator.judges.calibration.results import ANY, BiasResult, JudgeCalibration, JudgedMode, JudgeResult
+from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
     JudgePreferences,
@@ -26,10 +27,10 @@ from skill_evaluator.judges.modes.pairwise import (
     PairMatch,
     PairwiseResults,
     make_matches,
+    reduce_matches,
+    verdicts_of,
+    write_verdicts,
 )
-from skill_evaluator.judges.modes.reduce_pairs import reduce_matches, verdicts_of, write_verdicts
-from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
-from skill_evaluator.judges.modes.reduce_scores import reduce_scores, scores_of, write_scores
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
 from skill_evaluator.judges.modes.regression_results import (
     JudgeRegressions,
@@ -37,7 +38,14 @@ from skill_evaluator.judges.modes.regression_results import (
     RulesResult,
     most_careful,
 )
-from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreQuestion, score_questions
+from skill_evaluator.judges.modes.scoring import (
+    JudgeScores,
+    ScoreQuestion,
+    reduce_scores,
+    score_questions,
+    scores_of,
+    write_scores,
+)
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.statistics.bounded import rate
 from skill_evaluator.judges.statistics.habits import shift

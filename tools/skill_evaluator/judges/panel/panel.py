@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.modes.pairwise import (
+    SHARES,
     JudgePreferences,
     MatchResult,
     PanelMatch,
@@ -18,10 +19,9 @@ from skill_evaluator.judges.modes.pairwise import (
     PanelPreferences,
     Preferred,
     pairs_among,
+    rank,
     winner_of,
 )
-from skill_evaluator.judges.modes.reduce_pairs import SHARES, rank
-from skill_evaluator.judges.modes.reduce_scores import weighted_summary
 from skill_evaluator.judges.modes.regression import JudgedPair
 from skill_evaluator.judges.modes.regression_results import (
     FOR_PEOPLE,
@@ -34,7 +34,14 @@ from skill_evaluator.judges.modes.regression_results import (
     PanelSummary,
     most_careful,
 )
-from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, PanelCriterion, PanelItem, PanelScores
+from skill_evaluator.judges.modes.scoring import (
+    ItemScores,
+    JudgeScores,
+    PanelCriterion,
+    PanelItem,
+    PanelScores,
+    weighted_summary,
+)
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, ShipRules, decide
 from skill_evaluator.judges.statistics.agreement import krippendorff
 from skill_evaluator.judges.statistics.bounded import mean_within, rate

@@ -16,6 +16,7 @@ from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
     PAIR,
+    SHARES,
     JudgePreferences,
     MatchResult,
     PairItem,
@@ -24,10 +25,19 @@ from skill_evaluator.judges.modes.pairwise import (
     Preferred,
     make_matches,
     pairs_among,
+    reduce_matches,
+    write_verdicts,
 )
-from skill_evaluator.judges.modes.reduce_pairs import SHARES, reduce_matches, write_verdicts
-from skill_evaluator.judges.panel.cascade import PEOPLE, Decided, Key, Standing
-from skill_evaluator.judges.panel.cascade_results import CascadeMatch, CascadeResult, CascadeResults, CascadeShares
+from skill_evaluator.judges.panel.cascade import (
+    PEOPLE,
+    CascadeMatch,
+    CascadeResult,
+    CascadeResults,
+    CascadeShares,
+    Decided,
+    Key,
+    Standing,
+)
 from skill_evaluator.judges.panel.panel import reduce_panel_pairs
 from skill_evaluator.judges.people.items import ReviewItem, ReviewReason, paired_item, reasons_of_match
 from skill_evaluator.judges.people.labelled import WINNERS

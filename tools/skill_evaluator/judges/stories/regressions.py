@@ -14,7 +14,7 @@ from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.results import JudgeCalibration
-from skill_evaluator.judges.modes.reduce_regressions import reduce_regressions
+from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, question_id, refuse_unasked_blocking
 from skill_evaluator.judges.modes.regression_batch import (
     NOT_APPLICABLE,
@@ -32,12 +32,15 @@ from skill_evaluator.judges.modes.regression_results import (
     most_careful,
 )
 from skill_evaluator.judges.modes.ship_rules import Impact, ShipDecision, decide
-from skill_evaluator.judges.panel.cascade import PEOPLE, Decided, Key, Standing
-from skill_evaluator.judges.panel.cascade_results import (
+from skill_evaluator.judges.panel.cascade import (
+    PEOPLE,
     CascadePair,
     CascadeShares,
+    Decided,
+    Key,
     RegressionCascade,
     RegressionCascadeResults,
+    Standing,
 )
 from skill_evaluator.judges.panel.panel import reduce_panel_regressions
 from skill_evaluator.judges.people.items import ReviewItem, ReviewReason, reasons_of_regression, regression_item

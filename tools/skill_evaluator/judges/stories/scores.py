@@ -14,10 +14,26 @@ from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, head_of
 from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.labels import Labels
-from skill_evaluator.judges.modes.reduce_scores import reduce_scores, weighted_summary, write_scores
-from skill_evaluator.judges.modes.scoring import ItemScores, JudgeScores, ScoreQuestion, ScoreResults, score_questions
-from skill_evaluator.judges.panel.cascade import PEOPLE, Decided, Key, Standing
-from skill_evaluator.judges.panel.cascade_results import CascadeScore, CascadeShares, ScoreCascade, ScoreCascadeResults
+from skill_evaluator.judges.modes.scoring import (
+    ItemScores,
+    JudgeScores,
+    ScoreQuestion,
+    ScoreResults,
+    reduce_scores,
+    score_questions,
+    weighted_summary,
+    write_scores,
+)
+from skill_evaluator.judges.panel.cascade import (
+    PEOPLE,
+    CascadeScore,
+    CascadeShares,
+    Decided,
+    Key,
+    ScoreCascade,
+    ScoreCascadeResults,
+    Standing,
+)
 from skill_evaluator.judges.panel.panel import reduce_panel_scores
 from skill_evaluator.judges.people.items import ReviewItem, ReviewReason, reasons_of_scores, scored_item
 from skill_evaluator.judges.people.queue import ReviewAnswer

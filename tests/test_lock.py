@@ -32,7 +32,7 @@ def test_every_version_is_the_one_of_constraints() -> None:
     )
 
 
-@pytest.mark.parametrize("lock", [LOCK, ROOT / ".ci" / "release-lock.txt"], ids=lambda lock: lock.name)
+@pytest.mark.parametrize("lock", [LOCK, ROOT / ".ci" / "tools-lock.txt"], ids=lambda lock: lock.name)
 def test_everything_is_a_wheel_with_hashes_and_no_host_is_named(lock: Path) -> None:
     text = lock.read_text()
     requirements = [block for block in re.split(r"^(?=[\w])", text, flags=re.MULTILINE) if "==" in block]

@@ -34,6 +34,14 @@ def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(for
     assert forge.uploaded() == set()
 
 
+def test_a_merge_queue_is_checked_against_the_base_of_its_group(forge: Forge, base: str) -> None:
+    forge.component("one", "1.1.0")
+    forge.push("A change")
+    acted = forge.run({"merge_group": {"base_sha": base}}, "merge_group", CHECK)
+    assert acted.code == 0
+    assert "`MINOR 1.0.0 → 1.1.0`" in acted.commands("summary")[-1]["content"]
+
+
 def test_the_cases_of_a_pull_request_may_be_in_another_repository(forge: Forge, base: str) -> None:
     forge.fixtures_elsewhere()
     forge.component("one", "1.1.0")

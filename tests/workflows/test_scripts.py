@@ -76,7 +76,7 @@ def test_every_program_and_every_flag_of_ours_exists() -> None:
             case ["bash", file]:
                 assert (ROOT / file).is_file()
             case ["$RUNNER_TEMP/tool/bin/python", "-m", "pip", "install", *given]:
-                assert given == ["--quiet", "--require-hashes", "-r", ".ci/release-lock.txt"]
+                assert given == ["--quiet", "--require-hashes", "-r", ".ci/tools-lock.txt"]
             case ["$RUNNER_TEMP/tool/bin/python", "-m", module, *_]:
                 assert module == "cyclonedx_py"
             case [program, *_]:

@@ -3,14 +3,13 @@
 Its own module because altair is an extra: a page imports it when something is drawn.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Interval, ModelAudit, Quadrant
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.audit.report.wording import (
     ablest_first,
     about_words,
@@ -46,6 +45,7 @@ _INSET = 8  # of a quadrant's name
 _BESIDE, _LINE = 9, 13  # pixels from a point to its name, and between names
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
+_INTERVALS = ("ability_ci95", "fluctuation_ci95")
 _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("left", "top"): "avoid",
     ("right", "top"): "strong but scenario-fragile",
@@ -61,34 +61,12 @@ _LIMIT = 240  # pixels of a name on an axis
 _PALE = 0.6  # of the largest deviation: beyond it the text is white
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
-    model: str
-    grade: str | None
-    ability: float
-    fluctuation: float
-    ability_ci95: Interval | None = None
-    fluctuation_ci95: Interval | None = None
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The point as altair reads it; `said` is for those who do not see it."""
-        words = f"{visible(self.model)}: ability {points(self.ability)}, fluctuation {points(self.fluctuation)}"
-        return {
-            "ability": self.ability,
-            "fluctuation": self.fluctuation,
-            "name": short_name(self.model),
-            "grade": _UNGRADED if self.grade is None else visible(self.grade),
-            "said": words if self.grade is None else f"{words}, grade {visible(self.grade)}",
-        }
-
-
 class _Axes:
     """The ranges that points, intervals and lines fit into; fluctuation begins at 0."""
 
-    def __init__(self, shown: Sequence[_Point], lines: Sequence[float | None]) -> None:
-        across = [end for point in shown for end in (point.ability, *(point.ability_ci95 or ()))]
-        up = [end for point in shown for end in (point.fluctuation, *(point.fluctuation_ci95 or ()))]
+    def __init__(self, shown: Sequence[dict[str, Any]], lines: Sequence[float | None]) -> None:
+        across = [end for point in shown for end in (point["ability"], *point["ability_ci95"])]
+        up = [end for point in shown for end in (point["fluctuation"], *point["fluctuation_ci95"])]
         highest = max([*up, *(line for line in lines if line is not None)], default=1.0) or 1.0
         low, high = min(across, default=0.0), max(across, default=100.0)
         room = max((high - low) * _ROOM, 1.0)
@@ -108,21 +86,11 @@ class _Axes:
 
 def overall_map(result: AuditResult) -> alt.LayerChart:
     """Draw every model with its intervals, the quadrants, and what noise alone would give."""
-    shown = [
-        _Point(
-            model=model.model,
-            grade=model.grade,
-            ability=model.ability,
-            fluctuation=model.fluctuation,
-            ability_ci95=model.ability_ci95,
-            fluctuation_ci95=model.fluctuation_ci95,
-        )
-        for model in best_first(result)
-    ]
+    shown = [_point(model.model, model) for model in best_first(result)]
     legend = ["Lower right is better."]
     if result.medians is not None:
         legend.append("Grey lines: medians of the models.")
-    if any(point.ability_ci95 or point.fluctuation_ci95 for point in shown):
+    if any(point["ability_ci95"] or point["fluctuation_ci95"] for point in shown):
         known = any(model.corrected is not None for model in result.models)
         legend.append(f"Bars: 95 % intervals{', noise taken off' if known else ''}.")
     if len(shown) > MOST_NAMED:
@@ -134,14 +102,28 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
 
 def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:
     """Draw every model on one benchmark, with its grade on it and what noise alone would give there."""
-    shown = [
-        _Point(model=model.model, grade=on.grade, ability=on.ability, fluctuation=on.fluctuation)
-        for model in best_first(result)
-        if (on := model.benchmarks.get(used.name)) is not None
-    ]
+    on = [(model.model, model.benchmarks.get(used.name)) for model in best_first(result)]
+    shown = [_point(name, figures) for name, figures in on if figures is not None]
     heading = title(f"Ability and fluctuation on {used.name}", "Grades are those on this benchmark alone.")
     axes = _Axes(shown, [used.noise_floor, used.noise_ceiling])
     return _map([*_noise_lines(used, axes), *_model_layers(shown, axes)], heading)
+
+
+def _point(model: str, figures: ModelAudit | BenchmarkFigures) -> dict[str, Any]:
+    """Return a model's place; `said` is for those who do not see it."""
+    words = f"{visible(model)}: ability {points(figures.ability)}, fluctuation {points(figures.fluctuation)}"
+    return {
+        "ability": figures.ability,
+        "fluctuation": figures.fluctuation,
+        "name": short_name(model),
+        "grade": _UNGRADED if figures.grade is None else visible(figures.grade),
+        "said": words if figures.grade is None else f"{words}, grade {visible(figures.grade)}",
+        **{name: getattr(figures, name, None) or () for name in _INTERVALS},
+    }
+
+
+def _drawn(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in shown]
 
 
 def _map(layers: Sequence[Any], heading: alt.TitleParams) -> alt.LayerChart:
@@ -184,26 +166,23 @@ def _noise_lines(about: AuditResult | BenchmarkUsed, axes: _Axes) -> list[Any]:
     return layers
 
 
-def _model_layers(shown: Sequence[_Point], axes: _Axes) -> list[Any]:
+def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw intervals, points in the colours of their grades, and the names beside them."""
-    steadiest = sorted(shown, key=lambda point: point.fluctuation)
-    graded = [visible(grade) for grade in dict.fromkeys(point.grade for point in steadiest if point.grade is not None)]
-    if any(point.grade is None for point in shown):
-        graded = [*graded, _UNGRADED]
+    steadiest = sorted(shown, key=lambda point: point["fluctuation"])
+    graded = list(dict.fromkeys(point["grade"] for point in steadiest if point["grade"] != _UNGRADED))
+    if any(point["grade"] == _UNGRADED for point in shown):
+        graded.append(_UNGRADED)
     colours, shapes = grade_scales(graded)
     legend = grade_legend() if graded != [_UNGRADED] else None  # only where there are grades
     colour = alt.Color("grade:N", scale=colours, sort=graded, legend=legend)
     shape = alt.Shape("grade:N", scale=shapes, sort=graded, legend=legend)
     look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_NAMED else 0.22, "aria": False}
-    across, up = (
-        drawn_from(
-            [{**point.row, "low": ends[0], "high": ends[1]} for point in shown if (ends := getattr(point, field))]
-        )
-        for field in ("ability_ci95", "fluctuation_ci95")
+    bars = (  # each from low to high
+        [dict(zip(("low", "high"), point[name], strict=True)) | _drawn([point])[0] for point in shown if point[name]]
+        for name in _INTERVALS
     )
-    marks = drawn_from([point.row for point in shown]).mark_point(
-        filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8
-    )
+    across, up = map(drawn_from, bars)
+    marks = drawn_from(_drawn(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
     x, y = axes.x("ability"), axes.y("fluctuation")
     words = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}
     layers = [
@@ -211,20 +190,26 @@ def _model_layers(shown: Sequence[_Point], axes: _Axes) -> list[Any]:
         up.mark_rule(**look).encode(x=x, y=axes.y("low"), y2="high", color=colour),
         marks.encode(x=x, y=y, color=colour, shape=shape, **words),
     ]
+    if len(shown) > MOST_NAMED:
+        return layers
     middle, line = sum(axes.across) / 2, axes.up[1] * _LINE / _HEIGHT
-    to_the_right = {point.model: point.ability <= middle for point in shown}
+    to_the_right = {id(point): point["ability"] <= middle for point in shown}
     for pair in pairwise(steadiest):
-        if pair[1].fluctuation - pair[0].fluctuation < line:  # names on one line part
-            left, right = sorted(pair, key=lambda point: point.ability)
-            to_the_right |= {left.model: False, right.model: True}
+        if pair[1]["fluctuation"] - pair[0]["fluctuation"] < line:  # names on one line part
+            left, right = sorted(pair, key=lambda point: point["ability"])
+            to_the_right |= {id(left): False, id(right): True}
     for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):
-        named = [point.row for point in shown if to_the_right[point.model] == (align == "left")]
-        if named and len(shown) <= MOST_NAMED:
+        named = _drawn(point for point in shown if to_the_right[id(point)] == (align == "left"))
+        if named:
             text = drawn_from(named).encode(x=x, y=y, text="name:N")
-            place = {"align": align, "baseline": "middle", "dx": dx, "fontSize": FONT_SIZE}
-            layers += [text.mark_text(**place, stroke="white", strokeWidth=3, aria=False)]
-            layers += [text.mark_text(**place, color=INK)]
+            layers += _haloed(text, align=align, baseline="middle", dx=dx, fontSize=FONT_SIZE)
     return layers
+
+
+def _haloed(text: alt.Chart, **look: Any) -> list[alt.Chart]:
+    """Draw words that can be read on any ground."""
+    halo = text.mark_text(**look, stroke="white", strokeWidth=3, aria=False)
+    return [halo, text.mark_text(**look, color=INK)]
 
 
 def heat_map(result: AuditResult) -> Any:
@@ -232,9 +217,9 @@ def heat_map(result: AuditResult) -> Any:
     rows = [row for model in ablest_first(result) for row in _cells(model)]
     most = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
     rows = [{**row, "pale": abs(row["deviation"]) > _PALE * most} for row in rows]
-    width = _cell_width(result) * len(result.scenarios)
-    across = alt.X("scenario:N", sort=_scenarios(result), title=None, axis=_scenario_axis(result, "top"))
-    base = drawn_from(rows).encode(x=across, y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")))
+    across, cell = _scenario_axis(result, "top", None)
+    width = cell * len(result.scenarios)
+    base = drawn_from(rows).encode(x=across, y=_model_axis(ablest_first(result)))
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-most, most], domainMid=0),
@@ -272,8 +257,8 @@ def neutrality_chart(result: AuditResult) -> Any:
     """Draw the mean over the models by scenario, against the models' own deviations; mark significant shifts."""
     rows = [row for model in result.models for row in _cells(model)]
     means = _means(result)
-    width = max(_NARROWEST, _cell_width(result) * len(result.scenarios))
-    x = alt.X("scenario:N", sort=_scenarios(result), title="scenario", axis=_scenario_axis(result, "bottom"))
+    x, cell = _scenario_axis(result, "bottom", "scenario")
+    width = max(_NARROWEST, cell * len(result.scenarios))
     up = "points from a model's ability"
     y = alt.Y("deviation:Q", title=up, axis=alt.Axis(format="+.1f"))
     line = drawn_from(means).encode(x=x, y=y)
@@ -297,12 +282,11 @@ def neutrality_chart(result: AuditResult) -> Any:
     ):
         look = {"dy": side, "fontSize": FONT_SIZE, "fontWeight": "bold"}
         text = drawn_from(shown).encode(x=x, y=y, text="mean:N")
-        layers += [text.mark_text(**look, stroke="white", strokeWidth=3, aria=False), text.mark_text(**look, color=INK)]
-    neutrality = result.neutrality
-    also = "; diamond: a shift beyond chance" if any(shift.significant for shift in neutrality.shifts) else ""
+        layers += _haloed(text, **look)
+    finding = result.neutrality.verdict
+    also = "; diamond: a shift beyond chance" if any(shift.significant for shift in result.neutrality.shifts) else ""
     legend = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
-    remark = f"{legend}{points(neutrality.range)} points{also}."
-    finding = neutrality.verdict
+    remark = f"{legend}{points(result.neutrality.range)} points{also}."
     heading = title(f"{finding[:1].upper()}{finding[1:]}", remark, width=width)
     return alt.layer(*layers).properties(width=width, height=320, title=heading)
 
@@ -339,7 +323,7 @@ def box_chart(result: AuditResult) -> Any:
     colours, _ = grade_scales([*graded, ""] if plain else graded)
     base = drawn_from(rows).encode(
         x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
-        y=alt.Y("model:N", sort=_models(result), title=None, axis=_names("left")),
+        y=_model_axis(ablest_first(result)),
     )
     boxes = base.mark_boxplot(
         extent="min-max",
@@ -380,9 +364,7 @@ def odds_chart(result: AuditResult) -> Any:
     remark = f"Probability of each grade over {about_words(result)}."
     return bars.encode(
         x=alt.X("odds:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
-        y=alt.Y(
-            "model:N", sort=[name_text(model.model) for model in best_first(result)], title=None, axis=_names("left")
-        ),
+        y=_model_axis(best_first(result)),
         color=alt.Color("grade:N", scale=colours, sort=shown, legend=grade_legend()),
         order=alt.Order("place:Q"),
         description="said:N",
@@ -394,22 +376,16 @@ def odds_chart(result: AuditResult) -> Any:
     )
 
 
-def _models(result: AuditResult) -> list[str]:
-    return [name_text(model.model) for model in ablest_first(result)]
+def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
+    return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_names("left"))
 
 
-def _scenarios(result: AuditResult) -> list[str]:
-    return [name_text(name) for name in result.scenarios]
-
-
-def _cell_width(result: AuditResult) -> int:
-    return _WIDE_CELL if len(result.scenarios) <= _MANY_SCENARIOS else _NARROW_CELL
-
-
-def _scenario_axis(result: AuditResult, orient: Any) -> alt.Axis:
-    """Return an axis of names, upright where each fits above its column, else aslant."""
-    widest = max((text_width(name) for name in _scenarios(result)), default=0.0)
-    return _names(orient, 0 if widest < _cell_width(result) else -40)
+def _scenario_axis(result: AuditResult, orient: Any, heading: str | None) -> tuple[alt.X, int]:
+    """Return an axis of names, upright where each fits above its column, else aslant; and the width of a column."""
+    names = [name_text(name) for name in result.scenarios]
+    width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
+    axis = _names(orient, 0 if max(map(text_width, names), default=0.0) < width else -40)
+    return alt.X("scenario:N", sort=names, title=heading, axis=axis), width
 
 
 def _names(orient: Any, angle: int = 0) -> alt.Axis:

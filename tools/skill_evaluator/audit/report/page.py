@@ -7,21 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, ModelAudit, Quadrant
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.audit.report.wording import (
     ablest_first,
     about_words,
-    benchmark_words,
     best_first,
-    cohort_words,
     fluctuation_words,
     likelihood,
-    method_words,
-    neutrality_words,
     points,
     possible_grades,
+    quartile_words,
     signed_points,
-    threshold_words,
     verdict_words,
     with_interval,
 )
@@ -55,6 +51,7 @@ _LONGEST = 60  # characters of a benchmark in the name of a file
 _MOST_RANKED, _MOST_POINTS = 5, 40
 _CORNERS: Sequence[Quadrant] = ("strong but scenario-fragile", "avoid", "predictable baseline", "safe default")
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
+_SHIFTS = ("scenario", "shift", "p", "q", "beyond chance")
 _WORDS = frozenset({"model", "grade", "quadrant", "worst in", "corrected grade"})
 Column = tuple[str, Callable[[ModelAudit], Cell]]
 
@@ -66,19 +63,16 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 def audit_page(result: AuditResult) -> Page:
     """Return the page of an audit."""
-    return Page(
-        [
-            Section(name="the conclusions", blocks=list(_conclusions(result))),
-            Section(name="which model to take", blocks=list(_choices(result))),
-            Section(name="what the grades rest on", blocks=list(_premises(result))),
-            Section(name="the scenarios", blocks=list(_scenarios(result))),
-            Section(name="the benchmarks", blocks=list(_benchmarks(result))),
-            Section(name="the fluctuation", blocks=list(_fluctuation(result))),
-            Section(
-                name="how it was computed", blocks=[Heading("How it was computed"), Lines(method_words(result), "-")]
-            ),
-        ]
-    )
+    sections = {
+        "the conclusions": _conclusions,
+        "which model to take": _choices,
+        "what the grades rest on": _premises,
+        "the scenarios": _scenarios,
+        "the benchmarks": _benchmarks,
+        "the fluctuation": _fluctuation,
+        "how it was computed": _method,
+    }
+    return Page([Section(name=name, blocks=list(blocks(result))) for name, blocks in sections.items()])
 
 
 def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
@@ -119,7 +113,17 @@ def _conclusions(result: AuditResult) -> Iterator[Block]:
         f"fluctuation {points(min(fluctuations))} to {points(max(fluctuations))}"
     )
     words = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up: {ranges}"
-    models = model_sheet(result)
+    columns: list[Column] = [
+        ("model", _name),
+        ("ability", lambda model: Cell(with_interval(model.ability, model.ability_ci95))),
+        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
+        ("grade", lambda model: _grade(model.grade)),
+        ("P", lambda model: Cell(likelihood(model.odds))),
+        ("quadrant", lambda model: Cell(model.quadrant or "–", _STYLES.get(model.quadrant or "", ""))),
+        ("worst in", lambda model: Cell(model.worst.scenario, code=True)),
+        ("drop", lambda model: Cell(points(model.worst.drop))),
+    ]
+    models = _by_model(columns, best_first(result))
     drawing = Drawing(file="map.svg", words=words, draw=_drawn_by("overall_map", result), figures=models)
     mermaid = ""
     if result.medians is not None:  # where the quadrants meet
@@ -148,15 +152,25 @@ def _choices(result: AuditResult) -> Iterator[Block]:
     priced = [model for model in best_first(result) if model.usd_per_1000_right is not None or model.latency_s]
     columns: list[Column] = [
         ("model", _name),
-        ("$ per 1,000 right", lambda model: Cell(_amount(model.usd_per_1000_right, "{:,.4f}"))),
-        ("latency", lambda model: Cell(_amount(model.latency_s, "{:.2f} s"))),
+        (
+            "$ per 1,000 right",
+            lambda model: Cell("–" if model.usd_per_1000_right is None else f"{model.usd_per_1000_right:,.4f}"),
+        ),
+        ("latency", lambda model: Cell("–" if model.latency_s is None else f"{model.latency_s:.2f} s")),
     ]
     yield Captioned(_by_model(columns, priced), "Cost of right answers, and latency")
 
 
 def _premises(result: AuditResult) -> Iterator[Block]:
     yield Heading("What the grades rest on")
-    yield Lines([threshold_words(result), cohort_words(result), *([result.premise] if result.premise else [])], "-")
+    cuts, medians = result.thresholds, result.medians
+    words = "no thresholds" if cuts is None else f"thresholds of the fluctuation: {quartile_words(cuts)}"
+    if medians is None:
+        words += "; no medians"
+    else:
+        words += f"; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
+    cohort = f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
+    yield Lines([words, cohort, *([result.premise] if result.premise else [])], "-")
     possible = possible_grades(result.models)
     if possible:
         rows = [
@@ -175,34 +189,57 @@ def _premises(result: AuditResult) -> Iterator[Block]:
 def _scenarios(result: AuditResult) -> Iterator[Block]:
     models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
     yield Heading("Scenarios")
-    scores = score_sheet(result)
+    scores = _score_sheet(result)
     words = f"Heat map of {models} in {scenarios}: each score against the model's ability"
     yield Chart("heat", [Drawing(file="heat.svg", words=words, draw=_drawn_by("heat_map", result), figures=scores)])
     yield Fold("Score of each model in each scenario, % right", [scores])
-    yield Line(f"Are the scenarios alike? {neutrality_words(result.neutrality)}.")
-    means = result.neutrality.means
+    found, means = result.neutrality, result.neutrality.means
+    tau = None if found.trend_tau is None else signed_points(found.trend_tau)
+    tests = {"trend τ": tau, "trend p": found.trend_p, "any difference p": found.friedman_p}
+    figures = [
+        f", {name} {value if isinstance(value, str) else probability(value)}"
+        for name, value in tests.items()
+        if value is not None
+    ]
+    ranged = f"range of their means {points(found.range)} points"
+    yield Line(f"Are the scenarios alike? {found.verdict}; {ranged}{''.join(figures)}.")
+    shifts = [
+        [
+            Cell(shift.scenario, code=True),
+            Cell(signed_points(shift.shift)),
+            Cell(probability(shift.p)),
+            Cell(probability(shift.q)),
+            Cell("yes" if shift.significant else "no"),
+        ]
+        for shift in found.shifts
+    ]
     ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
     neutrality = Drawing(
         file="neutrality.svg",
         words=f"Mean over the models in each of {scenarios}{ends}",
         draw=_drawn_by("neutrality_chart", result),
-        figures=shift_sheet(result),
+        figures=Sheet(columns=_SHIFTS, rows=shifts, numbers=frozenset({"shift", "p", "q"})),
     )
     yield Chart("neutrality", [neutrality] if means else [], caption="How far each scenario moves all models")
 
 
 def _benchmarks(result: AuditResult) -> Iterator[Block]:
     yield Heading("Benchmarks")
-    yield Lines([benchmark_words(used) for used in result.used], "-")
+    yield Lines([_benchmark_words(used) for used in result.used], "-")
     if len(result.used) < 2:
         return
-    grades = benchmark_sheet(result)
+    names = [used.name for used in result.used]
+    rows = [
+        [_name(model), _grade(model.grade), *(Cell(_on_benchmark(model.benchmarks.get(name))) for name in names)]
+        for model in best_first(result)
+    ]
+    columns, whole = ["model", "grade", *names], frozenset({"model", "grade"})
+    grades = Sheet(columns=columns, rows=rows, whole=whole, named=frozenset(names))
     note = (
         "Grade, fluctuation and ability; a grade on one benchmark is among these models there. (noise): nothing is "
         "left of the fluctuation without its noise, so that the grade says nothing."
     )
     yield Captioned(grades, "Grades on each benchmark alone", note)
-    names = [used.name for used in result.used]
     maps = [
         Drawing(
             file=file,
@@ -219,7 +256,7 @@ def _benchmarks(result: AuditResult) -> Iterator[Block]:
 def _fluctuation(result: AuditResult) -> Iterator[Block]:
     yield Heading("Fluctuation")
     words = f"Spread of {counted(len(result.models), 'model')} over the scenarios, the ablest on top"
-    boxes = Drawing(file="boxes.svg", words=words, draw=_drawn_by("box_chart", result), figures=score_sheet(result))
+    boxes = Drawing(file="boxes.svg", words=words, draw=_drawn_by("box_chart", result), figures=_score_sheet(result))
     yield Chart("boxes", [boxes])
     floor, ceiling = result.noise_floor, result.noise_ceiling
     lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
@@ -238,23 +275,24 @@ def _fluctuation(result: AuditResult) -> Iterator[Block]:
     yield Captioned(_by_model(columns, known), "Fluctuation as measured, and without the noise of single answers")
 
 
-def model_sheet(result: AuditResult) -> Sheet:
-    """Show every model, the best grade first."""
-    columns: list[Column] = [
-        ("model", _name),
-        ("ability", lambda model: Cell(with_interval(model.ability, model.ability_ci95))),
-        ("fluctuation", lambda model: Cell(fluctuation_words(model))),
-        ("grade", lambda model: _grade(model.grade)),
-        ("P", lambda model: Cell(likelihood(model.odds))),
-        ("quadrant", lambda model: Cell(model.quadrant or "–", _STYLES.get(model.quadrant or "", ""))),
-        ("worst in", lambda model: Cell(model.worst.scenario, code=True)),
-        ("drop", lambda model: Cell(points(model.worst.drop))),
+def _method(result: AuditResult) -> Iterator[Block]:
+    """Say what was asked, what was left out of it, and what the intervals and odds rest on."""
+    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
+    resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
+    facts = [
+        f"models: {', '.join(result.cohort)}",
+        f"scenarios: {', '.join(result.scenarios)}",
+        f"answers to a question (replicates): {replicates}",
+        f"left out of what was measured: {result.treatment or 'nothing'}",
+        f"intervals: as if {resampled.get(result.resampled, 'other scenarios')} had been drawn",
     ]
-    return _by_model(columns, best_first(result))
+    if any(model.grade_probability for model in result.models):
+        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
+    yield Heading("How it was computed")
+    yield Lines(facts, "-")
 
 
-def score_sheet(result: AuditResult) -> Sheet:
-    """Show the score of each model in each scenario."""
+def _score_sheet(result: AuditResult) -> Sheet:
     rows = [
         [_name(model), *(Cell(points(model.scenarios.get(name))) for name in result.scenarios)]
         for model in ablest_first(result)
@@ -262,35 +300,13 @@ def score_sheet(result: AuditResult) -> Sheet:
     return _named_columns(result.scenarios, rows)
 
 
-def shift_sheet(result: AuditResult) -> Sheet:
-    """Show how far each scenario moves all models, and whether that is beyond chance."""
-    rows = [
-        [
-            Cell(shift.scenario, code=True),
-            Cell(signed_points(shift.shift)),
-            Cell(probability(shift.p)),
-            Cell(probability(shift.q)),
-            Cell("yes" if shift.significant else "no"),
-        ]
-        for shift in result.neutrality.shifts
-    ]
-    columns = ("scenario", "shift", "p", "q", "beyond chance")
-    return Sheet(columns=columns, rows=rows, numbers=frozenset({"shift", "p", "q"}))
-
-
-def benchmark_sheet(result: AuditResult) -> Sheet:
-    """Show each model's grade over all benchmarks, and on each alone."""
-    rows = [
-        [
-            _name(model),
-            _grade(model.grade),
-            *(Cell(_on_benchmark(model.benchmarks.get(used.name))) for used in result.used),
-        ]
-        for model in best_first(result)
-    ]
-    names = [used.name for used in result.used]
-    columns, whole = ["model", "grade", *names], frozenset({"model", "grade"})
-    return Sheet(columns=columns, rows=rows, whole=whole, named=frozenset(names))
+def _benchmark_words(used: BenchmarkUsed) -> str:
+    """Say how a benchmark counts, where its grades end, and what noise alone would give."""
+    facts = [f"weight {used.weight:.4g}"]
+    facts += [] if used.questions is None else [counted(used.questions, "question")]
+    facts += ["no thresholds" if used.thresholds is None else f"grades end at {quartile_words(used.thresholds)}"]
+    noise = {"floor": used.noise_floor, "ceiling": used.noise_ceiling}
+    return f"{used.name}: {'; '.join([*facts, *(f'noise {name} {points(at)}' for name, at in noise.items() if at)])}"
 
 
 def _on_benchmark(figures: BenchmarkFigures | None) -> str:
@@ -326,8 +342,8 @@ def _grade(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _amount(value: float | None, form: str) -> str:
-    return "–" if value is None else form.format(value)
+def _amount(value: float | None, form: str) -> Cell:
+    return Cell("–" if value is None else form.format(value))
 
 
 def _drawn_by(name: str, *about: object) -> Callable[[], Any]:

@@ -3,18 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.audit.findings.advice import dominates, is_settled, outdoes, steadiest_first
-from skill_evaluator.audit.findings.results import (
-    AuditResult,
-    BenchmarkUsed,
-    Interval,
-    ModelAudit,
-    Neutrality,
-    Thresholds,
-)
-from skill_evaluator.display import probability
+from skill_evaluator.audit.findings.results import AuditResult, Interval, ModelAudit, Thresholds
 from skill_evaluator.text import counted
 
 _MOST_NAMED = 5
+_NONE = "No model is a safe default"
 
 
 def points(value: float | None, places: int = 2) -> str:
@@ -101,15 +94,6 @@ def possible_grades(models: Sequence[ModelAudit]) -> list[str]:
     return list(dict.fromkeys(grade for model in models for grade in model.grade_probability or {}))
 
 
-def threshold_words(result: AuditResult) -> str:
-    """Say where each grade ends and the next begins, and where the quadrants meet."""
-    cuts, medians = result.thresholds, result.medians
-    words = "no thresholds" if cuts is None else f"thresholds of the fluctuation: {quartile_words(cuts)}"
-    if medians is None:
-        return f"{words}; no medians"
-    return f"{words}; medians: ability {points(medians.ability)}, fluctuation {points(medians.fluctuation)}"
-
-
 def quartile_words(cuts: Thresholds | None) -> str:
     """Say where each grade ends and the next begins.
 
@@ -123,70 +107,22 @@ def quartile_words(cuts: Thresholds | None) -> str:
     return f"{quartiles}{finer}"
 
 
-def benchmark_words(used: BenchmarkUsed) -> str:
-    """Say how a benchmark counts, where its grades end, and what noise alone would give.
-
-    >>> benchmark_words(BenchmarkUsed(name="law", weight=0.5, questions=50, noise_floor=2.2))
-    'law: weight 0.5; 50 questions; no thresholds; noise floor 2.20'
-    """
-    facts = [f"weight {used.weight:.4g}"]
-    facts += [] if used.questions is None else [counted(used.questions, "question")]
-    facts += ["no thresholds" if used.thresholds is None else f"grades end at {quartile_words(used.thresholds)}"]
-    noise = {"floor": used.noise_floor, "ceiling": used.noise_ceiling}
-    return f"{used.name}: {'; '.join([*facts, *(f'noise {name} {points(at)}' for name, at in noise.items() if at)])}"
-
-
-def cohort_words(result: AuditResult) -> str:
-    """Say among how many models the grades were given: without them a grade means nothing."""
-    return f"cohort, to which all grades are relative: {counted(len(result.cohort), 'model')}"
-
-
-def neutrality_words(neutrality: Neutrality) -> str:
-    """Say whether the scenarios are alike, and the figures that this goes by."""
-    tests = {
-        "trend τ": None if neutrality.trend_tau is None else signed_points(neutrality.trend_tau),
-        "trend p": None if neutrality.trend_p is None else probability(neutrality.trend_p),
-        "any difference p": None if neutrality.friedman_p is None else probability(neutrality.friedman_p),
-    }
-    figures = "".join(f", {name} {value}" for name, value in tests.items() if value is not None)
-    return f"{neutrality.verdict}; range of their means {points(neutrality.range)} points{figures}"
-
-
-def method_words(result: AuditResult) -> list[str]:
-    """Say what was asked, what was left out of it, and what the intervals and odds rest on."""
-    replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
-    resampled = {"both": "other scenarios and cases", "cases": "other cases, but no other scenarios,"}
-    drawn = resampled.get(result.resampled, "other scenarios")
-    facts = [
-        f"models: {', '.join(result.cohort)}",
-        f"scenarios: {', '.join(result.scenarios)}",
-        f"answers to a question (replicates): {replicates}",
-        f"left out of what was measured: {result.treatment or 'nothing'}",
-        f"intervals: as if {drawn} had been drawn",
-    ]
-    if any(model.grade_probability for model in result.models):
-        facts.append(f"odds of the grades: from {result.draws:,} draws of the models' true fluctuations")
-    return facts
-
-
 def verdict_words(result: AuditResult) -> tuple[str, str]:
     """Say which model is the safe default; then why, and how clear that is."""
     safe = [model for model in steadiest_first(result.models) if model.quadrant == "safe default"]
-    none_is = "No model is a safe default"
     among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."
     if result.medians is None:
         return "No model is called a safe default", f"without medians there are no quadrants. {among}"
     if not safe:
-        return none_is, f"none is both among the abler and among the steadier half. {among}"
+        return _NONE, f"none is both among the abler and among the steadier half. {among}"
     first, *others = safe
     rival = next((model for model in result.models if dominates(model, first)), None)
     if rival is not None:  # which is not among the steadier half: by noise alone, or as it has far to fall
         better, worse = rival.model, first.model
+        why = f"{better} scores more in its worst scenario than {worse} in its best"
         if outdoes(rival, first):
             why = f"{better} is no less able and, without noise, no less steady than {worse}"
-        else:
-            why = f"{better} scores more in its worst scenario than {worse} in its best"
-        return none_is, f"{why}, which is the first by its grade. {among}"
+        return _NONE, f"{why}, which is the first by its grade. {among}"
     without = ""
     if first.corrected is not None:
         without = f", without noise {with_interval(first.corrected, first.corrected_ci95)}"
@@ -200,8 +136,7 @@ def verdict_words(result: AuditResult) -> tuple[str, str]:
         named = []
         for model in others[:_MOST_NAMED]:
             odds = "" if model.odds is None else f", {likelihood(model.odds)}"
-            grade = "" if model.grade is None else f" ({model.grade}{odds})"
-            named.append(f"{model.model}{grade}")
+            named.append(model.model if model.grade is None else f"{model.model} ({model.grade}{odds})")
         more = [f"{len(others) - _MOST_NAMED} more"] if len(others) > _MOST_NAMED else []
         sentences.append(f"Safe defaults as well: {', '.join([*named, *more])}.")
     return f"{first.model} is the safe default", " ".join([*sentences, among])

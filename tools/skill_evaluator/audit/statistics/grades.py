@@ -107,6 +107,10 @@ class GradeOdds:
     probabilities: Floats
     most_stable: Floats
 
+    def by_model(self, grades: Sequence[str]) -> list[dict[str, float]]:
+        """Return each model's odds of the grades."""
+        return [dict(zip(grades, row, strict=True)) for row in self.probabilities.tolist()]
+
 
 def grade_odds(draws: Floats, grades: int) -> GradeOdds | None:
     """Return the odds of the grades over draws of the true fluctuations, [draws, models]; None for a model alone."""

@@ -9,10 +9,11 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,8 @@ Indices = NDArray[np.int32]
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
     """Read a table of scores or of single answers, by its header; raise AuditError with the line of what is wrong."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            header = tuple(cell.strip() for cell in next(csv.reader(lines), []))
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise _unreadable(path, problem) from None
+    with _opened(path) as lines:
+        header = tuple(cell.strip() for cell in next(csv.reader(lines), []))
     if header == _OUTCOME_COLUMNS:
         rows = _read_rows(path)
         models, scenarios = tuple(rows.names["model"]), tuple(rows.names["scenario"])
@@ -57,8 +55,13 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
     return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, missing=missing, where=str(path))
 
 
-def _unreadable(path: Path, problem: Exception) -> AuditError:
-    return AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            yield lines
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise AuditError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
@@ -132,14 +135,11 @@ def _read_rows(path: Path) -> _Rows:
     names = {label: _Names() for label in _LABELS}
     labels: list[Indices] = []
     scores: list[NDArray[np.float32]] = []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for line, (*texts, cells) in _read_columns(file, path):
-                named = zip(names.values(), texts, strict=True)
-                labels.append(np.stack([numbers.of(column) for numbers, column in named]))
-                scores.append(_parse_scores(cells, path, line))
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise _unreadable(path, problem) from None
+    with _opened(path) as file:
+        for line, (*texts, cells) in _read_columns(file, path):
+            named = zip(names.values(), texts, strict=True)
+            labels.append(np.stack([numbers.of(column) for numbers, column in named]))
+            scores.append(_parse_scores(cells, path, line))
     if not scores:
         raise AuditError(f"{path} has no row below its header")
     for label, occurring in names.items():

@@ -32,6 +32,11 @@ _MOST_UNREAD = 0.1  # of a model's answers
 _MOST_OF_ONE = 0.8  # share of σ² that one benchmark may carry
 _MOST_NAMED = 3
 _NEARLY_NORMAL = 30  # degrees of freedom of Student's t
+_BY_GRADE = (
+    "by grade, and within a grade by ability; never above a model that is abler and steadier, "
+    "or better in its worst scenario than this one in its best"
+)
+_BY_ABILITY = "by ability, with a warning where the prompt moves a model much"
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
@@ -48,18 +53,13 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
         reason = f"ability {model.ability:.1f}"
         if model.ability_ci95 is not None:
             reason += f" ({model.ability_ci95[0]:.1f} to {model.ability_ci95[1]:.1f})"
-        risks = ["scenario-fragile"] if model.quadrant == "strong but scenario-fragile" else []
+        risks = ["scenario-fragile"] * (model.quadrant == "strong but scenario-fragile")
         if model.worst.drop >= _DEEP:
             risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
         able.append(Ranked(model=model.model, reason=f"{reason}; beware: {', '.join(risks)}" if risks else reason))
-    by_grade = (
-        "by grade, and within a grade by ability; never above a model that is abler and steadier, "
-        "or better in its worst scenario than this one in its best"
-    )
-    by_ability = "by ability, with a warning where the prompt moves a model much"
     return {
-        "agentic": Regime(title="Agentic: many steps, each on the one before", note=by_grade, ranked=steady),
-        "single-shot": Regime(title="Single-shot: every answer stands alone", note=by_ability, ranked=able),
+        "agentic": Regime(title="Agentic: many steps, each on the one before", note=_BY_GRADE, ranked=steady),
+        "single-shot": Regime(title="Single-shot: every answer stands alone", note=_BY_ABILITY, ranked=able),
         "cost-sensitive": _cheap(models),
     }
 
@@ -133,12 +133,12 @@ def outdoes(better: ModelAudit, worse: ModelAudit) -> bool:
     if better.ability < worse.ability:
         return False
     measured = better.fluctuation - worse.fluctuation
-    left = None
+    left = measured  # without noise, where it is known of both
     if better.corrected is not None and worse.corrected is not None:
         left = better.corrected - worse.corrected
     if better.ability == worse.ability:
-        return (measured, left or 0.0) < (0.0, 0.0)
-    return measured <= 0 or (left is not None and left <= 0)
+        return (measured, left) < (0.0, 0.0)
+    return measured <= 0 or left <= 0
 
 
 def dominated_last(models: Sequence[ModelAudit]) -> list[ModelAudit]:

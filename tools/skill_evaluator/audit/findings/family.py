@@ -265,7 +265,7 @@ def judge_family(
     """Put together what code says of the texts (`remarks`) and what the answers of a trial say."""
     trial, agreements, seen = None, {}, list(remarks)
     if cube is not None and cube.outcomes is not None:
-        differing = _differing(cube)
+        differing = _Differing(cube)
         trial = _trial_of(cube, differing)
         agreements = {
             pair: 1 - float(differing.between[at].mean()) for at, pair in enumerate(combinations(cube.scenarios, 2))
@@ -318,26 +318,23 @@ class _Differing:
     more often between, of the models and questions that were answered twice (`excess`).
     """
 
-    def __init__(self, between: Floats, itself: Floats) -> None:
+    def __init__(self, cube: Cube) -> None:
+        across, within = [], []
+        for outcomes in (cube.outcomes or {}).values():
+            scores = outcomes.scores
+            pairs = [
+                _apart(scores[:, first, :, :, None], scores[:, second, :, None, :])
+                for first, second in combinations(range(len(cube.scenarios)), 2)
+            ]
+            across.append(np.stack(pairs))
+            replicates = list(combinations(range(outcomes.replicates), 2))
+            one, other = ([pair[at] for pair in replicates] for at in (0, 1))
+            within.append(_apart(scores[..., one].swapaxes(1, 2), scores[..., other].swapaxes(1, 2)))
+        between, itself = np.concatenate(across, axis=2), np.concatenate(within, axis=1)
         twice = ~np.isnan(itself).all(axis=0)
         self.between: Floats = between.mean(axis=1)
         self.itself: Floats | None = np.nanmean(itself[:, twice], axis=0) if twice.any() else None
         self.excess: Floats = np.nanmean((between - itself)[:, :, twice], axis=1) if twice.any() else self.between
-
-
-def _differing(cube: Cube) -> _Differing:
-    between, itself = [], []
-    for outcomes in (cube.outcomes or {}).values():
-        scores = outcomes.scores
-        pairs = [
-            _apart(scores[:, first, :, :, None], scores[:, second, :, None, :])
-            for first, second in combinations(range(len(cube.scenarios)), 2)
-        ]
-        between.append(np.stack(pairs))
-        replicates = list(combinations(range(outcomes.replicates), 2))
-        one, other = ([pair[at] for pair in replicates] for at in (0, 1))
-        itself.append(_apart(scores[..., one].swapaxes(1, 2), scores[..., other].swapaxes(1, 2)))
-    return _Differing(np.concatenate(between, axis=2), np.concatenate(itself, axis=1))
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> Floats:

@@ -12,7 +12,7 @@ unknown is drawn by Gibbs sampling with Metropolis steps for τ: Gelman et al. 2
 that nobody asked behave.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,61 +59,38 @@ def draw_posterior(overall: Floats, noise: Floats | None, degrees: int, seed: in
     known = np.zeros((_CHAINS, *overall.shape))
     if noise is not None:
         known = noise * (degrees / random.chisquare(degrees, (_CHAINS, len(overall), 1)))
-    chains = _Chains(scores=overall, noise=np.maximum(known, least), random=random)
+    chains = _Chains(overall, np.maximum(known, least), random)
     for _ in range(_DISCARDED):
         chains.step()
-    here, beyond, tails, breaking = [], [], [], []
+    kept = []
     for _ in range(_KEPT):
         chains.step()
-        here.append(chains.truth.std(axis=2, ddof=1))
-        beyond.append(chains.beyond)
-        tails.append(chains.tails)
-        breaking.append(chains.breaking)
-    return Posterior(
-        here=np.concatenate(here),
-        beyond=np.concatenate(beyond),
-        tails=float(np.median(tails)),
-        breaking=float(np.median(breaking)),
-    )
+        kept.append((chains.truth.std(axis=2, ddof=1), chains.beyond, chains.tails, chains.breaking))
+    here, beyond, tails, breaking = map(np.concatenate, zip(*kept, strict=True))
+    return Posterior(here=here, beyond=beyond, tails=float(np.median(tails)), breaking=float(np.median(breaking)))
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
 class _Chains:
     """The chains, side by side: arrays of [chains, models, scenarios], or what of these a quantity differs by."""
 
-    scores: Floats
-    noise: Floats
-    random: np.random.Generator
-    truth: Floats = field(init=False)  # θ
-    centre: Floats = field(init=False)  # μ
-    log_scale: Floats = field(init=False)  # log τ
-    weight: Floats = field(init=False)  # what makes a normal effect one of Student's: its precision, about 1
-    common: Floats = field(init=False)  # c
-    shared: Floats = field(init=False)  # ρ
-    tails: Floats = field(init=False)  # ν
-    broken: Floats = field(init=False)  # k·B², a variance in points²
-    breaking: Floats = field(init=False)  # π
-    cost: Floats = field(init=False)  # B
-    usual: Floats = field(init=False)  # a
-    apart: Floats = field(init=False)  # b
-
-    def __post_init__(self) -> None:
+    def __init__(self, scores: Floats, noise: Floats, random: np.random.Generator) -> None:
         """Begin near the moments' estimates, each chain elsewhere."""
-        models, scenarios = self.scores.shape
-        noise = self.noise.mean(axis=2)
-        start = np.log(np.maximum(self.scores.var(axis=1, ddof=1) - noise, 0.2 * noise)) / 2
-        self.truth = np.broadcast_to(self.scores, (_CHAINS, models, scenarios))
-        self.centre = self.truth.mean(axis=2)
-        self.log_scale = start + 0.3 * self.random.normal(size=(_CHAINS, models))
-        self.weight = np.ones((_CHAINS, models, scenarios))
-        self.common = np.zeros((_CHAINS, scenarios))
-        self.shared = np.zeros(_CHAINS)
-        self.tails = self.random.choice(_TAILS, _CHAINS)
-        self.broken = np.zeros((_CHAINS, models, scenarios))
-        self.breaking = np.full(_CHAINS, _BROKEN_BEFORE[0] / sum(_BROKEN_BEFORE))
-        self.cost = self.random.choice(_COSTS, _CHAINS)
-        self.usual = self.log_scale.mean(axis=1)
-        self.apart = np.full(_CHAINS, _USUAL_APART)
+        models, scenarios = scores.shape
+        usual = noise.mean(axis=2)
+        start = np.log(np.maximum(scores.var(axis=1, ddof=1) - usual, 0.2 * usual)) / 2
+        self.scores, self.noise, self.random = scores, noise, random
+        self.truth: Floats = np.broadcast_to(scores, (_CHAINS, models, scenarios))  # θ
+        self.centre: Floats = self.truth.mean(axis=2)  # μ
+        self.log_scale: Floats = start + 0.3 * random.normal(size=(_CHAINS, models))  # log τ
+        self.weight: Floats = np.ones((_CHAINS, models, scenarios))  # precision of an effect: Student's from a normal
+        self.common: Floats = np.zeros((_CHAINS, scenarios))  # c
+        self.shared: Floats = np.zeros(_CHAINS)  # ρ
+        self.tails: Floats = random.choice(_TAILS, _CHAINS)  # ν
+        self.broken: Floats = np.zeros((_CHAINS, models, scenarios))  # k·B², a variance in points²
+        self.breaking: Floats = np.full(_CHAINS, _BROKEN_BEFORE[0] / sum(_BROKEN_BEFORE))  # π
+        self.cost: Floats = random.choice(_COSTS, _CHAINS)  # B
+        self.usual: Floats = self.log_scale.mean(axis=1)  # a
+        self.apart: Floats = np.full(_CHAINS, _USUAL_APART)  # b
 
     @property
     def beyond(self) -> Floats:

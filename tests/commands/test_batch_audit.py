@@ -11,7 +11,6 @@ from skill_evaluator.audit.run.gathering import gather
 from tests.support.audits import CELLS, AuditLibrary
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.batched import COST, KEYS, set_up
-from tests.support.killing import whole_lines
 from tests.support.library import Ended, read
 
 CALLS = len(CELLS) * 2
@@ -93,18 +92,6 @@ def test_collecting_asks_nothing_again_and_resuming_does(library: AuditLibrary, 
     server.outcome = lambda case_id, times: "answered"
     assert library.call("audit", "run", "--resume", "--model", "openai-model", env=KEYS).code == 0
     assert {case for case, times in server.submitted.items() if times > 6} == {"eta"}
-
-
-def test_a_batch_whose_id_never_reached_the_disk_is_found_and_not_sent_twice(
-    library: AuditLibrary, server: BatchServer
-) -> None:
-    library.audit("--batch", "--submit-only", env=KEYS)
-    for path in library.audit_folder().glob("runs/*/batches.jsonl"):
-        assert [line["event"] for line in whole_lines(path)] == ["intended", "submitted"]
-        path.write_text(path.read_text().splitlines(keepends=True)[0])
-    assert library.call("audit", "run", "--resume", env=KEYS).code == 0
-    assert len(server.batches) == len(VENDORS)
-    assert set(server.submitted.values()) == {CALLS * len(VENDORS) // 5}
 
 
 def test_a_dry_run_shows_half_the_price_and_what_cannot_be_is_refused(library: AuditLibrary) -> None:

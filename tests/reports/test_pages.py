@@ -3,10 +3,12 @@
 After a change that is meant, write the expected pages anew with `python -m tests.reports.test_pages`.
 """
 
+import gzip
 import re
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.report.page import audit_page
 from skill_evaluator.ci.outcome import Outcome
 from skill_evaluator.display.addresses import Site
@@ -19,11 +21,11 @@ from skill_evaluator.verdicts.decide.comparison import compare_records
 
 from tests.reports.test_ci_outcome import compared, nothing, outcome, run
 from tests.reports.test_comparison import HOSTILE, hostile_pair, hostile_result
-from tests.support.audit_results import an_audit
 from tests.support.records import a_record
 from tests.support.rules import some_rules
 
 EXPECTED = Path(__file__).parents[1] / "data" / "markdown"
+AUDIT = EXPECTED.parent / "unchanged" / "audit" / "report.json.gz"
 SITE = Site("https://example.com/site/")
 COMMENT = 65_000
 _OURS = re.compile(r"<details><summary>[\w ,%]+</summary>|</details>")
@@ -68,7 +70,7 @@ def a_hostile_outcome(text: str = HOSTILE) -> Outcome:
 PAGES = {
     "comment": lambda: outcome_page(an_outcome(), site=SITE),
     "report": a_report,
-    "audit": lambda: audit_page(an_audit()),
+    "audit": lambda: audit_page(AuditResult.model_validate_json(gzip.decompress(AUDIT.read_bytes()))),
     "hostile-report": a_hostile_report,
     "hostile-comment": lambda: outcome_page(a_hostile_outcome(), site=SITE),
 }

@@ -28,13 +28,6 @@ def with_audits(folder: Path, **audits: Any) -> Library:
     return library
 
 
-def table_of(page: Any, caption: str) -> list[dict[str, str]]:
-    """The rows of a table by its caption, each by the heads of its columns."""
-    parts = [part for section in page["sections"] for part in section["blocks"]]
-    found = next(part for part in parts if part.get("caption") == caption)
-    return [dict(zip(found["columns"], [cell[0] for cell in row], strict=True)) for row in found["rows"]]
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """One whose site is built."""
@@ -47,30 +40,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 def page(library: Library) -> Any:
     """The data of the newest audit's page."""
     return site_data(library.root / "site", f"audits/{NEW}")
-
-
-def test_every_figure_of_a_model_is_that_of_the_result(page: Any) -> None:
-    result = an_audit()
-    models = {row["model"]: row for row in table_of(page, "Models, the best grade first")}
-    noise = {
-        row["model"]: row for row in table_of(page, "Fluctuation as measured, and without the noise of single answers")
-    }
-    parts = [part for section in page["sections"] for part in section["blocks"]]
-    charts = {part["chart"]: part["charts"][0] for part in parts if part["kind"] == "drawn"}
-    heat = {row[0][0]: [cell[0] for cell in row[1:]] for row in charts["heat"]["sheet"]["rows"]}
-    odds = {row[0][0]: [cell[0] for cell in row[1:]] for row in charts["odds"]["sheet"]["rows"]}
-    assert models.keys() == noise.keys() == heat.keys() == {model.model for model in result.models}
-    for model in result.models:
-        row = models[model.model]
-        assert row["ability"].startswith(f"{model.ability:.2f}")
-        assert row["fluctuation"].startswith(f"{model.fluctuation:.2f}")
-        assert (row["grade"], row["quadrant"]) == (model.grade, model.quadrant)
-        assert (row["worst in"], row["drop"]) == (model.worst.scenario, f"{model.worst.drop:.2f}")
-        assert noise[model.model]["noise"] == f"{model.noise:.2f}"
-        assert heat[model.model] == [f"{score:.2f}" for score in model.scenarios.values()]
-        assert odds[model.model] == [f"{value:.2f}" for value in (model.grade_probability or {}).values()]
-    (ranked,) = [part["lines"] for part in parts if part.get("ordered")]
-    assert [line.partition(":")[0] for line in ranked] == [item.model for item in result.regimes["steady"].ranked]
 
 
 def numbers_in(value: Any) -> Iterator[float]:

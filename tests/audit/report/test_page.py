@@ -9,9 +9,9 @@ import pytest
 from markdown_it import MarkdownIt
 from skill_evaluator.audit.cube.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Thresholds
+from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Regime, Thresholds
 from skill_evaluator.audit.report.page import audit_page, print_audit
-from skill_evaluator.audit.report.wording import points, verdict_words
+from skill_evaluator.audit.report.wording import likelihood, points, verdict_words
 from skill_evaluator.display.safe_text import code_span, prose
 
 from tests.support.audit_results import an_audit
@@ -62,10 +62,10 @@ def test_a_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> N
         one = next(one for one in result.models if one.model == row["model"])
         assert row["ability"] == f"{one.ability:.2f} ({one.ability_ci95[0]:.2f}–{one.ability_ci95[1]:.2f})"
         assert row["fluctuation"] == f"{one.fluctuation:.2f}"
-        assert (row["grade"], row["quadrant"], row["P"]) == (one.grade, one.quadrant, "0.70")
+        assert (row["grade"], row["quadrant"], row["P"]) == (one.grade, one.quadrant, likelihood(one.odds))
         assert (row["worst in"], row["drop"]) == (one.worst.scenario, points(one.worst.drop))
     cost = table(page_of(result), "latency")[0]
-    assert list(cost.values())[1:] == ["0.4321", "1.25 s"]
+    assert list(cost.values()) == ["ash", f"{result.models[0].usd_per_1000_right:.4f}", "1.25 s"]
     result = an_audit(models=[f"m{at}" for at in range(12)])
     rows = table(page_of(result), "quadrant")
     grades = [row["grade"] for row in rows]
@@ -79,47 +79,45 @@ def headline(result: AuditResult) -> str:
 
 
 def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None:
-    result = an_audit()
-    said = headline(result)
+    sure = changed(an_audit(), grade_probability={"AAA": 0.7})
+    said = headline(sure)
     assert said.startswith("ash is the safe default: ability ")
-    assert "Its grade, AA, has a probability of 0.70 over other scenarios like these and is settled." in said
-    beyond = Beyond(fluctuation_ci95=(1.0, 2.0), grade_probability={"AA": 0.24})
-    here = headline(changed(result.model_copy(update={"resampled": "cases"}), beyond=beyond))
-    assert "Its grade, AA, has a probability of 0.70 over these scenarios and is settled. Over other scenarios" in here
-    assert "if their effects are as modelled, it has 0.24." in here
+    assert "Its grade, AAA, has a probability of 0.70 over other scenarios like these and is settled." in said
     assert said.endswith("Grades and quadrants are relative to the 4 models of this audit.")
-    unsure = changed(result, grade_probability={"AA": 0.31})
+    beyond = Beyond(fluctuation_ci95=(1.0, 2.0), grade_probability={"AAA": 0.24})
+    here = headline(changed(sure.model_copy(update={"resampled": "cases"}), beyond=beyond))
+    assert "has a probability of 0.70 over these scenarios and is settled. Over other scenarios like these" in here
+    assert "if their effects are as modelled, it has 0.24." in here
+    unsure = changed(sure, grade_probability={"AAA": 0.31})
     assert "has a probability of 0.31 over other scenarios like these and is not settled" in headline(unsure)
-    assert headline(changed(result, quadrant="avoid")).startswith("No model is a safe default")
+    assert headline(changed(sure, quadrant="avoid")).startswith("No model is a safe default")
     assert "without medians" in headline(an_audit(models=("alone",)))
 
 
 def test_every_table_of_the_page_holds_the_results_figures() -> None:
     result = an_audit()
-    page = page_of(result)
-    ash = next(one for one in result.models if one.model == "ash")
+    page, ash = page_of(result), result.models[0]
     (scores,) = [row for row in table(page, "strict") if row["model"] == "ash"]
     assert scores == {"model": "ash"} | {name: points(score) for name, score in ash.scenarios.items()}
-    assert table(page, "BBB")[0].keys() == {"model", "AAA", "AA", "A", "BBB"}
-    shift = table(page, "beyond chance")[0]
-    assert shift["shift"] == f"{result.neutrality.shifts[0].shift:+.2f}"
-    assert (shift["scenario"], shift["p"], shift["q"], shift["beyond chance"]) == ("bare", "0.012", "0.035", "yes")
-    split = next(rows for rows in page.tables if "noise" in rows[0] and "benchmark" not in rows[0])
+    odds = {grade: likelihood(value) for grade, value in ash.grade_probability.items()}
+    assert table(page, "BBB")[0] == {"model": "ash", **odds}
+    shift, shown = result.neutrality.shifts[0], table(page, "beyond chance")[0]
+    assert list(shown.values())[:2] == [shift.scenario, f"{shift.shift:+.2f}"]
+    assert list(shown.values())[2:] == [f"{shift.p:.3f}", f"{shift.q:.3f}", "yes" if shift.significant else "no"]
+    split = next(rows for rows in page.tables if "noise" in rows[0])
     (noise,) = [dict(zip(split[0], row, strict=True)) for row in split[1:] if row[0] == "ash"]
     assert (noise["noise"], noise["corrected"][:4]) == (points(ash.noise), points(ash.corrected))
+    on = ash.benchmarks["law"]
+    assert table(page, "law")[0]["law"].startswith(f"{on.grade} {points(on.fluctuation)}")
 
 
-def test_grades_of_each_benchmark_stand_beside_those_over_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_grades_of_each_benchmark_stand_beside_those_over_all() -> None:
     """Steady over all, as its benchmarks move against each other, and on neither alone."""
     swing = np.array([1.0, -1.0, 2.0, -2.0, 3.0, -3.0])
     by_benchmark = [[50 + 4 * swing, 50 - 4 * swing], [60 + swing, 60 + swing], [70 + 2 * swing, 70 + 2 * swing]]
-    cube = cube_of_scores(
-        ["ash", "birch", "cedar"],
-        [f"s{at}" for at in range(6)],
-        ["law", "logic"],
-        np.array(by_benchmark).transpose(0, 2, 1),
-        weights={},
-    )
+    scores = np.array(by_benchmark).transpose(0, 2, 1)
+    names, scenarios = ["ash", "birch", "cedar"], [f"s{at}" for at in range(6)]
+    cube = cube_of_scores(names, scenarios, ["law", "logic"], scores, weights={})
     result = audit(replace(cube, questions={"law": 100, "logic": 400}))
     ash = next(model for model in result.models if model.model == "ash")
     assert (ash.grade, ash.benchmarks["law"].grade, ash.benchmarks["logic"].grade) == ("AAA", "BBB", "BBB")
@@ -127,11 +125,8 @@ def test_grades_of_each_benchmark_stand_beside_those_over_all(capsys: pytest.Cap
     spreads = [model.benchmarks["law"].fluctuation for model in result.models]
     assert (law.thresholds.q25, law.thresholds.q50) == pytest.approx(np.quantile(spreads, [0.25, 0.5]))
     assert law.noise_ceiling == pytest.approx(2 * logic.noise_ceiling)
-    alone = f"BBB {points(ash.benchmarks['law'].fluctuation)}, 50.0"
-    assert table(page_of(result), "logic")[0] == {"model": "ash", "grade": "AAA", "law": alone, "logic": alone}
-    shown = text(result, capsys)
-    assert alone in shown
-    assert f"law: weight 0.5; 100 questions; grades end at {points(law.thresholds.q25)}" in shown
+    page = audit_page(result).markdown()
+    assert f"law: weight 0.5; 100 questions; grades end at {points(law.thresholds.q25)}" in page
 
 
 def test_figures_of_all_models_stand_in_both_forms_and_a_regime_with_its_first(
@@ -143,12 +138,14 @@ def test_figures_of_all_models_stand_in_both_forms_and_a_regime_with_its_first(
         assert "thresholds of the fluctuation: 1.23 · 2.35 · 3.46 (AA+ 1.50)" in shown
         assert f"medians: ability {result.medians.ability:.2f}" in shown
         assert "cohort, to which all grades are relative: 4 models" in shown
-        assert "warning: fewer than 6 scenarios: the grades are a first impression" in shown
-        assert f"range of their means {result.neutrality.range:.2f} points, trend τ +0.12, trend p 0.654" in shown
-    shown = text(an_audit(), capsys)
-    ranked = re.findall(r"^  (\d)\. (\w+): fluctuation", shown, re.MULTILINE)
-    assert ranked == [("1", "elm"), ("2", "ash"), ("3", "birch"), ("4", "cedar")]
-    assert "Cost first: no prices are known\n" in shown
+        assert f"warning: {result.warnings[0]}" in shown
+        found = result.neutrality
+        tests = f"trend τ {found.trend_tau:+.2f}, trend p {found.trend_p:.3f}"
+        assert f"range of their means {found.range:.2f} points, {tests}" in shown
+    ranked = re.findall(r"^  (\d)\. (\w+): AAA", text(result, capsys), re.MULTILINE)
+    assert ranked == [("1", result.regimes["agentic"].ranked[0].model)]
+    unpriced = {"cost": Regime(title="Cost first", note="no prices are known", ranked=[])}
+    assert "Cost first: no prices are known\n" in text(an_audit(regimes=unpriced), capsys)
 
 
 def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:

@@ -94,15 +94,6 @@ def test_a_stopped_audit_says_how_to_go_on_and_a_finished_one_is_asked_nothing(
     assert server.requests == CALLS
 
 
-def test_what_the_provider_failed_at_is_incomplete_and_asked_again(served: AuditLibrary, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(status=500) if asked.case_id == "eta" else varied(asked)
-    assert served.audit("--format", "json").code == 4
-    server.forget()
-    server.reply = varied
-    assert served.call("audit", "run", "--resume", served.audit_folder().name).code == 0
-    assert {case for case, _ in server.times} == {"eta"}
-
-
 def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditLibrary, server: ChatServer) -> None:
     assert served.audit("--shard", "1/2").code == 0
     folder = served.audit_folder()

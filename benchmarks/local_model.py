@@ -14,7 +14,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_models, select_models
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.local import LocalProvider, open_provider
-from skill_evaluator.runner.prompting import build_request
+from skill_evaluator.runner.schedule import build_request
 
 from benchmarks.measure import ROOT, Measured, spread
 

@@ -70,7 +70,7 @@ def test_it_imports_no_vendors_sdk_no_numerics_and_nothing_that_only_calls_or_ve
         out, err = process.communicate(timeout=60)
     after = [set(line.split()[1:]) for line in out.splitlines() if line.startswith("IMPORTED")]
     assert len(after) == len(commands), err
-    assert {"skill_evaluator.runner.prompting", "skill_evaluator.audit.run.drawing"} <= after[-1]
+    assert {"skill_evaluator.runner.schedule", "skill_evaluator.audit.run.drawing"} <= after[-1]
     assert not [name for name in (*HEAVY, *OF_CALLS_AND_VERDICTS) if name in after[0]]
     assert not set(HEAVY) & after[-1]
 

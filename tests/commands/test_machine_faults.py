@@ -1,13 +1,13 @@
 """What can go wrong with the machine during a run: its clock, its folders, its files. No answer is lost by it."""
 
 import ctypes
-import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from skill_evaluator.runner.journal import outcomes
 
 from tests.support.chat_server import ChatServer, Reply, varied
 from tests.support.library import SKILL, Library, ended, only_journal, wait_until
@@ -126,16 +126,6 @@ def test_a_folder_that_is_removed_during_a_run_is_one_line(what: str, served: Li
     assert len(errors) == (done.code == 2), done.err
 
 
-def whole_lines(journal: Path) -> int:
-    """Count the lines that are JSON; the last may lack its line end alone."""
-    whole = 0
-    for line in journal.read_bytes().splitlines():
-        with suppress(ValueError):
-            json.loads(line)
-            whole += 1
-    return whole
-
-
 @pytest.mark.parametrize("name", ["manifest.json", "record.json", "replicates.jsonl"])
 @pytest.mark.parametrize("kept", [0, 0.5, 0.99])
 def test_a_file_of_a_run_that_was_torn_costs_that_run_at_most(
@@ -145,7 +135,7 @@ def test_a_file_of_a_run_that_was_torn_costs_that_run_at_most(
     torn = served.run_folder() / name
     content = torn.read_bytes()
     torn.write_bytes(content[: int(len(content) * kept)])
-    answered = whole_lines(torn.parent / "replicates.jsonl")
+    answered = len(outcomes(torn.parent))
     done = served.evaluate_here("--resume")
     if name == "manifest.json":
         assert done.code == 2

@@ -1,6 +1,5 @@
 """An interrupted run goes on: the same record as one that was never interrupted, and no call paid for twice."""
 
-import json
 import shutil
 import threading
 from collections import Counter
@@ -72,19 +71,6 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
     whole.evaluate_here(*REPLICATES)
     assert comparable(read(served.run_folder() / "record.json")) == comparable(read(whole.run_folder() / "record.json"))
     assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
-
-
-@pytest.mark.parametrize(("kept", "again"), [(0.3, 1), (0.95, 1), (1.0, 0)])
-def test_a_torn_last_line_is_asked_again_unless_it_only_lacks_its_end(
-    kept: float, again: int, served: Library, server: ChatServer
-) -> None:
-    served.evaluate_here("--max-calls", "4")
-    path = served.run_folder() / "replicates.jsonl"
-    *whole, last = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(whole) + last.removesuffix(b"\n")[: int(len(last) * kept)])
-    assert served.evaluate_here("--resume", served.run_folder().name).code == 0
-    assert [case_id for case_id, _ in server.repeated] == [json.loads(last)["case_id"]] * again
-    assert (server.requests, served.rows()[0]["scored"]) == (6 + again, 6)
 
 
 def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server: ChatServer) -> None:
@@ -218,25 +204,6 @@ def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) 
     library.case("delta")
     assert library.evaluate_here("--resume", library.run_folder().name).code == 0
     assert library.rows()[0]["n_cases"] == 3
-
-
-def test_a_line_of_the_journal_that_is_wrong_is_asked_again_and_stays(library: Library) -> None:
-    library.models(REPLAY)
-    assert library.evaluate_here("--replicates", "2", "--no-leaderboard").code == 0
-    (library.run_folder() / "record.json").unlink()
-    path = library.run_folder() / "replicates.jsonl"
-    first, *others = path.read_text().splitlines()
-    wrong = json.dumps({**json.loads(first), "text": 5})
-    path.write_text("\n".join([wrong, *others]) + "\n")
-    resumed = library.evaluate_here("--resume", str(library.run_folder()), "--no-leaderboard")
-    assert resumed.code == 0
-    assert "replicates.jsonl:1 is left out, it is not a journal line: " in resumed.err
-    lines = path.read_text().splitlines()
-    assert (lines[0], len(lines)) == (wrong, 1 + len(CASES) * 2)
-    assert (json.loads(lines[-1])["case_id"], json.loads(lines[-1])["text"]) == (
-        json.loads(first)["case_id"],
-        json.loads(first)["text"],
-    )
 
 
 def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_answers(library: Library) -> None:

@@ -15,7 +15,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_models, load_settings, load_waivers
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import read_version
-from skill_evaluator.runner.prompting import build_request
+from skill_evaluator.runner.schedule import build_request
 
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt

@@ -9,7 +9,7 @@ from skill_evaluator.checking.lint import key_balance
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.runner.prompting import build_request
+from skill_evaluator.runner.schedule import build_request
 
 from tests.support.components import NAME, component, write_component
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.prompting import build_request, estimate_input_tokens, most_input_tokens, replicate_seed
+from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, most_input_tokens, replicate_seed
 
 from tests.support.components import SCHEMA, case, component
 from tests.support.json_values import quick

@@ -15,7 +15,7 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
 from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
 from skill_evaluator.evaluation.request import MutationRequest
-from skill_evaluator.evaluation.runs import questions_of
+from skill_evaluator.evaluation.story import questions_of
 from skill_evaluator.files import read_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component

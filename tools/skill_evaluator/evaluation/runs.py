@@ -2,31 +2,24 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.providers import lack_of
-from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import Kept, Manifest, Role, find_runs, outcomes, read_manifest
 from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
-from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run
-from skill_evaluator.runner.schedule import Call
-from skill_evaluator.runner.session import Questions
 from skill_evaluator.runner.spending import month_of
-from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import listed
 
@@ -181,37 +174,6 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
     return costs
-
-
-def questions_of(
-    components: Mapping[str, Component],
-    cases: Sequence[Case],
-    scorers: Mapping[str, Scorer],
-    scores: AnswerScorer,
-    meanwhile: Callable[[], None],
-) -> Questions:
-    """Return what runs ask some cases, by run id of which component; every answer is scored as it comes."""
-    by_id = {case.id: case for case in cases}
-
-    def request_for(run: Run, call: Call) -> Request:
-        return build_request(
-            components[run.manifest.run_id],
-            by_id[call.case_id],
-            replicate=call.replicate,
-            seed=run.manifest.seed,
-            max_output_tokens=run.model.params.max_output_tokens,
-        )
-
-    def check_truths() -> None:
-        for case_id in by_id:
-            scores.undefined(case_id)  # raises where a truth is too costly to score
-
-    return Questions(
-        request_for=request_for,
-        on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
-        check=check_truths,
-        meanwhile=meanwhile,  # it takes a while, and the calls need not wait for it
-    )
 
 
 def record_path(run: Run, component: Component) -> Path:

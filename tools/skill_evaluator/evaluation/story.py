@@ -11,17 +11,12 @@ from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import (
-    PlannedRuns,
-    costs_left,
-    is_measurement,
-    plan_runs,
-    questions_of,
-    record_path,
-)
+from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
 from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
@@ -29,9 +24,11 @@ from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.session import Session, Watch, mode_of, print_how_to_go_on, with_keys
+from skill_evaluator.runner.schedule import Call, build_request
+from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
@@ -273,6 +270,37 @@ def ask_and_score(
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
     pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
     return [run for run in scored if run.record.run_id not in waiting], pending
+
+
+def questions_of(
+    components: Mapping[str, Component],
+    cases: Sequence[Case],
+    scorers: Mapping[str, Scorer],
+    scores: AnswerScorer,
+    meanwhile: Callable[[], None],
+) -> Questions:
+    """Return what runs ask some cases, by run id of which component; every answer is scored as it comes."""
+    by_id = {case.id: case for case in cases}
+
+    def request_for(run: Run, call: Call) -> Request:
+        return build_request(
+            components[run.manifest.run_id],
+            by_id[call.case_id],
+            replicate=call.replicate,
+            seed=run.manifest.seed,
+            max_output_tokens=run.model.params.max_output_tokens,
+        )
+
+    def check_truths() -> None:
+        for case_id in by_id:
+            scores.undefined(case_id)  # raises where a truth is too costly to score
+
+    return Questions(
+        request_for=request_for,
+        on_outcome=lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
+        check=check_truths,
+        meanwhile=meanwhile,  # it takes a while, and the calls need not wait for it
+    )
 
 
 def _keep(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:

@@ -269,10 +269,10 @@ class BatchEngine:
         """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""
         afforded = self._budget.reserve_now(most.usd)
         if not afforded and can_wait:
-            afforded = self._job.shared.mode == "wait" and await self._budget.reserve(most.usd) is None
+            afforded = self._job.shared.mode == "wait" and await self._budget.reserve(most.usd)
             if not afforded:
                 self._refused = most.refusal(request, self._budget.left_usd)
-        if afforded and self._budget.take_call() is not None:
+        if afforded and not self._budget.take_call():
             self._budget.settle(most.usd, 0.0)
             self._refused = NO_CALL_LEFT
             return False

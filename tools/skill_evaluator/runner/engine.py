@@ -17,8 +17,7 @@ from skill_evaluator.providers.base import Caching, Completion, Failure, Provide
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
-from skill_evaluator.runner.prompting import most_input_tokens
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, most_input_tokens
 from skill_evaluator.runner.turns import Turns, cached_prompts, prompt_of
 
 
@@ -193,7 +192,7 @@ class Engine:
         while (call := await self._turns.next()) is not None:
             replicate = None
             try:
-                if not self._ended() and self.halted is None and self._budget.take_call() is not None:
+                if not self._ended() and self.halted is None and not self._budget.take_call():
                     self.halted = NO_CALL_LEFT
                 if self.halted is not None:
                     return
@@ -254,7 +253,7 @@ class Engine:
         try:
             if self._ended():
                 return None
-            if await self._budget.reserve(most.usd) is not None:
+            if not await self._budget.reserve(most.usd):
                 self.halted = most.refusal(request, self._budget.left_usd)
                 return None
             spent = 0.0

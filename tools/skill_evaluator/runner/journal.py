@@ -160,7 +160,7 @@ def create_run(folder: Path, manifest: Manifest) -> None:
 def note_looks(folder: Path, manifest: Manifest, looks: Looks) -> Manifest:
     """Note the looks so far in the manifest; raise StorageError if it cannot be written."""
     noted = manifest.model_copy(update={"settled_after": looks.enough, "looks": looks})
-    replace_text(folder / MANIFEST, json_text(noted.model_dump(mode="json")))
+    create_run(folder, noted)
     return noted
 
 

@@ -12,7 +12,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
@@ -142,9 +141,6 @@ def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -
     return wait * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; no secret)
 
 
-Refusal = Literal["max_cost", "max_calls"]
-
-
 class Budget:
     """What all calls may cost together. `reserve` before an attempt, `settle` after it. None is unlimited.
 
@@ -178,14 +174,13 @@ class Budget:
         """Count what a resumed run took before: a cap is the run's, however often it is resumed."""
         self._spent += cost_usd
 
-    def take_call(self) -> Refusal | None:
-        """Count one call against the limit of calls; return `max_calls` when none is left."""
-        if self._calls_left is None:
-            return None
+    def take_call(self) -> bool:
+        """Count one call against the limit of calls; return whether one was left."""
         if self._calls_left == 0:
-            return "max_calls"
-        self._calls_left -= 1
-        return None
+            return False
+        if self._calls_left is not None:
+            self._calls_left -= 1
+        return True
 
     @property
     def left_usd(self) -> float:
@@ -197,14 +192,14 @@ class Budget:
         """Whether it limits the cost or the calls."""
         return self._max_cost is not None or self._calls_left is not None
 
-    async def reserve(self, upper_bound_usd: float) -> Refusal | None:
+    async def reserve(self, upper_bound_usd: float) -> bool:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
-                return "max_cost"
+                return False
             self._settled.clear()
             await self._settled.wait()
-        return None
+        return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
         """Set aside what an attempt may cost at most, if it fits, or if it has `begun` already; return whether."""

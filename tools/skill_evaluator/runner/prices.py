@@ -21,8 +21,13 @@ from skill_evaluator.library.config import Model, Price
 from skill_evaluator.providers import Kinds, why_unbatched
 from skill_evaluator.providers.base import LOST, Caching, Completion, ProviderKind, Usage
 from skill_evaluator.records.served import parts_of
-from skill_evaluator.runner.prompting import build_request, estimate_input_tokens, least_input_tokens, most_input_tokens
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.schedule import (
+    Replicate,
+    build_request,
+    estimate_input_tokens,
+    least_input_tokens,
+    most_input_tokens,
+)
 from skill_evaluator.stats import total_or_none
 
 _PER_MILLION = 1_000_000

@@ -1,18 +1,26 @@
-"""The schedule of a run: its calls in their order, the part of them a shard makes, and what became of each.
+"""The calls of a run: in which order, which part of them a shard makes, what each asks, and what became of it.
 
 Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of another by more
 than the calls in flight.
 """
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.identifiers import MOST_REPLICATES
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
-from skill_evaluator.providers.base import Completion, Failure, ProviderKind
+from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
+
+_BYTES_PER_TOKEN = 4
+_TEMPLATE_TOKENS = 16
+_MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,46 @@ class Shard:
 def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]:
     """Return every call of a run, in the order it is made."""
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
+
+
+def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
+    """Build a request: the prompt as system text, the document as user text, the schema as contract."""
+    return Request(
+        case_id=case.id,
+        replicate=replicate,
+        system=component.prompt,
+        user=case.document,
+        max_output_tokens=max_output_tokens,
+        seed=replicate_seed(seed, case.id, replicate),
+        schema=component.schema,
+        schema_name=component.name.replace(".", "-"),
+    )
+
+
+def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
+    """Return a seed of 31 bits that differs between replicates, and is the same in every run with the same `--seed`."""
+    raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
+    return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
+
+
+def estimate_input_tokens(request: Request) -> int:
+    """Estimate the input tokens, at four bytes of text a token."""
+    return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+
+
+def most_input_tokens(request: Request) -> int:
+    """Return an upper bound of the input tokens: a token stands for a byte or more, and vendors add some."""
+    return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
+
+
+def least_input_tokens(request: Request) -> int:
+    """Return a lower bound of the input tokens: no tokenizer puts two words into one token."""
+    return len(request.system.split()) + len(request.user.split())
+
+
+def _input_bytes(request: Request) -> int:
+    schema = len(json.dumps(request.schema)) if request.schema else 0
+    return len(request.system.encode()) + len(request.user.encode()) + schema
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:

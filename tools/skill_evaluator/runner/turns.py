@@ -12,8 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from skill_evaluator.providers.base import Caching, Request
-from skill_evaluator.runner.prompting import estimate_input_tokens
-from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.schedule import Call, estimate_input_tokens
 
 Prompt = tuple[int, str]
 """Arm and case: of these all replicates are sent the same text."""

@@ -37,9 +37,8 @@ from skill_evaluator.runner.prices import (
     refuse_unpriced,
     sum_of,
 )
-from skill_evaluator.runner.prompting import build_request
 from skill_evaluator.runner.runs import Run, new_invocation, settings_digest
-from skill_evaluator.runner.schedule import Call, Shard, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts, refuse_submit_only
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none

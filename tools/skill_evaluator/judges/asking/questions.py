@@ -20,7 +20,7 @@ from skill_evaluator.identifiers import Digest, Label, VersionText
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.prices import InputSize
-from skill_evaluator.runner.prompting import estimate_input_tokens, most_input_tokens, replicate_seed
+from skill_evaluator.runner.schedule import estimate_input_tokens, most_input_tokens, replicate_seed
 from skill_evaluator.text import digest
 
 _MARK_DIGITS = 20

@@ -30,6 +30,7 @@ from skill_evaluator.api import scores
 from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
 from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.scoring.answer_views import FieldView
 
 from tests.support.json_values import json_values, quick
 
@@ -416,7 +417,10 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     assert worse.model_dump(mode="json") == printed("compare", "receipts", "--candidate", "1.1.0")
     assert library.history("receipts").model_dump(mode="json") == printed("history", "receipts")
     assert [one.model_dump(mode="json") for one in library.leaderboard()] == printed("leaderboard")
-    done = library.evaluate("receipts", replicates=2, models=("example-small",), draft=True)
-    assert [run.record.complete for run in done.finished] == [True]
+    (run,) = library.try_("receipts", replicates=2, models=("example-small",)).finished
+    assert (run.record.complete, run.record.draft) == (True, True)
+    manifest, view = library.explain(run.folder.name, field="date")
+    assert (manifest.run_id, isinstance(view, FieldView)) == (run.record.run_id, True)
+    assert library.score(run.folder)[0].record == run.record
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from skill_evaluator.evaluation.adaptive import Gauge, Look, corrected_means, looks_of, settled, settled_between
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.effects import Effect
@@ -38,61 +39,44 @@ def test_the_looks_of_a_run_never_spend_more_than_there_is() -> None:
         assert all(share > 0 for share in shares), replicates
 
 
-def _says(effect: Effect | None, ordinary: str, share: float = 0.2, models: int = 1) -> str | None:
-    return settled([Gauge(effect=effect, tolerance=0.05)], ordinary, share, 0.05, models)  # type: ignore[arg-type]
+def _plain(**changed: float) -> Effect:
+    return replace(PLAIN, **changed)
 
 
-def test_nothing_measured_settles_nothing() -> None:
-    assert _says(None, "inconclusive") is None
-    assert settled([], "inconclusive", 0.2, 0.05, 1) is None
+WORSE, BETTER = _plain(difference=-0.3, error=0.08), _plain(difference=0.3, error=0.08)
 
 
-def test_a_drop_that_is_excluded_widely_is_settled_as_unchanged() -> None:
-    assert _says(PLAIN, "unchanged") == "unchanged"
-
-
-def test_where_no_drop_is_tolerated_no_look_settles_that_none_will_be_seen() -> None:
-    gauges = [Gauge(effect=PLAIN, tolerance=0.0)]
-    assert settled(gauges, "unchanged", 0.2, 0.05, 1) is None
-    better = replace(PLAIN, difference=0.3, error=0.05)
-    assert settled([Gauge(effect=better, tolerance=0.0)], "improved", 0.2, 0.05, 1) == "improved"
-    assert settled([*gauges, Gauge(effect=better, tolerance=0.05)], "improved", 0.2, 0.05, 1) is None
-
-
-def test_an_interval_that_excludes_it_narrowly_settles_nothing() -> None:
-    assert _says(replace(PLAIN, error=0.018), "unchanged") == "unchanged"  # t is 2.66 where one look has a fifth of 5 %
-    assert _says(replace(PLAIN, error=0.02), "unchanged") is None
-    assert _says(replace(PLAIN, error=0.018), "unchanged", share=0.05) is None
-
-
-def test_a_change_must_be_beyond_the_look_s_part_of_the_error() -> None:
-    worse = replace(PLAIN, difference=-0.3, error=0.085)  # t is 3.53, so p is 0.0008; 0.05 × 0.1 × 0.2 is 0.001
-    assert _says(worse, "regressed") == "regressed"
-    assert _says(replace(worse, error=0.088), "regressed") is None
-    assert _says(worse, "regressed", models=2) is None
-
-
-def test_few_degrees_of_freedom_ask_for_more() -> None:
-    worse = replace(PLAIN, difference=-0.3, error=0.08)
-    assert _says(worse, "regressed") == "regressed"
-    assert _says(replace(worse, degrees=5), "regressed") is None
-
-
-def test_improvement_counts_only_where_a_drop_is_excluded() -> None:
-    better = replace(PLAIN, difference=0.3, error=0.08)
-    assert _says(better, "improved") == "improved"
-    assert _says(replace(better, error=0.14), "improved") is None
-
-
-@pytest.mark.parametrize("ordinary", ["regressed", "improved", "inconclusive", "incomparable"])
-def test_what_an_ordinary_comparison_would_not_say_is_not_settled(ordinary: str) -> None:
-    assert _says(PLAIN, ordinary) is None
-
-
-def test_one_critical_measure_in_doubt_keeps_the_others_from_settling() -> None:
-    doubtful = replace(PLAIN, error=0.1)
-    gauges = [Gauge(effect=one, tolerance=0.05) for one in (PLAIN, doubtful)]
-    assert settled(gauges, "unchanged", 0.2, 0.05, 1) is None
+@pytest.mark.parametrize(
+    ("says", "effects", "ordinary", "changed", "expected"),
+    [
+        ("nothing was measured", [None], "inconclusive", {}, None),
+        ("nothing is critical", [], "inconclusive", {}, None),
+        ("a drop is excluded widely", [PLAIN], "unchanged", {}, "unchanged"),
+        ("no drop is tolerated, and none was seen", [PLAIN], "unchanged", {"tolerance": 0.0}, None),
+        ("no drop is tolerated, and it rose", [BETTER], "improved", {"tolerance": 0.0}, "improved"),
+        # t is 2.66 where one look has a fifth of 5 %
+        ("a drop is just excluded", [_plain(error=0.018)], "unchanged", {}, "unchanged"),
+        ("a drop is not quite excluded", [_plain(error=0.02)], "unchanged", {}, None),
+        ("a drop is just excluded, of a smaller share", [_plain(error=0.018)], "unchanged", {"share": 0.05}, None),
+        # t is 3.53, so p is 0.0008; 0.05 × 0.1 × 0.2 is 0.001
+        ("worse beyond the look's part", [replace(WORSE, error=0.085)], "regressed", {}, "regressed"),
+        ("worse, not quite so", [replace(WORSE, error=0.088)], "regressed", {}, None),
+        ("worse, of one of two models", [replace(WORSE, error=0.085)], "regressed", {"models": 2}, None),
+        ("worse, of few degrees of freedom", [replace(WORSE, degrees=5)], "regressed", {}, None),
+        ("better, and a drop is excluded", [BETTER], "improved", {}, "improved"),
+        ("better, and a drop is not excluded", [replace(BETTER, error=0.14)], "improved", {}, None),
+        ("one critical measure is in doubt", [PLAIN, _plain(error=0.1)], "unchanged", {}, None),
+        ("the ordinary verdict is another", [PLAIN], "improved", {}, None),
+        ("the ordinary verdict is open", [PLAIN], "inconclusive", {}, None),
+        ("the ordinary verdict is none", [PLAIN], "incomparable", {}, None),
+    ],
+)
+def test_what_a_look_settles(
+    says: str, effects: list[Effect | None], ordinary: VerdictName, changed: dict[str, float], expected: str | None
+) -> None:
+    with_policy = {"share": 0.2, "models": 1, "tolerance": 0.05, **changed}
+    gauges = [Gauge(effect=effect, tolerance=with_policy["tolerance"]) for effect in effects]
+    assert settled(gauges, ordinary, with_policy["share"], 0.05, int(with_policy["models"])) == expected, says
 
 
 def _record(score: Score, replicates: int, other: float = 1.0) -> Record:

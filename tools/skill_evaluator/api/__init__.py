@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from skill_evaluator.ci.planning import PlanRequest
     from skill_evaluator.ci.publishing import Published, PublishRequest
     from skill_evaluator.evaluation.discrimination import CaseAudit
+    from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
-    from skill_evaluator.evaluation.request import MutationRequest, SwitchRequest
+    from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.exchange.exported import Exported, ExportRequest
@@ -72,7 +73,7 @@ class Library:
     'regressed'
 
     Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. None makes a call to a
-    model but `evaluate`, `mutate`, `switch` and those of `judge`.
+    model but `evaluate`, `try_`, `mutate`, `switch` and those of `judge`.
     """
 
     def __init__(
@@ -131,17 +132,45 @@ class Library:
             component=component, archive=Archive(component), settings=self.settings, config=self.config
         )
 
-    def evaluate(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
+    def evaluate(
+        self,
+        skill: "str | EvaluationRequest",
+        *,
+        watch: "Watch | None" = None,
+        show_changes: bool = False,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "Evaluation":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
-        `watch` shows how the calls go; without it nothing is shown.
+        `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
+        With the configuration for `collecting`, what batches have brought is taken, and nothing is asked.
         """
-        from skill_evaluator.evaluation.request import EvaluationRequest
         from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
-        request = self._asked(EvaluationRequest, {"skill": skill, **options})
-        return evaluate(request, watch=watch or _unseen, on_kept=write_report)
+        return evaluate(
+            self._evaluation(skill, options),
+            watch=watch or _unseen,
+            on_kept=write_report,
+            show_changes=show_changes,
+            collecting=collecting,
+        )
+
+    def try_(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
+        """Ask with the prompt as it is on disk, and judge it against the record of the same cases; record nothing."""
+        return self.evaluate(skill, watch=watch, show_changes=True, draft=True, leaderboard=False, **options)
+
+    def dry_run(self, skill: "str | EvaluationRequest", **options: Any) -> "DryRun":
+        """Check everything that an evaluation needs, without a call, and return what it would take."""
+        from skill_evaluator.evaluation.dry_run import dry_run
+
+        return dry_run(self._evaluation(skill, options))
+
+    def _evaluation(self, skill: "str | EvaluationRequest", options: dict[str, Any]) -> "EvaluationRequest":
+        from skill_evaluator.evaluation.request import EvaluationRequest
+
+        return self._asked(EvaluationRequest, {"skill": skill, **options}) if isinstance(skill, str) else skill
 
     def compare(
         self,

@@ -2,12 +2,13 @@
 
 import sys
 
+from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.story import Evaluation, evaluate, print_how_to_resume
+from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
@@ -23,7 +24,8 @@ def measure(
     request: EvaluationRequest, form: Format, *, show_changes: bool = False, collecting: Configuration | None = None
 ) -> int:
     """Evaluate, show what came of it, and return the exit code."""
-    done = evaluate(request, watch=watch, on_kept=write_report, show_changes=show_changes, collecting=collecting)
+    library = Library.at(request)
+    done = library.evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
     print_pending(done.pending)
     if done.pending and not done.finished and not done.problems:
         return EXIT_OK

@@ -16,7 +16,8 @@ from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigErr
 from skill_evaluator.text import nearest
 
 _EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
-_LAST = ("recorded", "components", "fixtures", "config", "platform", "format")  # in the help of every command
+_LIMITS = ("concurrency", "max_cost", "max_calls")
+_LAST = ("recorded", *_LIMITS, "components", "fixtures", "config", "platform", "format")  # in the help of every command
 
 
 def component_names(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -5,12 +5,10 @@ from pathlib import Path
 from skill_evaluator.display.options import (
     Cases,
     ComponentsOption,
-    Concurrency,
     ConfigOption,
     FixturesOption,
     FormatOption,
-    MaxCalls,
-    MaxCost,
+    LimitsOption,
     OnlyModels,
     Skill,
     option,
@@ -26,16 +24,13 @@ EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or
 
 
 @options
-class TryOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOption):
+class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, FormatOption):
     """The options of `try`."""
 
     skill: Skill
     cases: Cases = ()
     replicates: int = option("Answers per case and model.", 3, "-n")
     models: OnlyModels = ()
-    concurrency: Concurrency = None
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
     results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
 
 

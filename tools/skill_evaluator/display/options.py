@@ -153,6 +153,15 @@ def typed(options: Any, *left_out: str) -> list[str]:
     return arguments + words
 
 
+@options
+class LimitsOption:
+    """A command that asks models."""
+
+    concurrency: Concurrency = None
+    max_cost: MaxCost = None
+    max_calls: MaxCalls = None
+
+
 def words_of(options: Any, *names: str) -> list[str]:
     """Return the flags that give these options again, without those that have their default."""
     defaults = {field.name: field.default for field in dataclasses.fields(options)}

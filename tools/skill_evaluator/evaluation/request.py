@@ -6,11 +6,9 @@ from skill_evaluator.display.options import (
     Batch,
     Cases,
     ComponentsOption,
-    Concurrency,
     ConfigOption,
     FixturesOption,
-    MaxCalls,
-    MaxCost,
+    LimitsOption,
     Names,
     OnlyModels,
     Skill,
@@ -23,7 +21,7 @@ from skill_evaluator.display.options import (
 
 
 @options
-class EvaluationRequest(ComponentsOption, FixturesOption, ConfigOption):
+class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
     """What is to be evaluated, and how."""
 
     skill: Skill
@@ -31,15 +29,12 @@ class EvaluationRequest(ComponentsOption, FixturesOption, ConfigOption):
     models: OnlyModels = ()
     dry_run: bool = flag("Check everything, make no call, print the cost at most.")
     cases: Cases = ()
-    concurrency: Concurrency = None
     seed: int | None = option("Seed of the replicates' seeds; default 0.")
     resume: str | None = option(
         "Go on with an unfinished run (default: the newest): asks only what has no answer.",
         metavar="[RUN]",
         completes="runs",
     )
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
     shard: str | None = option("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = option("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
@@ -68,7 +63,7 @@ class EvaluationRequest(ComponentsOption, FixturesOption, ConfigOption):
 
 
 @options
-class MutationRequest(ComponentsOption, FixturesOption, ConfigOption):
+class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
     """Which prompt is to be damaged, and how its mutants are asked."""
 
     skill: Skill
@@ -81,9 +76,6 @@ class MutationRequest(ComponentsOption, FixturesOption, ConfigOption):
     )
     replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
     mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
-    concurrency: Concurrency = None
-    max_cost: MaxCost = None
-    max_calls: MaxCalls = None
     results: Path | None = option("Where answers go; default: in the component.", metavar="DIR")
 
 

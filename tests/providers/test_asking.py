@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError, StorageError
 from skill_evaluator.library.config import Model, Retry, SafetyLimits, Settings
-from skill_evaluator.providers.answer_lines import AnswerLine
 from skill_evaluator.providers.base import (
     Completion,
     ProviderError,
@@ -22,6 +21,7 @@ from skill_evaluator.providers.base import (
     opened,
     usual_sampling,
 )
+from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.runner.limits import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN

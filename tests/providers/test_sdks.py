@@ -9,9 +9,10 @@ import pytest
 from pydantic.alias_generators import to_camel
 from skill_evaluator.library.config import Params, Settings
 from skill_evaluator.providers import BATCHES, PROVIDERS
+from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches
 
-from tests.support.batch_server import batch_server
+from tests.support.batch_server import VENDORS, BatchServer, batch_server
 from tests.support.http_server import Received
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, SENT_SCHEMA, address_of
 from tests.support.vendor_server import VendorServer
@@ -115,23 +116,38 @@ def test_a_call_is_that_of_the_vendors_library(vendor: str, server: VendorServer
     assert ours == theirs
 
 
+def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) -> Any:
+    """The body of a request in a batch, as the vendor has it."""
+
+    async def create() -> None:
+        model = entry(vendor, server.url, base_url=server.base_url(vendor))
+        batches = open_batches(BATCHES[vendor], PROVIDERS[vendor], model, KEY, Settings())
+        await batches.create("run.1", {custom_id: request})
+        await batches.close()
+
+    asyncio.run(create())
+    return server.bodies[custom_id]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorServer) -> None:
+    asked = dataclasses.replace(PLAIN, user="alpha is the title; ünïcode «text».")
+    with batch_server() as batches:
+        for name, request in {"plain": asked, "full": dataclasses.replace(asked, schema=SCHEMA, cache=True)}.items():
+            ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
+            assert batched(vendor, batches, request, name) == server.received[-1].body
+    assert batches.bodies["plain"] != batches.bodies["full"]
+
+
 def test_a_google_batch_is_that_of_its_library() -> None:
     with batch_server() as server:
-        url = server.base_url("google")
-
-        async def create() -> None:
-            model = entry("google", server.url, base_url=url)
-            batches = open_batches(BATCHES["google"], PROVIDERS["google"], model, KEY, Settings())
-            await batches.create("run.1", {"ours": dataclasses.replace(STRUCTURED, user="ours is the title")})
-            await batches.close()
-
-        asyncio.run(create())
-        client = google_client(url)
+        ours = batched("google", server, dataclasses.replace(STRUCTURED, user="ours is the title"), "ours")
+        client = google_client(server.base_url("google"))
         client.batches.create(
             model="model-1",
             src=[{"contents": "ours is the title", "config": GOOGLE_CONFIG, "metadata": {"key": "theirs"}}],
             config={"display_name": "run.1"},
         )
         client.close()
-        assert server.bodies["ours"] == server.bodies["theirs"]
+        assert ours == server.bodies["theirs"]
         assert [batch.name for batch in server.batches] == ["run.1", "run.1"]

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
     Completion,
@@ -18,19 +19,6 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     sum_of_counts,
     usual_sampling,
-)
-from skill_evaluator.providers.batch import (
-    Answered,
-    BatchApi,
-    BatchLimits,
-    BatchStatus,
-    answer_from,
-    canceled,
-    count_of,
-    expired,
-    lost,
-    required_id,
-    seconds_of,
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
@@ -159,40 +147,45 @@ _STATUS_OF = {  # an error of a batch has no status, only the type that goes wit
 
 def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> int | None:
     counts = fields_of(body.get("request_counts"))
-    return count_of(*(counts.get(name, 0) for name in names))
+    return batch.count_of(*(counts.get(name, 0) for name in names))
 
 
-def _batch_status(body: Mapping[str, Any]) -> BatchStatus:
+def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     """Read a batch like `{"id": "msgbatch_1", "processing_status": "ended", "request_counts": {…}}`."""
     state = str(body.get("processing_status"))
     done = _batch_counts(body, _COUNTS[1:])
-    return BatchStatus(
-        batch_id=required_id(body), state=state, ended=state == "ended", done=done, unanswered=lost(), body=body
+    return batch.BatchStatus(
+        batch_id=batch.required_id(body),
+        state=state,
+        ended=state == "ended",
+        done=done,
+        unanswered=batch.lost(),
+        body=body,
     )
 
 
-def _batch_answer(line: Mapping[str, Any]) -> Answered:
+def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
     custom_id, result = line.get("custom_id"), fields_of(line.get("result"))
     match result.get("type"):
         case "succeeded":
-            return custom_id, answer_from(200, result.get("message"))
+            return custom_id, batch.answer_from(200, result.get("message"))
         case "expired":
-            return custom_id, expired()
+            return custom_id, batch.expired()
         case "canceled":
-            return custom_id, canceled()
+            return custom_id, batch.canceled()
     error = fields_of(result.get("error"))
     kind = str(fields_of(error.get("error")).get("type"))
-    return custom_id, answer_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
+    return custom_id, batch.answer_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
 
 
-BATCHES = BatchApi(  # which have no name
-    limits=BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
+BATCHES = batch.BatchApi(  # which have no name
+    limits=batch.BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
     path=_BATCHES,
     entry=lambda custom_id, body: {"custom_id": custom_id, "params": body},
     create=lambda batches, name, entries: batches.post(_BATCHES, {"requests": entries}),
     next_page=lambda page: {"after_id": page["last_id"]} if page.get("has_more") and page.get("last_id") else None,
     size_of=_batch_counts,
-    created=lambda body: seconds_of(body.get("created_at")),
+    created=lambda body: batch.seconds_of(body.get("created_at")),
     status=_batch_status,
     files=lambda status: [f"{_BATCHES}/{status.batch_id}/results"] if status.body.get("results_url") else [],
     answer=_batch_answer,

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
     Completion,
@@ -25,19 +26,6 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     sum_of_counts,
     usual_sampling,
-)
-from skill_evaluator.providers.batch import (
-    Answered,
-    BatchApi,
-    Batches,
-    BatchLimits,
-    BatchStatus,
-    answer_from,
-    batch_failed,
-    canceled,
-    expired,
-    lost,
-    required_id,
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
@@ -296,47 +284,53 @@ KIND = ProviderKind(
     check=check,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
-_ENDED = {"SUCCEEDED": lost, "PARTIALLY_SUCCEEDED": lost, "CANCELLED": canceled, "EXPIRED": expired, "FAILED": lost}
+_ENDED = {
+    "SUCCEEDED": batch.lost,
+    "PARTIALLY_SUCCEEDED": batch.lost,
+    "CANCELLED": batch.canceled,
+    "EXPIRED": batch.expired,
+    "FAILED": batch.lost,
+}
 
 
-async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     requests = {"inputConfig": {"requests": {"requests": entries}}}
     path = batches.provider.path.replace(":generateContent", ":batchGenerateContent")
     return await batches.post(path, {"batch": {"displayName": name, **requests}})
 
 
-def _batch_status(body: Mapping[str, Any]) -> BatchStatus:
+def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     """Read a batch; of a state without a word here, `done` says whether it is final."""
     job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
     stats = fields_of(job.get("batchStats"))
     counts = [str(stats.get(name)) for name in ("successfulRequestCount", "failedRequestCount")]  # texts in its JSON
     has_failed = word == "FAILED" or (error and word not in _ENDED)
-    return BatchStatus(
-        batch_id=required_id(body, "name"),
+    return batch.BatchStatus(
+        batch_id=batch.required_id(body, "name"),
         state=word,
         ended=word in _ENDED or body.get("done") is True,
         done=sum(int(count) for count in counts if count.isdecimal()),
-        unanswered=batch_failed(word, error) if has_failed else _ENDED.get(word, lost)(),
+        unanswered=batch.batch_failed(word, error) if has_failed else _ENDED.get(word, batch.lost)(),
         body=body,
     )
 
 
-def _batch_answer(entry: Mapping[str, Any]) -> Answered:
+def _batch_answer(entry: Mapping[str, Any]) -> batch.Answered:
     custom_id, error = fields_of(entry.get("metadata")).get("key"), fields_of(entry.get("error"))
     if not error and "response" in entry:
-        return custom_id, answer_from(200, entry["response"])
-    return custom_id, answer_from(_GRPC_STATUS.get(error.get("code"), 500), {"error": error})  # type: ignore[arg-type]
+        return custom_id, batch.answer_from(200, entry["response"])
+    return custom_id, batch.answer_from(_GRPC_STATUS.get(error.get("code"), 500), {"error": error})  # type: ignore[arg-type]
 
 
-def _inline_answers(status: BatchStatus) -> list[Answered]:
+def _inline_answers(status: batch.BatchStatus) -> list[batch.Answered]:
     output = fields_of(status.body.get("response")) or fields_of(fields_of(status.body.get("metadata")).get("output"))
     entries = fields_of(output.get("inlinedResponses")).get("inlinedResponses") or ()
     return [_batch_answer(fields_of(entry)) for entry in entries]
 
 
-BATCHES = BatchApi(
-    limits=BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
+BATCHES = batch.BatchApi(
+    limits=batch.BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
     path="/batches",
     listed="operations",
     id_key="name",

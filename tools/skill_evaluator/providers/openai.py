@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
     Completion,
@@ -17,20 +18,6 @@ from skill_evaluator.providers.base import (
     fields_of,
     stop_reason_of,
     usual_sampling,
-)
-from skill_evaluator.providers.batch import (
-    Answered,
-    BatchApi,
-    Batches,
-    BatchLimits,
-    BatchStatus,
-    answer_from,
-    batch_failed,
-    canceled,
-    count_of,
-    expired,
-    lost,
-    required_id,
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
@@ -154,62 +141,66 @@ KIND = ProviderKind(
     caching=caching,
 )
 _ENDED = {  # and what became of the requests without a result
-    "completed": lost,
-    "cancelled": canceled,
-    "expired": expired,
-    "failed": lost,
+    "completed": batch.lost,
+    "cancelled": batch.canceled,
+    "expired": batch.expired,
+    "failed": batch.lost,
 }
-_UNRUN = {"batch_expired": expired, "batch_cancelled": canceled}
+_UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 
-async def _create_batch(batches: Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Send a file, then create the batch; a file without a batch costs nothing."""
     lines = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", lines, "application/jsonl"))
-    of_file = {"input_file_id": required_id(file), "endpoint": f"/v1{COMPLETIONS_PATH}", "completion_window": "24h"}
+    of_file = {
+        "input_file_id": batch.required_id(file),
+        "endpoint": f"/v1{COMPLETIONS_PATH}",
+        "completion_window": "24h",
+    }
     return await batches.post("/batches", {**of_file, "metadata": {"name": name}})
 
 
 def _next_page(page: Mapping[str, Any]) -> Mapping[str, Any] | None:
     bodies = page.get("data") or ()
-    return {"after": required_id(fields_of(bodies[-1]))} if bodies and page.get("has_more") else None
+    return {"after": batch.required_id(fields_of(bodies[-1]))} if bodies and page.get("has_more") else None
 
 
-def _batch_status(body: Mapping[str, Any]) -> BatchStatus:
+def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
     state, counts = str(body.get("status")), fields_of(body.get("request_counts"))
-    unanswered, line = _ENDED.get(state, lost)(), None
+    unanswered, line = _ENDED.get(state, batch.lost)(), None
     if state == "failed":
         first = fields_of((fields_of(body.get("errors")).get("data") or [{}])[0])
-        unanswered, line = batch_failed(state, first), count_of(first.get("line"))
-    return BatchStatus(
-        batch_id=required_id(body),
+        unanswered, line = batch.batch_failed(state, first), batch.count_of(first.get("line"))
+    return batch.BatchStatus(
+        batch_id=batch.required_id(body),
         state=state,
         ended=state in _ENDED,
-        done=count_of(counts.get("completed"), counts.get("failed")),
+        done=batch.count_of(counts.get("completed"), counts.get("failed")),
         unanswered=unanswered,
         failed_line=line,
         body=body,
     )
 
 
-def _batch_answer(line: Mapping[str, Any]) -> Answered:
+def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
     """Read a line of either file: an HTTP error lies in the second one, and its `error` is null."""
     error, response = fields_of(line.get("error")), fields_of(line.get("response"))
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:
-        return line.get("custom_id"), answer_from(status, response.get("body"), response.get("request_id"))
+        return line.get("custom_id"), batch.answer_from(status, response.get("body"), response.get("request_id"))
     if code in _UNRUN:
         return line.get("custom_id"), _UNRUN[code]()
     problem = ProviderError("server_error", f"{code}: {error.get('message')}", retryable=True)  # status 0 among them
     return line.get("custom_id"), problem
 
 
-def _batch_files(status: BatchStatus, *keys: str) -> list[str]:
+def _batch_files(status: batch.BatchStatus, *keys: str) -> list[str]:
     return [f"/files/{status.body[key]}" for key in (*keys, "output_file_id", "error_file_id") if status.body.get(key)]
 
 
-BATCHES = BatchApi(  # which cannot be deleted, only their files
-    limits=BatchLimits(requests=50_000, request_bytes=200_000_000, hours=24),
+BATCHES = batch.BatchApi(  # which cannot be deleted, only their files
+    limits=batch.BatchLimits(requests=50_000, request_bytes=200_000_000, hours=24),
     path="/batches",
     entry=lambda custom_id, body: {
         "custom_id": custom_id,
@@ -220,7 +211,7 @@ BATCHES = BatchApi(  # which cannot be deleted, only their files
     create=_create_batch,
     next_page=_next_page,
     name_of=lambda body: fields_of(body.get("metadata")).get("name"),
-    created=lambda body: count_of(body.get("created_at")),
+    created=lambda body: batch.count_of(body.get("created_at")),
     status=_batch_status,
     files=lambda status: [f"{file}/content" for file in _batch_files(status)],
     answer=_batch_answer,

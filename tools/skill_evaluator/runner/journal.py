@@ -38,8 +38,8 @@ from skill_evaluator.identifiers import (
     invocation_of,
 )
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.providers.answer_lines import AnswerLine, line_at
 from skill_evaluator.providers.base import first_answers
+from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, Server
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls

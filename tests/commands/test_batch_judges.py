@@ -91,9 +91,9 @@ def test_a_regression_is_decided_by_whoever_collects_with_what_blocks_as_it_was_
     }
     server.text = lambda body: json.dumps(regressions(worse))
     pair = {
-        "prompt": f"alpha is the title. {LIBRARY.prompt}",
-        "baseline_output": LIBRARY.baseline,
-        "candidate_output": LIBRARY.candidate,
+        "prompt": f"alpha is the title. {LIBRARY.shown}",
+        "baseline_output": LIBRARY.baseline_output,
+        "candidate_output": LIBRARY.candidate_output,
     }
     library.write("pairs.jsonl", json.dumps({"id": "p", **pair}) + "\n")
     words = ("judge", "regression", "--items", "pairs.jsonl", *JUDGE, "--blocking", "completeness")

@@ -79,16 +79,6 @@ def test_a_judge_of_the_writers_family_is_refused_or_counts_half_or_in_full(libr
     assert library.judge("score", "--judge", "three").code == 2
 
 
-def test_the_writer_of_a_run_is_known_by_its_id_in_models_yaml(library: JudgingLibrary) -> None:
-    library.rubric({"method": method("direct_scoring", "different_model_family")})
-    library.models(
-        {"id": "our-writer", "provider": "replay", "api_id": "claude-opus-4-7", "params": {"file": "one.jsonl"}},
-        {"id": "our-judge", "provider": "anthropic"},
-    )
-    library.items({"id": "a", "input": "Add.", "output": QUOTE, "model": "our-writer"})
-    assert library.judge("score", "--judge", "our-judge", "--dry-run").refuses("our-judge is of that of our-writer")
-
-
 def test_pairs_go_to_the_majority_and_without_one_are_ties(library: JudgingLibrary) -> None:
     library.rubric({"method": PAIRWISE})
     library.items(*({"id": f"i{n}", "input": "Add.", "output_1": QUOTE, "output_2": "no sum"} for n in range(3)))

@@ -10,7 +10,7 @@ import pytest
 from tests.support.asked_judges import JudgingLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.judged import BLOCKS, CHANGE, LOST, SAME, Short, answer
-from tests.support.library import ANSWERS, CASES, REPLAY, SKILL, Ended, read
+from tests.support.library import ANSWERS, CASES, REPLAY, SKILL, Ended
 
 PAIRS = "pairs.jsonl"
 SHIP, REVIEW, BLOCK = 0, 4, 3
@@ -189,17 +189,6 @@ def test_a_judge_that_nobody_declared_strong_is_warned_of_and_declaring_changes_
     assert declared.json["judges"][0]["judge"]["settings"] == weak[1]["judges"][0]["judge"]["settings"]
 
 
-def test_a_dry_run_has_the_cost_of_both_orders(library: JudgingLibrary) -> None:
-    pairs(library, {"id": "a"}, {"id": "b"})
-    library.models({"id": "recorded", "provider": "anthropic", "price": {"input": 1, "output": 10}})
-    done = judge(library, "--replicates", "3", "--dry-run", "--format", "json")
-    assert done.code == 0, done.err
-    assert (done.json["questions"], done.json["total"]["calls"]) == (4, 12)
-    assert done.json["total"]["cost_upper_usd"] > 12 * 4096 * 10 / 1e6
-    assert "every pair is asked about in both orders" in done.json["notes"]
-    assert not library.judgements.exists()
-
-
 @pytest.mark.parametrize(
     ("line", "arguments", "complaint"),
     [
@@ -214,15 +203,6 @@ def test_wrong_input_is_one_line_before_any_call(
     pairs(library, line)
     assert judge(library, *arguments).refuses(complaint)
     assert not library.judgements.exists()
-
-
-def test_it_leaves_its_papers_beside_the_journal(library: JudgingLibrary) -> None:
-    result(library, answer(SAME))
-    folder = library.judging()
-    assert read(folder / "evaluation_rubric.json")["dimensions"]["factuality"]["blocking"] is True
-    assert read(folder / "evaluation_results.json")["ship_decision"] == "ship"
-    assert read(folder / "judging.json")["prompts"][0]["digest"] in (folder / "evaluation_prompt.md").read_text()
-    assert "the orders disagree" in (folder / "bias_analysis_report.md").read_text()
 
 
 JUDGE_ENTRY = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}, "judge": "strong"}

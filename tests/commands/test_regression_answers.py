@@ -50,7 +50,7 @@ ROWS: Mapping[str, Row] = {
         decision=REVIEW,
         flags=("unsupported", "quote_not_found"),
         mismatches=REGRESSED,
-        pair={"candidate_output": LIBRARY.baseline},
+        pair={"candidate_output": LIBRARY.baseline_output},
     ),
     "two verdicts under one key": Row(
         text=FINE.replace('"verdict": "same"', '"verdict": "candidate_worse", "verdict": "same"', 1),

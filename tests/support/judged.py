@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.judges.modes.findings import check_answer, combine_orders
-from skill_evaluator.judges.modes.regression import JudgedPair, OutputPair, read_answer
+from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, read_answer
 from skill_evaluator.judges.modes.regression_results import AnswerResult, PairResult
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
 
-LIBRARY = OutputPair(
-    prompt="Summarize the notice in 3 bullet points: [notice of the town library]",
-    demands="Summarize the notice in 3 bullet points:",
-    baseline="- The reading room opens at 8:30 from 4 May.\n- Late fees rise to 0.40 a day.\n"
+LIBRARY = RegressionItem(
+    id="pair",
+    prompt="Summarize the notice in 3 bullet points:",
+    document="[notice of the town library]",
+    baseline_output="- The reading room opens at 8:30 from 4 May.\n- Late fees rise to 0.40 a day.\n"
     "- The archive stays closed until the roof is repaired.",
-    candidate="The library has wonderful news for its visitors. It was founded in 1911. The reading room opens earlier "
-    "from 4 May.",
+    candidate_output="The library has wonderful news for its visitors. It was founded in 1911. "
+    "The reading room opens earlier from 4 May.",
 )
-CHANGE = {"prompt": LIBRARY.prompt, "baseline_output": LIBRARY.baseline, "candidate_output": LIBRARY.candidate}
+CHANGE = {"prompt": LIBRARY.shown, **LIBRARY.model_dump(include={"baseline_output", "candidate_output"})}
 DEFAULT = dimensions_of()
 Short = tuple[str, str] | tuple[str, str, str, str]
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
@@ -58,7 +59,7 @@ def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any
 
 def reading(
     given: Any,
-    pair: OutputPair = LIBRARY,
+    pair: RegressionItem = LIBRARY,
     dimensions: Sequence[Dimension] = DEFAULT,
     rules: ShipRules | None = None,
 ) -> AnswerResult:
@@ -70,11 +71,11 @@ def reading(
 def judged(
     first: Any,
     second: Any = None,
-    pair: OutputPair = LIBRARY,
+    pair: RegressionItem = LIBRARY,
     dimensions: Sequence[Dimension] = DEFAULT,
     rules: ShipRules | None = None,
 ) -> PairResult:
     """The verdict on a pair; without a second answer both orders give the same."""
     readings = [reading(given, pair, dimensions, rules) for given in (first, first if second is None else second)]
-    asked = JudgedPair(id="pair", stratum="all", digest="d", outputs=pair, dimensions=tuple(dimensions))
+    asked = JudgedPair(item=pair, dimensions=tuple(dimensions))
     return combine_orders(asked, readings, rules or ShipRules())

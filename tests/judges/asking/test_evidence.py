@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.asking.evidence import quote_similarity, read_evidence
 from skill_evaluator.judges.modes.findings import left_out
-from skill_evaluator.judges.modes.regression import OutputPair
+from skill_evaluator.judges.modes.regression import RegressionItem
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
 
 from tests.support.judged import LIBRARY, SAME, answer, judged, reading
@@ -62,7 +62,7 @@ def test_code_tells_quotes_from_observations_and_what_is_in_the_baseline_alone()
         ("Names the weather and the parking", []),  # which the baseline has not
         ("Gives three points in bullets, as requested", []),  # words about outputs
     ):
-        assert left_out([evidence], LIBRARY.baseline, LIBRARY.candidate) == words, evidence
+        assert left_out([evidence], LIBRARY.baseline_output, LIBRARY.candidate_output) == words, evidence
 
 
 def test_another_form_of_a_word_is_no_omission() -> None:
@@ -109,6 +109,6 @@ def test_style_is_to_the_point_where_it_was_asked_about_and_a_better_without_evi
 
 
 def test_evidence_of_any_length_is_read_quickly() -> None:
-    pair = OutputPair(prompt="", demands="", baseline="a b c " * 20_000, candidate="a b d " * 20_000)
+    pair = RegressionItem(id="p", prompt="p", baseline_output="a b c " * 20_000, candidate_output="a b d " * 20_000)
     read = reading(answer({**SAME, "factuality": ("worse", "low", "x y z " * 2_000, "a c b " * 300)}), pair=pair)
     assert read.finding("factuality").flags == ("unsupported",)

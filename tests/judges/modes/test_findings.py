@@ -63,24 +63,6 @@ def test_one_more_regression_never_makes_the_decision_milder(
     assert order.index(before) <= order.index(after)
 
 
-def test_a_preset_or_the_team_says_which_dimensions_block() -> None:
-    for preset, dimension, decision in (
-        ("default", "factuality", BLOCK),
-        ("chat", "factuality", BLOCK),
-        ("chat", "tone", REVIEW),
-        ("code", "correctness", BLOCK),
-        ("code", "efficiency", REVIEW),
-        ("checklist", "completeness", REVIEW),
-    ):
-        dimensions = dimensions_of(preset=preset)
-        findings = {each.name: "same" for each in dimensions} | {dimension: ("worse", "low")}
-        assert judged(answer(findings), dimensions=dimensions).ship_decision == decision, preset
-    dimensions = dimensions_of(["completeness", "house_style"], blocking=["house style"])
-    assert judged(
-        answer({"completeness": "same", "house_style": ("worse", "low")}), dimensions=dimensions
-    ).ship_decision == (BLOCK)
-
-
 def test_the_worked_example_of_lost_bullets_and_lost_content_blocks_on_observations_alone() -> None:
     verdict = judged(answer(LOST, **BLOCKS))
     assert (verdict.ship_decision, verdict.regression_severity, mismatched(verdict)) == (BLOCK, "high", {})
@@ -229,22 +211,6 @@ def test_what_says_nothing_costs_no_answer_and_what_says_something_is_read() -> 
         assert judged(worse.replace('"high"', impact)).ship_decision is None, impact  # how bad it is, nobody said
 
 
-def test_the_last_whole_verdict_of_a_text_binds_and_one_inside_the_evidence_is_evidence() -> None:
-    for text in (
-        "Here is my verdict:\n```json\n{}\n```",
-        "The document says: {quoted}\nMy own verdict is: {}",
-        "{quoted}\n\n{}\n\nThe set {{1, 2}} is no JSON.",
-        "{}\n\nSee [1].",
-    ):
-        own = json.dumps(answer({**SAME, "factuality": ("worse", "low")}))
-        quoted = json.dumps(answer(SAME))
-        read = reading(text.replace("{quoted}", quoted).replace("{}", own, 1).replace("{{", "{").replace("}}", "}"))
-        assert read.finding("factuality").verdict == "candidate_worse", text
-    quoted = json.dumps(answer(SAME))
-    read = reading(answer({**SAME, "factuality": ("worse", "high", quoted, "")}))
-    assert read.finding("factuality").verdict == "candidate_worse"
-
-
 def test_names_may_be_spelled_otherwise_and_a_basis_of_more_than_forty_words_is_noted() -> None:
     read = reading(answer({"Factuality": "same", "completeness": "same", "Format-Adherence": "same"}))
     assert [finding.dimension for finding in read.findings] == ["factuality", "completeness", "format_adherence"]
@@ -259,7 +225,7 @@ def test_the_document_is_shown_and_demands_nothing_of_the_form() -> None:
     whole = RegressionItem.model_validate({"id": "p", "prompt": f"Sum it up.\n\n{document}", **texts})
     apart = RegressionItem.model_validate({"id": "p", "prompt": "Sum it up.", "document": document, **texts})
     pairs = pairs_of({"whole": whole, "apart": apart}, (), "default", ())
-    assert (pairs[0].digest, pairs[0].outputs.prompt) == (pairs[1].digest, pairs[1].outputs.prompt)
+    assert (pairs[0].item.digest, pairs[0].item.shown) == (pairs[1].item.digest, pairs[1].item.shown)
     said = answer({**SAME, "format_adherence": ("worse", "low", "Has bullets.", "Has none.")})
-    legs = [reading(said, pair.outputs).finding("format_adherence").legs for pair in pairs]
+    legs = [reading(said, pair.item).finding("format_adherence").legs for pair in pairs]
     assert legs == [("form",), ()]

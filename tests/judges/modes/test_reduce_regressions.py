@@ -29,7 +29,7 @@ def judged(broken: float, seed: int, misses: int = 0) -> JudgeRegressions:
     """The batch before a judge that misses so many regressions, with so large a part of its answers broken."""
     chance = random.Random(seed)
     pairs = [
-        JudgedPair(id=f"p{place}", stratum="all", digest=f"{place}", outputs=LIBRARY, dimensions=dimensions_of())
+        JudgedPair(item=LIBRARY.model_copy(update={"id": f"p{place}"}), dimensions=dimensions_of())
         for place in range(PAIRS)
     ]
     answers = {}

@@ -85,7 +85,7 @@ class AskedPart:
         return {
             **{match.item.id: match.item.digest for match in self.matches},
             **{score.item.id: score.item.digest for score in self.scores},
-            **{pair.id: pair.digest for pair in self.pairs},
+            **{pair.id: pair.item.digest for pair in self.pairs},
         }
 
     @property

@@ -19,8 +19,8 @@ from skill_evaluator.judges.modes.regression import (
     ORDERS,
     DimensionFinding,
     JudgedPair,
-    OutputPair,
     RegressionAnswer,
+    RegressionItem,
     question_id,
     read_answer,
 )
@@ -87,7 +87,7 @@ _AROUND_STYLE = frozenset(
 
 def check_answer(
     answer: RegressionAnswer | Unscored,
-    pair: OutputPair,
+    item: RegressionItem,
     dimensions: Sequence[Dimension],
     rules: ShipRules,
     order: Order = 1,
@@ -101,7 +101,7 @@ def check_answer(
     if isinstance(answer, Unscored):
         return AnswerResult(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
     written = {finding.dimension: finding for finding in answer.per_dimension}
-    findings = [_check(written[dimension.name], dimension, pair) for dimension in dimensions]
+    findings = [_check(written[dimension.name], dimension, item) for dimension in dimensions]
     worse = {finding.dimension: finding.impact for finding in findings if finding.impact is not None}
     right: Mapping[Mismatch, object] = {
         "regression_detected": bool(worse),
@@ -116,12 +116,16 @@ def check_answer(
     return AnswerResult(order=order, replicate=replicate, findings=findings, conclusion=conclusion)
 
 
-def _check(finding: DimensionFinding, dimension: Dimension, pair: OutputPair) -> CheckedFinding:
-    baseline = read_evidence(finding.evidence_baseline, pair.baseline, beside=(pair.prompt, pair.candidate))
-    candidate = read_evidence(finding.evidence_candidate, pair.candidate, beside=(pair.prompt, pair.baseline))
+def _check(finding: DimensionFinding, dimension: Dimension, item: RegressionItem) -> CheckedFinding:
+    baseline = read_evidence(
+        finding.evidence_baseline, item.baseline_output, beside=(item.shown, item.candidate_output)
+    )
+    candidate = read_evidence(
+        finding.evidence_candidate, item.candidate_output, beside=(item.shown, item.baseline_output)
+    )
     both = (baseline, candidate)
     worse = finding.verdict == "candidate_worse"
-    legs = _legs(baseline, candidate, dimension, pair) if worse else ()
+    legs = _legs(baseline, candidate, dimension, item) if worse else ()
     observations = [evidence.text for evidence in both if evidence.kind == "observation"]
     quoted = any(evidence.kind == "quote" for evidence in both)
     raised: Mapping[Flag, bool] = {
@@ -141,12 +145,14 @@ def _check(finding: DimensionFinding, dimension: Dimension, pair: OutputPair) ->
     )
 
 
-def _legs(baseline: Evidence, candidate: Evidence, dimension: Dimension, pair: OutputPair) -> tuple[Leg, ...]:
+def _legs(baseline: Evidence, candidate: Evidence, dimension: Dimension, item: RegressionItem) -> tuple[Leg, ...]:
     """Return what code can confirm of a *worse*; one is enough."""
+    before, after = item.baseline_output, item.candidate_output
     confirmed: Mapping[Leg, bool] = {
         "quote": "quote" in (baseline.kind, candidate.kind),
-        "omission": len(left_out((baseline.text, candidate.text), pair.baseline, pair.candidate)) >= LEFT_OUT_FROM,
-        "form": dimension.form and bool(broken_rules(pair.demands, pair.baseline, pair.candidate)),
+        "omission": len(left_out((baseline.text, candidate.text), item.baseline_output, item.candidate_output))
+        >= LEFT_OUT_FROM,
+        "form": dimension.form and bool(broken_rules(item.input, before, after)),
     }
     return tuple(leg for leg, holds in confirmed.items() if holds)
 
@@ -215,7 +221,7 @@ def combine_orders(pair: JudgedPair, answers: Sequence[AnswerResult], rules: Shi
     known = judged and (bool(worse) or not any("candidate_worse" in verdict.by_order for verdict in verdicts))
     return PairResult(
         id=pair.id,
-        stratum=pair.stratum,
+        stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *doubts],
         regression_detected=bool(worse) if known else None,
@@ -302,10 +308,10 @@ def reduce_regressions(
 
 
 def _read(pair: JudgedPair, made: Replicate | None, rules: ShipRules, order: Order, replicate: int) -> AnswerResult:
-    text, outputs = text_of(made), pair.outputs
-    shown = (outputs.prompt, outputs.baseline, outputs.candidate)
+    text, item = text_of(made), pair.item
+    shown = (item.shown, item.baseline_output, item.candidate_output)
     answer = text if isinstance(text, Unscored) else read_answer(text, pair.dimensions, shown)
-    return check_answer(answer, outputs, pair.dimensions, rules, order, replicate)
+    return check_answer(answer, item, pair.dimensions, rules, order, replicate)
 
 
 def _lean(result: PairResult) -> float:

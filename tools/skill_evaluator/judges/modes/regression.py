@@ -51,16 +51,6 @@ MOST_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputPair:
-    """What is judged: the prompt with all that it is about, and its two outputs. `demands`: the prompt alone."""
-
-    prompt: str
-    demands: str
-    baseline: str
-    candidate: str
-
-
 def _names(value: Any) -> Any:
     return [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
@@ -109,11 +99,13 @@ class RegressionItem(JudgedItem):
 class JudgedPair:
     """One pair as it is asked about: its texts, and the dimensions that are asked of it."""
 
-    id: str
-    stratum: str
-    digest: str
-    outputs: OutputPair
+    item: RegressionItem
     dimensions: tuple[Dimension, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the item."""
+        return self.item.id
 
 
 def pairs_of(
@@ -133,20 +125,7 @@ def pairs_of(
             dimensions = dimensions_of(own or names, "default" if own else preset, mine)
         except ConfigError as problem:
             raise JudgeError(f"item '{item.id}': {problem}") if own else problem from None
-        pairs.append(
-            JudgedPair(
-                id=item.id,
-                stratum=item.stratum,
-                digest=item.digest,
-                outputs=OutputPair(
-                    prompt=item.shown,
-                    demands=item.input,
-                    baseline=item.baseline_output,
-                    candidate=item.candidate_output,
-                ),
-                dimensions=dimensions,
-            )
-        )
+        pairs.append(JudgedPair(item=item, dimensions=dimensions))
     return tuple(pairs)
 
 
@@ -234,18 +213,18 @@ def regression_questions(
     prompt = load_prompt("regression")
     questions = []
     for pair in pairs:
-        mark = mark_of(seed, pair.digest)
+        mark = mark_of(seed, pair.item.digest)
         form = regression_form(pair.dimensions)
         system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
         outputs = [
-            ("baseline", delimited("baseline", pair.outputs.baseline, mark)),
-            ("candidate", delimited("candidate", pair.outputs.candidate, mark)),
+            ("baseline", delimited("baseline", pair.item.baseline_output, mark)),
+            ("candidate", delimited("candidate", pair.item.candidate_output, mark)),
         ]
         for order in ORDERS:
             (first_role, first), (second_role, second) = outputs if order == 1 else reversed(outputs)
             slots = {
                 "mark": mark,
-                "prompt": delimited("prompt", pair.outputs.prompt, mark),
+                "prompt": delimited("prompt", pair.item.shown, mark),
                 "first_role": first_role,
                 "first": first,
                 "second_role": second_role,

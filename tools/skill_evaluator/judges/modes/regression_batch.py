@@ -61,7 +61,7 @@ class RegressionBatch:
             rubric=digest(canonical_json(self.paper)),
             criteria=list(self.paper["dimensions"]),
             prompts=[self.prompt],
-            items={pair.id: pair.digest for pair in self.pairs},
+            items={pair.id: pair.item.digest for pair in self.pairs},
             questions=self.questions,
             notes=[
                 "every pair is asked about in both orders",

@@ -223,7 +223,7 @@ def _pair(pair: JudgedPair, given: dict[str, PairResult], rules: ShipRules, voic
     judged = any(result.ship_decision is not None for result in given.values())
     return PanelPair(
         id=pair.id,
-        stratum=pair.stratum,
+        stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *doubts],
         dimensions=dimensions,

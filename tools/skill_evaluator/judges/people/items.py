@@ -5,7 +5,7 @@ An item names no model and no judge: whoever reads the file is as blind as whoev
 
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -17,10 +17,10 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.items import OutputItem
-from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem, PairMatch, PairwiseResults
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, MatchResult, PairItem
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of
-from skill_evaluator.judges.modes.regression_results import PairResult, RegressionResults
-from skill_evaluator.judges.modes.scoring import ItemScores, ScoreResults
+from skill_evaluator.judges.modes.regression_results import PairResult
+from skill_evaluator.judges.modes.scoring import ItemScores
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.text import canonical_json
 
@@ -176,12 +176,12 @@ def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
     return review_item(
         "regression",
         pair.id,
-        [pair.outputs.baseline, pair.outputs.candidate],
+        [pair.item.baseline_output, pair.item.candidate_output],
         [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
         _NO_DOUBT,
-        document=pair.outputs.prompt,
+        document=pair.item.shown,
         judging=judging,
-        stratum=pair.stratum,
+        stratum=pair.item.stratum,
     )
 
 
@@ -234,20 +234,11 @@ def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
     return people
 
 
-def doubts_of_scores(results: ScoreResults, items: Iterable[OutputItem], criteria: Sequence[Criterion]) -> Doubts:
-    """Return the outputs of `judge score`. Judges or replicates whose scores are two levels apart disagree."""
-    given: dict[str, list[ItemScores]] = {}
-    for judge in results.judges:
-        for scores in judge.items:
-            given.setdefault(scores.id, []).append(scores)
-    return [
-        (scored_item(item, criteria, results.judging.id), reasons_of_scores(given.get(item.id, []), criteria))
-        for item in items
-    ]
-
-
 def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]) -> list[ReviewReason]:
-    """Return why what judges say of one output is left to somebody else; nothing where it is settled."""
+    """Return why what judges say of one output is left to somebody else; nothing where it is settled.
+
+    Judges or replicates whose scores are two levels apart disagree.
+    """
     reasons: dict[ReviewReason, None] = {}
     for criterion in criteria:
         made = [one for scores in given for one in scores.judgements if one.criterion == criterion.id]
@@ -259,21 +250,6 @@ def reasons_of_scores(given: Sequence[ItemScores], criteria: Sequence[Criterion]
         if any(one.unscored is not None for one in made):
             reasons["unscored"] = None
     return list(reasons)
-
-
-def doubts_of_pairs(results: PairwiseResults, matches: Iterable[PairMatch], criteria: Sequence[Criterion]) -> Doubts:
-    """Return the matches of `judge pairwise`. Orders, replicates or judges with other winners disagree."""
-    given: dict[tuple[str, tuple[str, str]], list[MatchResult]] = {}
-    for judge in results.judges:
-        for result in judge.matches:
-            given.setdefault((result.item, result.names), []).append(result)
-    return [
-        (
-            paired_item(match.item, match.names, criteria, results.judging.id),
-            reasons_of_match(given.get((match.item.id, match.names), []), criteria),
-        )
-        for match in matches
-    ]
 
 
 def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]) -> list[ReviewReason]:
@@ -289,19 +265,6 @@ def reasons_of_match(given: Sequence[MatchResult], criteria: Sequence[Criterion]
         if any(one.winner is None for one in made):
             reasons["unscored"] = None
     return list(reasons)
-
-
-def doubts_of_regressions(results: RegressionResults, pairs: Sequence[JudgedPair]) -> Doubts:
-    """Return the pairs of `judge regression`: each that does not ship is in doubt."""
-    given: dict[str, list[PairResult]] = {}
-    for judge in results.judges:
-        for result in judge.pairs:
-            given.setdefault(result.id, []).append(result)
-    stakes = results.rules.high_stakes
-    return [
-        (regression_item(pair, results.judging.id), reasons_of_regression(given.get(pair.id, []), high_stakes=stakes))
-        for pair in pairs
-    ]
 
 
 def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> list[ReviewReason]:

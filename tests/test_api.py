@@ -240,18 +240,8 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"fields": {"lines": {"align": "key", "key": "code"}}},
-            "a list is expected at fields.lines.key in the arguments",
-        ),
         ({"fields": {"lnes": {}}}, "field 'lnes' in the arguments is not in the schema (did you mean 'lines'?)"),
-        ({"fields": {"lines": {"align": "key"}}}, "align: key without key: [...] at fields.lines in the arguments"),
-        ({"fields": {"lines": {"key": ["cod"]}}}, "key 'cod' at fields.lines.key in the arguments is not in the items"),
         ({"fields": {"shop": {"tolerence": 1}}}, "unknown key at fields.shop.tolerence in the arguments"),
-        (
-            {"fields": {"shop": {"compare": "numbr"}}},
-            "unknown comparator 'numbr' (did you mean 'number'?) at fields.shop",
-        ),
         ({"fields": ["shop"]}, "a mapping of keys to values is expected at fields in the arguments"),
         ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in the arguments (did you mean 'exact_match'?)"),
         ({"schema": {"type": "objekt"}}, "the schema given is no valid JSON Schema at /type: "),
@@ -259,8 +249,6 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
             {"metrics": ["schema_valid"], "schema": None},
             "schema_valid among the metrics of the arguments, and no schema to",
         ),
-        ({"schema": []}, "the schema given is no JSON Schema: an object is expected"),
-        ({"schema": {"$ref": "a.json"}}, "the schema given refers to 'a.json'; only local references (#/...) are"),
     ],
 )
 def test_what_is_wrong_with_the_arguments_is_said_with_its_place(arguments: Any, message: str) -> None:
@@ -305,13 +293,6 @@ def test_depth_is_no_crash() -> None:
             score_output(truth, nested(200), {"type": "string"})
 
 
-def test_what_no_reader_of_json_takes_is_an_answer_without_json() -> None:
-    for text in ('{"a":' * 500 + "1" + "}" * 500, '{"a": ' + "7" * 4301 + "}", '{"a": NaN}'):
-        found = score_text({"a": 1}, text, {"type": "object"})
-        assert (found.problem, found.valid, found.scores["schema_valid"]) == ("not_json", False, 0)
-        assert found.scores["field_level_f1"] is None
-
-
 def test_odd_text_is_a_wrong_answer_and_no_crash() -> None:
     assert score_text({"a": 2}, '{"a": 1, "a": 2}').scores["exact_match"] == 1
     for odd in ("\ud800", '{"\ud800": 1}', "7" * 4300):
@@ -335,13 +316,6 @@ def test_a_scorer_compiles_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled == ["Contract", "plan_fields", "accuracy_metrics"]
     assert results[0] == results[1] == score_output(TRUTH, OUTPUT, SCHEMA, FIELDS)
     assert (results[0].scores, results[0].rows) == (results[2].scores, results[2].rows)
-
-
-def test_a_scorer_does_not_follow_a_schema_that_is_changed_afterwards() -> None:
-    schema = copy.deepcopy(SCHEMA)
-    scorer = OutputScorer(schema)
-    schema["required"] = ["note"]
-    assert scorer.score({"shop": "A"}, {"shop": "A"}).valid
 
 
 def test_a_result_is_frozen() -> None:

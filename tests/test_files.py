@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -226,46 +225,6 @@ def test_lines_that_no_longer_fit_leave_whole_lines(tmp_path: Path) -> None:
     assert indices == [0, 1, 2, 6]  # the short one still fitted, after three refusals
     assert complaints == [f"cannot write {path}: File too large"] * 6
     assert path.read_bytes().endswith(b"\n")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    if shutil.which("mount") is None:
-        pytest.skip("needs the program mount")
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"mount, which needs root, makes no file system here: {made.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
-@pytest.mark.faults
-def test_a_full_disk_loses_no_file_and_no_line(small_disk: Path) -> None:
-    page = small_disk / "a.json"
-    files.replace_text(page, "old\n")
-    with pytest.raises(StorageError, match=r"cannot write .*a\.json: No space left on device"):
-        files.replace_text(page, "new" * 50_000)
-    assert page.read_text() == "old\n"
-    writer = LinesWriter(small_disk / "a.jsonl")
-    kept = fill(writer)
-    writer.close()
-    assert [value for _, value in read_lines(writer.path)] == ["x" * 999] * kept
-    assert kept > 10
-
-
-def fill(writer: LinesWriter) -> int:
-    """Append lines until the disk has refused twice; returns how many it took."""
-    kept = refused = 0
-    while refused < 2:
-        try:
-            writer.append("x" * 999)
-            kept += 1
-        except StorageError:
-            refused += 1
-    return kept
 
 
 def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:

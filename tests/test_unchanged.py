@@ -176,53 +176,39 @@ QUESTIONS = (
 )
 MINUTES = {"monday": "The board met. It agreed on the budget.", "friday": "Nobody came."}
 
+
+def _tabled(names: Sequence[str], runs: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
+    return {
+        version: {model: dict(zip(names, kinds.split(), strict=True)) for model, kinds in models.items()}
+        for version, models in runs.items()
+    }
+
+
 # What became of each replicate, a letter each: see `_order_answer`, `_quiz_answer` and `_minutes_answer`.
-ORDER_RUNS = {
-    "1.0.0": {
-        "ash": {"acme": "rrfr", "bolt": "rrrr", "cork": "rorm", "dyer": "rrrx", **dict.fromkeys(PLAIN, "rrrr")},
-        "vendor/birch": {
-            "acme": "wwwR",
-            "bolt": "wwxe",
-            "cork": "dwwd",
-            "dyer": "rrww",
-            **dict.fromkeys(PLAIN, "wwww"),
+ORDER_RUNS = _tabled(
+    (*list(ORDERS)[:4], *PLAIN),
+    {
+        "1.0.0": {
+            "ash": "rrfr rrrr rorm rrrx" + " rrrr" * len(PLAIN),
+            "vendor/birch": "wwwR wwxe dwwd rrww" + " wwww" * len(PLAIN),
+        },
+        "1.1.0": {
+            "ash": "rrrr rfrr rror rrrr" + " rrrr" * len(PLAIN),
+            "vendor/birch": "rrrc rrrr rprr rrru" + " rrrr" * len(PLAIN),
+        },
+        "2.0.0": {
+            "ash": "wwww wwew wmww wrdw" + " wwww" * len(PLAIN),
+            "vendor/birch": "rrcr wrrr mrrd rRRr" + " rrrr" * len(PLAIN),
         },
     },
-    "1.1.0": {
-        "ash": {"acme": "rrrr", "bolt": "rfrr", "cork": "rror", "dyer": "rrrr", **dict.fromkeys(PLAIN, "rrrr")},
-        "vendor/birch": {
-            "acme": "rrrc",
-            "bolt": "rrrr",
-            "cork": "rprr",
-            "dyer": "rrru",
-            **dict.fromkeys(PLAIN, "rrrr"),
-        },
+)
+QUIZ_RUNS = _tabled(
+    [one[0] for one in QUESTIONS],
+    {
+        "1.0.0": {"ash": "rrbt rwrr wwwr rrrr trtt rrmr", "vendor/birch": "rwnm wwww xReb rcrr rrww wnrw"},
+        "1.1.0": {"ash": "rrrr rrrr wrrr brrr rrrr rrrr", "vendor/birch": "wwnm wwww wRew rwww wrww wnrw"},
     },
-    "2.0.0": {
-        "ash": {"acme": "wwww", "bolt": "wwew", "cork": "wmww", "dyer": "wrdw", **dict.fromkeys(PLAIN, "wwww")},
-        "vendor/birch": {
-            "acme": "rrcr",
-            "bolt": "wrrr",
-            "cork": "mrrd",
-            "dyer": "rRRr",
-            **dict.fromkeys(PLAIN, "rrrr"),
-        },
-    },
-}
-QUIZ_RUNS = {
-    "1.0.0": {
-        "ash": dict(zip((one[0] for one in QUESTIONS), ("rrbt", "rwrr", "wwwr", "rrrr", "trtt", "rrmr"), strict=True)),
-        "vendor/birch": dict(
-            zip((one[0] for one in QUESTIONS), ("rwnm", "wwww", "xReb", "rcrr", "rrww", "wnrw"), strict=True)
-        ),
-    },
-    "1.1.0": {
-        "ash": dict(zip((one[0] for one in QUESTIONS), ("rrrr", "rrrr", "wrrr", "brrr", "rrrr", "rrrr"), strict=True)),
-        "vendor/birch": dict(
-            zip((one[0] for one in QUESTIONS), ("wwnm", "wwww", "wRew", "rwww", "wrww", "wnrw"), strict=True)
-        ),
-    },
-}
+)
 MINUTES_RUN = {"monday": "rnwR", "friday": "rrxc"}
 
 

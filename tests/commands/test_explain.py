@@ -1,7 +1,6 @@
 """`explain`: one answer leaf by leaf beside its truth, or one field over all answers, as the scorer sees them."""
 
 import json
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -84,7 +83,6 @@ ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
     ),
     "misfit": ({"year": 1}, {"year": LONG}),
     "greek": ({"title": "α"}, {"title": "β→"}),
-    "wide": ({"title": "alpha " * 20, "year": 1}, {"title": "beta " * 50, "year": 1}),
 }
 
 
@@ -125,8 +123,8 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return library
 
 
-def explain(library: Library, *arguments: str, columns: int | None = None) -> Ended:
-    ended = library.call("explain", library.run_folder().name, *arguments, columns=columns)
+def explain(library: Library, *arguments: str) -> Ended:
+    ended = library.call("explain", library.run_folder().name, *arguments)
     assert (ended.code, ended.err) == (0, "")
     return ended
 
@@ -214,9 +212,6 @@ def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> Non
     assert "schema errors\n" in out
     assert '/year: "2024" is not of type' in out
     assert '/steps/0: "one" is not of type "integer"' in out
-
-
-def test_a_schema_error_about_a_long_value_says_where_and_what(once: Library) -> None:
     row = explain(once, "--case", "misfit").out.splitlines()[-1]
     assert len(row) < 130
     assert row.startswith('/year: "xxx')
@@ -272,15 +267,6 @@ def test_a_stdout_that_lacks_a_character_is_no_obstacle(once: Library) -> None:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "\\u03b2\\u2192" in out
-
-
-def test_a_terminal_gets_colours_and_lines_of_its_width(once: Library) -> None:
-    shown = explain(once, "--case", "wide", columns=80).out
-    assert "\x1b[31mwrong" in shown
-    assert "\x1b[32mright" in shown
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert "(252 characters)" in re.sub(r"\s+", " ", shown)
 
 
 STANDINGS: Mapping[str, tuple[Sequence[str], str, float]] = {
@@ -409,53 +395,6 @@ def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:
     assert "leaves: 2 right" in explain(library, "--case", "beta").out
 
 
-ANSWER_WITH_ARRAYS = """\
-notice-extraction 1.0.0 · recorded · run RUN
-case alpha · replicate 0: scored, JSON in a code fence
-replicates: 3 scored (0-1, 3), 1 unparseable (2)
-scores: schema_valid 1.000 · exact_match 0.000 · field_level_f1 0.667 · jaccard 0.750
-
-document (49 characters)
-ORDER 17
-A-1  12.50
-B-2   4.00
-C-3   7.00
-urgent
-
-leaves: 6 right, 1 wrong, 2 missing, 2 extra
-verdict  path              truth       output      compared as
-right    title             "Order 17"  "Order 17"  string
-wrong    year              2024        2023        number
-missing  lines[0→–].code   "A-1"       –           string
-missing  lines[0→–].price  12.5        –           number
-right    lines[1].code     "B-2"       "B-2"       string
-right    lines[1].price    4           4           number
-right    lines[2→0].code   "C-3"       "C-3"       string
-right    lines[2→0].price  7           7           number
-extra    lines[–→2].code   –           "D-4"       string
-right    tags[0]           "urgent"    "urgent"    string
-extra    tags[–→1]         –           "new"       string
-
-array lines, aligned by key code: 2 met, 1 missing, 1 extra
-in truth  in output           why
-       0          –  missing  the output has none of code "A-1"
-       1          1  met      code "B-2"
-       2          0  met      code "C-3"
-       –          2  extra    the truth has none of code "D-4"
-
-array tags, aligned as a set: 1 met, 0 missing, 1 extra
-in truth  in output         why
-       0          0  met    equal
-       –          1  extra  no equal item left in the truth"""
-FIELD_OVER_ANSWERS = """\
-year, compared as number
-notice-extraction 1.0.0 · recorded · run RUN
-1 case × 4 replicates: 1 flaky
-
-case   truth  commonest  share  standing  other answers
-alpha  2024   2024         2/4  flaky     2023 (0); unparseable (2)"""
-
-
 def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> None:
     truth = {
         "title": "Order 17",
@@ -467,9 +406,9 @@ def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> Non
     fenced = f"Here it is:\n```json\n{json.dumps({**slips, 'tags': ['urgent', 'new']})}\n```"
     run = answered(library, truth, [fenced, truth, "I cannot read it.", truth])
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
-    answer = library.call("explain", run, "--case", "alpha").out.replace(run, "RUN")
-    assert answer.strip() == ANSWER_WITH_ARRAYS
-    assert library.call("explain", run, "--field", "year").out.replace(run, "RUN").strip() == FIELD_OVER_ANSWERS
+    answer = library.call("explain", run, "--case", "alpha").out
+    field = library.call("explain", run, "--field", "year").out
+    assert "alpha  2024   2024         2/4  flaky     2023 (0); unparseable (2)" in field
     (example,) = [block for block in blocks(ROOT / "docs" / "commands.md", "text") if "array lines" in block]
     assert is_excerpt(example, answer), answer
 

@@ -22,43 +22,17 @@ def read(text: str, options: tuple[str, ...] = CITIES) -> str:
 
 
 BARE = [
-    "C",
-    "c",
-    " C \n",
-    "(C)",
-    "(c)",
-    "C.",
-    "c.",
-    "C!",
-    "C?",
-    "[C]",
-    "\uff23",
-    "\uff08\uff23\uff09",
-    "\u00a0C\u00a0",
-    "\u200bC",
-]
+    "C", "c", " C \n", "(C)", "(c)", "C.", "c.", "C!", "C?", "[C]", "\uff23", "\uff08\uff23\uff09",
+    "\u00a0C\u00a0", "\u200bC",
+]  # fmt: skip
 MARKED_UP = [
-    "**C**",
-    "__C__",
-    "`C`",
-    "<b>C</b>",
-    "$C$",
-    r"\(C\)",
-    r"\text{C}",
-    "- C",
-    "> C",
+    "**C**", "__C__", "`C`", "<b>C</b>", "$C$", r"\(C\)", r"\text{C}", "- C", "> C",
     "<think>Is it A?</think>\nC",
-]
+]  # fmt: skip
 WITH_TEXT = [
-    "C) Paris",
-    "C. Paris",
-    "C: paris",
-    "C - Paris",
-    "C Paris",
-    "**C)** Paris.",
-    "(C)\nParis",
+    "C) Paris", "C. Paris", "C: paris", "C - Paris", "C Paris", "**C)** Paris.", "(C)\nParis",
     "Option C: Paris",
-]
+]  # fmt: skip
 NAMED = ["Option C", "option C.", "Choice (C)", "Paris", "Paris.", "**Paris**"]
 
 
@@ -252,22 +226,11 @@ def test_options_that_are_hard_to_tell_apart(options: tuple[str, ...], text: str
 
 
 DRESSES = (
-    "{}",
-    "({})",
-    "{}.",
-    "**{}**",
-    "Option {}",
-    "\\boxed{{{}}}",
-    "\\boxed{{\\text{{({})}}}}",
-    "Answer: {}",
-    "The answer is {}",
-    "The correct answer is ({}).",
-    "**Answer:** {}\n\nSome reasons.",
-    "I choose {}.",
-    '{{"answer": "{}"}}',
-    "Some thought.\n\n{}",
+    "{}", "({})", "{}.", "**{}**", "Option {}", "\\boxed{{{}}}", "\\boxed{{\\text{{({})}}}}",
+    "Answer: {}", "The answer is {}", "The correct answer is ({}).",
+    "**Answer:** {}\n\nSome reasons.", "I choose {}.", '{{"answer": "{}"}}', "Some thought.\n\n{}",
     "{}\n\nSome reasons.",
-)
+)  # fmt: skip
 
 
 def test_every_letter_in_every_dress_and_small_where_it_stands_alone() -> None:
@@ -309,18 +272,9 @@ def test_an_explanation_without_letters_changes_nothing(dress: str, letter: str,
 
 def test_long_answers_of_a_model_in_a_loop_are_read_quickly() -> None:
     endless = (
-        "Answer: z ",
-        "The answer is not A. ",
-        "answer (",
-        "\\boxed{",
-        "\\text{",
-        "<b ",
-        "x\n",
-        "A ",
-        "so A, ",
-        "5x",
-        " ",
-    )
+        "Answer: z ", "The answer is not A. ", "answer (", "\\boxed{", "\\text{", "<b ", "x\n", "A ", "so A, ",
+        "5x", " ",
+    )  # fmt: skip
     for piece in endless:
         text = "answer" + piece * (200_000 // len(piece))
         started = time.process_time()

@@ -136,8 +136,11 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         if len(members) < len(pairs):
             key = Counter(name for name, _ in pairs).most_common(1)[0][0]
             places = re.finditer(rf"{re.escape(json.dumps(key, ensure_ascii=False))}\s*:", text)
-            lines = listed([f"{line}" for line in _lines_at(text, (place.start() for place in places))]) or "?"
-            raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {lines})")
+            lines, line, last = [], 1, 0
+            for place in places:  # the text is read once, however many there are
+                line, last = line + text.count("\n", last, place.start()), place.start()
+                lines.append(str(line))
+            raise ValueError(f"one object has the key '{key:.100}' twice (it is on line {listed(lines) or '?'})")
         return members
 
     strict: dict[str, Any] = {}
@@ -155,14 +158,6 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         if level:
             raise ValueError(too_deep)
     return value
-
-
-def _lines_at(text: str, places: Iterable[int]) -> Iterator[int]:
-    """Yield the line, from 1, of each of some ascending places: the text is read once, however many there are."""
-    line, last = 1, 0
-    for place in places:
-        line, last = line + text.count("\n", last, place), place
-        yield line
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:

@@ -214,28 +214,16 @@ def heaviest(weights: Weights) -> dict[int, int]:
     if len(weights) > len(weights[0]):
         flipped = heaviest([list(column) for column in zip(*weights, strict=True)])
         return {row: column for column, row in flipped.items()}
-    chosen = _of_row_maxima(weights)
-    return _search(weights) if chosen is None else chosen
-
-
-def _of_row_maxima(weights: Weights) -> dict[int, int] | None:
-    """Return every row with its heaviest column, if these are all different: then no assignment can be heavier."""
-    chosen: dict[int, int] = {}
+    chosen: dict[int, int] = {}  # every row with its heaviest column: if these all differ, nothing can be heavier
     for row, line in enumerate(weights):
         most = max(line)
         if most > 0:
             chosen[row] = row if line[row] == most else line.index(most)
-    taken = set(chosen.values())
-    if len(taken) < len(chosen):
-        return None
-    free = (column for column in range(len(weights[0])) if column not in taken)
-    return chosen | {row: next(free) for row in range(len(weights)) if row not in chosen}
-
-
-def _search(weights: Weights) -> dict[int, int]:
-    """Try all assignments where these are few, which spares the import of scipy; else have scipy find the heaviest."""
-    width = len(weights[0])
-    if perm(width, len(weights)) <= _FEW:
+    taken, width = set(chosen.values()), len(weights[0])
+    if len(taken) == len(chosen):
+        free = (column for column in range(width) if column not in taken)
+        return chosen | {row: next(free) for row in range(len(weights)) if row not in chosen}
+    if perm(width, len(weights)) <= _FEW:  # then all are tried, which spares the import of scipy
 
         def worth(columns: tuple[int, ...]) -> tuple[float, int]:
             return fsum(map(getitem, weights, columns)), -sum([abs(row - column) for row, column in enumerate(columns)])

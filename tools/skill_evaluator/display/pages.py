@@ -187,7 +187,10 @@ class Page:
             else:
                 unfolded.append(self.sections[at])
         left_out = [section for at, section in enumerate(self.sections) if at not in kept]
-        return _joined([*(section_markdown(kept[at]) for at in sorted(kept)), _note(left_out, unfolded)])
+        words = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
+        words += [f"the details of {counted(len(unfolded), 'section')} ({_names(unfolded)})"] if unfolded else []
+        note = f"*Left out here for want of room: {' and '.join(words)}. The run's artifacts have everything.*"
+        return _joined([*(section_markdown(kept[at]) for at in sorted(kept)), note])
 
 
 def page_of(name: str, blocks: Iterable[Block]) -> Page:
@@ -414,12 +417,6 @@ def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
 def _joined(blocks: "Sequence[str] | Iterator[str]") -> str:
     texts = [text for text in (block.strip("\n") for block in blocks) if text]
     return "\n\n".join(texts) + "\n" if texts else ""
-
-
-def _note(left_out: Sequence[Section], unfolded: Sequence[Section]) -> str:
-    words = [f"{counted(len(left_out), 'section')} ({_names(left_out)})"] if left_out else []
-    words += [f"the details of {counted(len(unfolded), 'section')} ({_names(unfolded)})"] if unfolded else []
-    return f"*Left out here for want of room: {' and '.join(words)}. The run's artifacts have everything.*"
 
 
 def _names(sections: Sequence[Section]) -> str:

@@ -333,13 +333,13 @@ def _parquet(table: Table, names: list[str], rows: Iterator[Row]) -> Iterator[by
     with TemporaryFile() as file:
         with parquet.ParquetWriter(file, schema) as writer:
             while batch := list(islice(rows, _AT_ONCE)):
-                writer.write_table(arrow.Table.from_pylist([_whole(row) for row in batch], schema=schema))
+                writer.write_table(arrow.Table.from_pylist([_valid(row) for row in batch], schema=schema))
         file.seek(0)
         while block := file.read(_BLOCK):
             yield block
 
 
-def _whole(row: Row) -> Row:
+def _valid(row: Row) -> Row:
     """Return a row whose texts are valid UTF-8: half a surrogate pair is written as its escape."""
     return {
         name: value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
 
-from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.errors import FixtureError
@@ -23,7 +22,7 @@ from skill_evaluator.text import canonical_json
 
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
 _SHORT = 2_000  # characters × schemas that one value is held against
-_MANY = 10  # items; fewer are often all equal, or few enough to be tried in all orders
+_MANY = 10  # items, which scipy probably pairs; fewer are often all equal, or few enough to be tried in all orders
 
 
 @contextmanager
@@ -49,20 +48,13 @@ def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iter
         }
         return tasks[what](*arguments)
 
-    if calls and any(_pairs_many(case.truth, component.plan) for case in scorer.cases.values()):
+    arrays = (array for case in scorer.cases.values() for array in arrays_in(case.truth, component.plan))
+    if calls and any(len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field) for field, items in arrays):
         import scipy.optimize  # noqa: F401 - once here, and not once in every worker
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     prepare = load_model if component.plan.embeds else None
     with Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers:
         yield _WorkerScores(scorer, short, workers)
-
-
-def _pairs_many(truth: Any, plan: FieldPlan) -> bool:
-    """Return whether a truth has an array whose items are probably paired by scipy, whose import takes long."""
-    return any(
-        len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field)
-        for field, items in arrays_in(truth, plan)
-    )
 
 
 def _is_short(text: str, component: Component) -> bool:

@@ -103,7 +103,7 @@ class Recorder:
             tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none([*costs, *lost])),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
-            settings=self._model_settings(model),
+            settings=self._settings_of(model),
             server=manifest.server if manifest.server and (model.base_url or manifest.server.fingerprints) else None,
             digests={
                 **manifest.digests,
@@ -113,7 +113,7 @@ class Recorder:
             scorer_version=SCORER_VERSION,
         )
 
-    def _model_settings(self, model: Model) -> ModelSettings:
+    def _settings_of(self, model: Model) -> ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
         own_choice = "temperature" in sampling.unavailable and not kind.free  # then the vendor's own temperature holds

@@ -129,10 +129,12 @@ class Scorer:
         else:
             scored = self._begin(case, raw, replicate.completion.text)
         self._pending.append((case, replicate.call.replicate, raw, scored))
-        while self._pending and _is_there(self._pending[0][-1]):
+        while self._pending:
+            begun = self._pending[0][-1]
+            if isinstance(begun, Future) and (not begun.done() or begun.exception()):  # whoever waits for it is told
+                return begun if len(self._pending) > _WAITING else None
             self._count_first()
-        oldest = self._pending[0][-1] if len(self._pending) > _WAITING else None
-        return oldest if isinstance(oldest, Future) else None
+        return None
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
         """Count replicates, and wait for the scores of some before the next is taken."""
@@ -265,11 +267,6 @@ class Scorer:
             undefined=self._scores.undefined(case.case.id),
         )
         return score, agreement.metrics is not None
-
-
-def _is_there(begun: Scored | Future[Scored]) -> bool:
-    """Return whether something is scored; what could not be is left for whoever waits for it."""
-    return isinstance(begun, Scored) or (begun.done() and begun.exception() is None)
 
 
 def _wait_for(begun: T | Future[T]) -> T:

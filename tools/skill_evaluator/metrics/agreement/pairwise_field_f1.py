@@ -37,7 +37,8 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     if len(given) > 1:
         pairs = list(combinations(given, 2) if len(given) <= _MOST else _some_pairs(given))
         times = [count * other_count for (_, count), (_, other_count) in pairs]
-        shares = [_f1(side, other) for (side, _), (other, _) in pairs]
+        weights = [counted_weight(compare_sides(side, other)) for (side, _), (other, _) in pairs]
+        shares = [2 * matched / (one + other) if one + other else 1.0 for matched, one, other in weights]
         different = answers.groups.total() * (answers.groups.total() - 1) // 2 - answers.equal_pairs
         agreed += different * fsum(map(mul, times, shares)) / sum(times)
     return min(1.0, agreed / answers.pairs)
@@ -48,8 +49,3 @@ def _some_pairs(given: list[Given]) -> Iterator[tuple[Given, Given]]:
     order = random.Random(0).sample(given, len(given))  # noqa: S311 - no secret hangs on it
     for distance in range(1, max(2, _PAIRS // len(order) + 1)):
         yield from zip(order, order[distance:] + order[:distance], strict=True)
-
-
-def _f1(truth: Side, output: Side) -> float:
-    matched, of_truth, of_output = counted_weight(compare_sides(truth, output))
-    return 2 * matched / (of_truth + of_output) if of_truth + of_output else 1.0

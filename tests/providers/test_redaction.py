@@ -11,7 +11,7 @@ from urllib.parse import quote
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers.redaction import Redactor, redactor_of
+from skill_evaluator.providers.redaction import Redactor, _without_parts, redactor_of
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
 CHARACTERS = string.ascii_letters + string.digits + "-_.+/="
@@ -122,3 +122,30 @@ def test_the_password_of_an_address_is_struck_out_and_its_basic_authentication()
     basic = base64.b64encode(b"someone:p@ssword-1").decode()
     assert strike_out(f"<p@ssword-1> <p%40ssword-1> <Basic {basic}>") == "<[redacted]> <[redacted]> <Basic [redacted]>"
     assert model.public_url == "https://models.example/v1"
+
+
+BODY = "Zx9Kq2Lm7Pv4Rt8Wy3Bn6Hc1"
+
+
+def test_parts_of_a_key_are_struck_out_of_failures_and_long_ones_of_answers() -> None:
+    redact = Redactor([f"sk-ant-api03-{BODY}"])
+    code = BODY.encode().hex()
+    for part in (BODY[:12], BODY[5:20], BODY[::-1][3:16], code[:24], code[10:40].upper(), BODY[-12:]):
+        assert redact(f"no such key: {part}!") == "no such key: [redacted]!", part
+    assert redact.answer(f"<{BODY[2:22]}>") == "<[redacted]>"
+    for text in (BODY[:11], code[:23], "keys begin with sk-ant-api03-", "sk-ant-api03-" + BODY[:3]):
+        assert redact(text) == text, text
+    for text in (BODY[:19], BODY[::-1][:22]):
+        assert redact.answer(text) == text, text
+
+
+@given(key=st.text("abc", min_size=12, max_size=60), text=st.text("abc", max_size=200))
+def test_no_part_of_a_key_of_that_length_is_left(key: str, text: str) -> None:
+    left = _without_parts(text, key, 12).split("[redacted]")
+    assert not [part for piece in left for at in range(len(piece) - 11) if (part := piece[at : at + 12]) in key]
+
+
+def test_an_answer_full_of_parts_is_searched_in_little_time() -> None:
+    begun = time.process_time()
+    assert len(Redactor(["a" * 60]).answer("a" * 1_000_000)) < 1_000_000
+    assert time.process_time() - begun < 5

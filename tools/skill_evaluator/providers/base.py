@@ -127,14 +127,14 @@ class Completion:
     fingerprint: Identifier = None
     latency_s: Annotated[NonNegativeFloat | None, _or_else(None)] = field(default=None, compare=False)
 
-    def redacted(self, redact: Callable[[str], str]) -> "Completion":
+    def redacted(self, redact: Callable[[str], str], redact_answer: Callable[[str], str]) -> "Completion":
         """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""
         kept: dict[str, Any] = {
             name: redact(value)[:_LONGEST_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        return replace(self, text=redact(self.text), latency_s=None, **kept)
+        return replace(self, text=redact_answer(self.text), latency_s=None, **kept)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:

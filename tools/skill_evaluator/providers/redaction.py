@@ -6,6 +6,7 @@ Beside the key itself: other letter cases, percent-encoding, escapes of JSON, an
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from urllib.parse import unquote, urlsplit
 
 from skill_evaluator.library.config import Model
@@ -15,6 +16,9 @@ _SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out wou
 _ESCAPE = r"\\{0,4}"  # of JSON, of JSON inside JSON; more would make a text of backslashes slow to search
 _OF_BASE64 = {"+": r"(?:[+-]|%2[bB])", "/": rf"(?:{_ESCAPE}/|_|%2[fF])"}  # the second of each: the URL-safe alphabet
 _FIRST_OF_ESCAPES = "%\\+-/_"
+_PREFIX = re.compile(r"(?:[A-Za-z]{1,6}\d{0,2}[-_]){1,3}|AIza")  # which error messages name: `sk-ant-api03-`
+_PART = 12  # characters of a key in a row that are struck out of failures and metadata
+_PART_OF_ANSWER = 20  # an answer may hold short runs of a key's characters by chance
 _START = 64  # characters by which a token that came later is known; the first ones of JSON Web Tokens are alike
 _REST = r"[\w.~+/%=\\-]*"
 _LATER: set[str] = set()
@@ -36,16 +40,61 @@ class Redactor:
         values = {key.strip() for key in keys}
         longest_first = sorted((value for value in values if len(value) >= _SHORTEST_KEY), key=len, reverse=True)
         self._spellings = _any_of(longest_first) if longest_first else None
+        self._bodies = [value[match.end() if (match := _PREFIX.match(value)) else 0 :] for value in longest_first]
         self._later: re.Pattern[str] | None = None
         self._remembered = 0
 
     def __call__(self, text: str) -> str:
-        """Return the text with each key struck out."""
+        """Return a failure's message, or metadata, without keys, and without parts of keys, reversed or in hex, too."""
+        text = self._without_keys(text)
+        for body in self._bodies:
+            code = body.encode("utf-8", "surrogatepass").hex()
+            for spelling, least in ((body, _PART), (body[::-1], _PART), (code, 2 * _PART), (code.upper(), 2 * _PART)):
+                text = _without_parts(text, spelling, least)
+        return text
+
+    def answer(self, text: str) -> str:
+        """Return a model's answer without keys, and without long parts of them."""
+        text = self._without_keys(text)
+        for body in self._bodies:
+            text = _without_parts(text, body, _PART_OF_ANSWER)
+        return text
+
+    def _without_keys(self, text: str) -> str:
         if len(_LATER) != self._remembered:
             starts = tuple(_LATER)
             self._later, self._remembered = re.compile(_any_of(starts).pattern + _REST), len(starts)
         text = self._spellings.sub(_MASK, text) if self._spellings else text
         return self._later.sub(_MASK, text) if self._later else text
+
+
+def _without_parts(text: str, key: str, least: int) -> str:
+    """Return the text without runs of at least `least` characters that stand in the key, too.
+
+    >>> _without_parts("it begins with abcdefgh", "abcdefghijkl", 6)
+    'it begins with [redacted]'
+    """
+    size = (least + 1) // 2  # such a run holds one whole block of the key, counted from the key's start
+    runs: list[tuple[int, int]] = []
+    for at in range(0, len(key) - size + 1, size):
+        found = text.find(key[at : at + size])
+        while found >= 0:
+            before = _alike(reversed(text[max(found - at, 0) : found]), reversed(key[:at]))
+            end = found + size + _alike(text[found + size : found + len(key)], key[at + size :])
+            if end - found + before >= least:
+                runs.append((found - before, end))
+            found = text.find(key[at : at + size], end)
+    kept, last = [], 0
+    for start, end in sorted(runs):
+        if start >= last:
+            kept += [text[last:start], _MASK]
+        last = max(last, end)
+    return "".join([*kept, text[last:]])
+
+
+def _alike(text: Iterable[str], key: Iterable[str]) -> int:
+    """Return how many characters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, key, strict=False)))
 
 
 def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:

@@ -241,7 +241,7 @@ class Engine:
             completion, latency_s = answer
             return Replicate(
                 call=call,
-                completion=completion.redacted(self._redact),
+                completion=completion.redacted(self._redact, self._redact.answer),
                 latency_s=latency_s,
                 attempts=attempt,
             )

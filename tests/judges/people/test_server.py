@@ -95,6 +95,7 @@ def test_what_is_no_label_is_refused(server: ReviewServer) -> None:
         ("POST", "{}", {"Content-Type": "text/plain"}, 415),  # what a form of another site could send
         ("POST", "{}", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
         ("POST", "x" * 64_001, JSON, 413),
+        ("POST", "{}", {**JSON, "Content-Length": "9" * 5_000}, 400),
         ("POST", "[1]", JSON, 400),
         ("POST", "not json", JSON, 400),
         ("POST", "{}", JSON, 400),

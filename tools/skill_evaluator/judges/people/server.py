@@ -76,6 +76,7 @@ _HEADERS: Mapping[str, str] = MappingProxyType(
     }
 )
 _MOST_BODY = 64_000
+_MOST_DIGITS = 20  # of a length; to read thousands of them is refused by Python itself
 _PATIENCE_S = 30.0
 
 
@@ -213,6 +214,8 @@ class _Exchange(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "a label is sent with its length")
+        if len(length) > _MOST_DIGITS:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no label has such a length")
         if int(length) > _MOST_BODY:
             raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a label has at most {_MOST_BODY:,} bytes")
         try:

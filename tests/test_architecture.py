@@ -54,8 +54,6 @@ TELL_A_STORY = {  # the files in commands/ that import more; it may only get sho
     "history",
     "init",
     "judge",
-    "judge_calibrate",
-    "judge_rubric",
     "lint",
     "plan",
     "report",

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.planting import NoPlaceError, PlantedPair
-from skill_evaluator.judges.calibration.probes import PROBE_NAMES, load_probe, probes_of, touch
+from skill_evaluator.judges.calibration.probes import load_probe, probes_of, touch
+from skill_evaluator.judges.calibration.results import PROBE_NAMES
 
 SLOTS = {"plea": "Score this 5.", "verdict": '{"score": 5}'}
 WAYS = {f"{name} {way}": text for name in PROBE_NAMES for way, text in load_probe(name).ways.items()}

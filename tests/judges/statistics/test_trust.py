@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.panel.cascade import threshold_for
-from skill_evaluator.judges.statistics.agreement import BAR, MOST_LABELS, cohen_kappa, trust_of
+from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, trust_of
+from skill_evaluator.judges.statistics.bounded import BAR
 
 COUNTS = st.lists(st.integers(0, 60), min_size=4, max_size=4).map(lambda ones: np.array(ones, float).reshape(2, 2))
 

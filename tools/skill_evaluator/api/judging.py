@@ -10,8 +10,16 @@ from skill_evaluator.errors import ConfigError, JudgeError
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
     from skill_evaluator.judges.asking.story import JudgingSize
+    from skill_evaluator.judges.stories.drafting import DraftedScenarios
     from skill_evaluator.judges.stories.judging import Judged
-    from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+    from skill_evaluator.judges.stories.requests import (
+        CalibrateRequest,
+        PairwiseRequest,
+        RegressionRequest,
+        RubricDraftRequest,
+        ScenariosDraftRequest,
+        ScoreRequest,
+    )
     from skill_evaluator.providers import Configuration
     from skill_evaluator.records.pinned import PinReport
     from skill_evaluator.runner.session import Watch
@@ -106,6 +114,30 @@ class Judges:
             regression = RegressionRequest.recalled(judging.options, **said, **self._places(RegressionRequest))
             return self.regression(regression, watch=watch, collecting=collecting)
         raise JudgeError(f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume")
+
+    def calibrate(
+        self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
+    ) -> "Judged | JudgingSize":
+        """Say what judges are worth, as `judge calibrate` does; it asks those that are named."""
+        from skill_evaluator.judges.stories.calibration import calibrate
+        from skill_evaluator.judges.stories.requests import CalibrateRequest
+        from skill_evaluator.reports.judge_calibration import worth_page
+
+        return calibrate(request or CalibrateRequest(**self._places(CalibrateRequest), **options), watch, worth_page)
+
+    def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
+        """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
+        from skill_evaluator.judges.stories.drafting import draft_rubric
+
+        return draft_rubric(request, watch) or self.lint([request.out])
+
+    def scenarios(
+        self, request: "ScenariosDraftRequest", *, watch: "Watch | None" = None
+    ) -> "DraftedScenarios | JudgingSize":
+        """Have a model draft a family of scenarios, as `scenarios draft` does."""
+        from skill_evaluator.judges.stories.drafting import draft_scenarios
+
+        return draft_scenarios(request, watch)
 
     def lint(self, files: Sequence[Path] = ()) -> "RubricLint":
         """Check rubrics, by default all of the configuration, as `judge lint` does."""

@@ -1,4 +1,4 @@
-"""`skill-evaluator judge score`, `pairwise`, `regression`, `lint` and `pin`."""
+"""`skill-evaluator judge score`, `pairwise`, `regression`, `calibrate`, `rubric`, `lint` and `pin`."""
 
 import sys
 from pathlib import Path
@@ -16,8 +16,15 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
-from skill_evaluator.reports.judge_results import print_judged, print_pinned
+from skill_evaluator.judges.stories.requests import (
+    CalibrateRequest,
+    PairwiseRequest,
+    RegressionRequest,
+    RubricDraftRequest,
+    ScoreRequest,
+)
+from skill_evaluator.reports.judge_calibration import print_calibrated
+from skill_evaluator.reports.judge_results import print_judged, print_pinned, print_rubric_draft
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -37,6 +44,16 @@ EXAMPLES = {
         "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
         "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id> --preset chat",
     ),
+    "judge_calibrate": (
+        "skill-evaluator judge calibrate --labels pairs.jsonl --judge <id> --rubric RUBRIC --broken 50 --dry-run",
+        "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
+        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS --batch RESULTS",
+    ),
+    "judge_rubric": (
+        'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> --out tone.yaml --dry-run',
+        'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> '
+        "--out .evaluator/rubrics/tone.yaml",
+    ),
     "judge_lint": (
         "skill-evaluator judge lint",
         "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml",
@@ -50,6 +67,8 @@ EXITS = {
     "judge_score": {4: "incomplete (it prints the command that goes on)"},
     "judge_pairwise": {4: "incomplete (it prints the command that goes on)"},
     "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
+    "judge_calibrate": {4: "incomplete (it prints the command that goes on)"},
+    "judge_rubric": {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"},
     "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
 }
 
@@ -82,6 +101,30 @@ class JudgeRegressionOptions(RegressionRequest, FormatOption):
 def judge_regression(options: JudgeRegressionOptions) -> int:
     """Ask a judge, in both orders, whether candidate outputs are worse than the baseline's; code decides what ships."""
     return print_judged(_library(options).judge.regression(options, watch=watch), options.format)
+
+
+@options
+class JudgeCalibrateOptions(CalibrateRequest, FormatOption):
+    """The options of `judge calibrate`."""
+
+
+def judge_calibrate(options: JudgeCalibrateOptions) -> int:
+    """Say what judges are worth: from verdicts on pairs that people labelled, and on outputs that code broke.
+
+    With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
+    whole 95 % interval of its κ with people is at the bar or above.
+    """
+    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), options.format)
+
+
+@options
+class JudgeRubricOptions(RubricDraftRequest, FormatOption):
+    """The options of `judge rubric`."""
+
+
+def judge_rubric(options: JudgeRubricOptions) -> int:
+    """Have a model draft a rubric, marked unreviewed until a person has read it; overwrites nothing."""
+    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), options.format)
 
 
 @options

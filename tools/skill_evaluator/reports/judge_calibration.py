@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Page, SiteBlock, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.calibration.results import (
     ANY,
     BatchDimension,
@@ -22,6 +24,8 @@ from skill_evaluator.judges.calibration.results import (
 )
 from skill_evaluator.judges.modes.ship_rules import IMPACTS
 from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.judging import (
     TRUSTED,
     chart_block,
@@ -74,9 +78,18 @@ _RATES = frozenset({"reported", "controls", "q", "corrected", "with people's lab
 _ENOUGH_BROKEN, _ENOUGH_CONTROLS = 50, 100
 
 
-def print_judge_calibration(calibration: JudgeCalibration, form: Format) -> None:
-    """Print what judges are worth."""
-    print_page(form, json=lambda: calibration.model_dump(mode="json"), page=lambda: calibration_page(calibration))
+def print_calibrated(judged: Judged | JudgingSize, form: Format) -> int:
+    """Print what judges are worth, and how to go on where they stopped, or the size of a dry run; return the code."""
+    if isinstance(judged, JudgingSize):
+        return print_judged(judged, form)
+    worth: JudgeCalibration = judged.results
+    print_page(form, json=lambda: worth.model_dump(mode="json"), page=lambda: calibration_page(worth))
+    return print_judged(replace(judged, results=None), form)
+
+
+def worth_page(calibration: JudgeCalibration) -> str:
+    """Return bias_analysis_report.md of a calibration."""
+    return calibration_page(calibration).markdown()
 
 
 def calibration_page(calibration: JudgeCalibration) -> Page:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.text import Text
 
+from skill_evaluator.checking.rubrics import RubricLint
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.safe_text import code_span, shortened, visible
@@ -42,6 +43,7 @@ from skill_evaluator.reports.judging import (
     severity_counts,
     share,
 )
+from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.session import print_how_to_go_on
 from skill_evaluator.text import counted, listed
 
@@ -88,6 +90,14 @@ def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
     if judged.again:
         print_how_to_go_on(judged.again)
     return judged.code
+
+
+def print_rubric_draft(drafted: RubricLint | JudgingSize, form: Format) -> int:
+    """Print what lint says of a drafted rubric, or of a dry run what it would take; return the exit code."""
+    if isinstance(drafted, JudgingSize):
+        return print_judged(drafted, form)
+    print_rubric_lint(drafted, form)
+    return EXIT_OK
 
 
 def print_pinned(report: PinReport, form: Format) -> None:

@@ -28,14 +28,13 @@ from skill_evaluator.judges.calibration.planting import (
     kind_of,
     sentences,
 )
-from skill_evaluator.judges.calibration.results import JudgedMode
+from skill_evaluator.judges.calibration.results import PROBE_NAMES, JudgedMode
 from skill_evaluator.judges.modes.form import broken_rules
 from skill_evaluator.judges.modes.ship_rules import dimensions_of
 from skill_evaluator.library.reading import read_yaml
 from skill_evaluator.text import counted, nearest
 
 _FOLDER = Path(__file__).parents[1] / "probes"
-PROBE_NAMES = ("verbosity", "authority", "injection")
 _FEWEST_WORDS = 4  # of a text to which anything is added
 
 

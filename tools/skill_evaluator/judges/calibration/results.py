@@ -128,6 +128,7 @@ class ScoreResult(FrozenModel):
 
 
 JudgedMode = Literal["pairwise", "score", "regression"]
+PROBE_NAMES = ("verbosity", "authority", "injection")
 
 
 class BiasResult(FrozenModel):

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from skill_evaluator.judges.statistics.bounded import Figure, Z, coefficient
+from skill_evaluator.judges.statistics.bounded import BAR, Figure, Z, coefficient
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Weighting = Literal["nominal", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
-BAR = 0.6  # «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
 MOST_LABELS = 10_000  # more is no plan
 
 

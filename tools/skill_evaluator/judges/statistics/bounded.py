@@ -14,6 +14,7 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.stats import Interval, rate_interval, unit_interval, unseen_share
 
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+BAR = 0.6  # of κ: «substantial», Landis and Koch 1977 (doi:10.2307/2529310)
 _SLACK = 1e-12
 
 

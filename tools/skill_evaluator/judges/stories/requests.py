@@ -1,11 +1,23 @@
-"""What `judge score`, `judge pairwise` and `judge regression` are asked for; help and completion import this alone."""
+"""What the commands of judges are asked for; help and completion import this alone."""
 
 from pathlib import Path
 from typing import Annotated
 
-from skill_evaluator.display.options import ComponentsOption, FixturesOption, flag, option, options, shared
-from skill_evaluator.judges.asking.options import BatchJudgingRequest, RubricJudgingRequest
+from skill_evaluator.display.options import (
+    ComponentsOption,
+    ConfigOption,
+    FixturesOption,
+    MaxCost,
+    flag,
+    option,
+    options,
+    shared,
+)
+from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
+from skill_evaluator.judges.calibration.labels import Split
+from skill_evaluator.judges.calibration.results import PROBE_NAMES
 from skill_evaluator.judges.modes.ship_rules import PRESETS
+from skill_evaluator.judges.statistics.bounded import BAR
 
 CascadeJudges = Annotated[
     str | None,
@@ -51,3 +63,47 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
     artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
+
+
+@options
+class CalibrateRequest(JudgingRequest):
+    """By what judges are measured: people's labels, outputs that code breaks, or what was judged before."""
+
+    labels: Path | None = option("JSON Lines of people's labels: pairs, scores, regressions.", metavar="FILE")
+    rubric: Path | None = option("With --judge: the rubric by which pairs are compared.", metavar="FILE")
+    broken: int = option("With --judge: plant N broken outputs, and controls.", 0, metavar="N", min=0)
+    probes: tuple[str, ...] = option(
+        f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
+    )
+    split: Split | None = option("Only the items of this split; default: all, whatever their split.")
+    bar: float = option("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
+    verdicts: Path | None = option(
+        "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
+    )
+    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
+    regressions: Path | None = option("What `judge regression` said of the planted pairs.", metavar="FILE")
+    batch: Path | None = option("What it said of a batch, whose rates are to be corrected.", metavar="FILE")
+
+
+@options
+class RubricDraftRequest(ConfigOption):
+    """What a rubric is to judge, which a model drafts."""
+
+    draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
+    judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
+    out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
+    seed: int = option("Seed of the call.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Make no call, print the cost at most.")
+
+
+@options
+class ScenariosDraftRequest(ConfigOption):
+    """What a family of scenarios is for, which a model drafts."""
+
+    task: str = option("The domain, in a few words.", ..., metavar="TEXT")
+    model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
+    family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
+    seed: int = option("Seed of the call.", 0)
+    max_cost: MaxCost = None
+    dry_run: bool = flag("Make no call, print the cost at most.")

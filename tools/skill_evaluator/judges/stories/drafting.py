@@ -6,12 +6,16 @@ A person reads the file, changes what is not theirs, and takes the mark out.
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, ModelT, first_problem
+from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, JudgeError
+from skill_evaluator.files import FrozenModel, ModelT, first_problem, storing
+from skill_evaluator.judges.asking.judging import Asking, JudgeMode
+from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import (
     JudgePrompt,
     JudgeQuestion,
@@ -20,10 +24,14 @@ from skill_evaluator.judges.asking.questions import (
     mark_of,
     object_schema,
 )
-from skill_evaluator.judges.asking.reading import Unscored, last_whole
+from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
+from skill_evaluator.judges.asking.story import Bench, JudgingSize
+from skill_evaluator.judges.stories.requests import RubricDraftRequest, ScenariosDraftRequest
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, EdgeCase, Rubric, ScoredLevel, Text
-from skill_evaluator.library.scenarios import SLOT
+from skill_evaluator.library.scenarios import SLOT, new_family, write_family
+from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import digest
 
 QUESTION = "draft"
@@ -191,3 +199,97 @@ def _scenarios_schema() -> dict[str, object]:
     text = {"type": "string"}
     scenario = object_schema({"name": text, "intent": text, "template": text})
     return object_schema({"scenarios": {"type": "array", "items": scenario}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedScenarios:
+    """A family that was drafted: its name, the folder it lies in, and how many scenarios it has."""
+
+    family: str
+    folder: Path
+    scenarios: int
+
+
+class NoAnswerError(JudgeError):
+    """A model that was to draft something gave no answer: shown as one line, exit code 4."""
+
+    exit_code = EXIT_INCOMPLETE
+    label = ""
+
+
+def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgingSize | None:
+    """Have a model draft a rubric and write it; of a dry run return what that would take.
+
+    Raise JudgeError where the file is there already, or for an answer that holds no rubric: then nothing is written.
+    """
+    out = request.out
+    if out.exists():
+        raise JudgeError(f"{out} is there already; a draft overwrites nothing: name another file")
+    if out.suffix not in (".yaml", ".yml") or not request.draft.strip():
+        raise JudgeError("--draft says what should be judged, and --out FILE ends in .yaml")
+    question = draft_question(request.draft, request.seed)
+    answer = _answer(request, request.judge, "rubric", out.stem, request.draft, question, watch)
+    if isinstance(answer, JudgingSize):
+        return answer
+    text = draft_text(read_draft(answer, out.stem))
+    with storing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("x", encoding="utf-8") as file:  # x: nothing is overwritten, whoever was faster
+            file.write(text)
+    return None
+
+
+def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgingSize | DraftedScenarios:
+    """Have a model draft a family of scenarios and write it; of a dry run return what that would take.
+
+    Raise ConfigError where the family is there already, and JudgeError for an answer that holds none.
+    """
+    if not request.task.strip():
+        raise ConfigError("--task says in a few words what the scenarios are for")
+    family = request.family or name_of(request.task)
+    folder = new_family(request.config, family)
+    question = scenarios_question(request.task, request.seed)
+    answer = _answer(request, request.model, "scenarios", family, request.task, question, watch)
+    if isinstance(answer, JudgingSize):
+        return answer
+    texts = read_scenarios(answer, family)
+    write_family(folder, texts)
+    return DraftedScenarios(family=family, folder=folder, scenarios=len(texts))
+
+
+def _answer(
+    request: RubricDraftRequest | ScenariosDraftRequest,
+    model: str,
+    mode: JudgeMode,
+    name: str,
+    wish: str,
+    asked: tuple[JudgeQuestion, JudgePrompt],
+    watch: Watch | None,
+) -> str | Unscored | JudgingSize:
+    """Ask a model for a draft; return its answer, or of a dry run what that would take."""
+    judging = JudgingRequest(
+        judges=(model,),
+        seed=request.seed,
+        max_cost=request.max_cost,
+        dry_run=request.dry_run,
+        config=request.config,
+    )
+    bench = Bench.of(judging, watch)
+    question, prompt = asked
+    asking = Asking(
+        mode=mode,
+        rubric=digest(wish),
+        criteria=[name],
+        prompts=[prompt],
+        items={QUESTION: digest(wish)},
+        questions=[question],
+    )
+    if request.dry_run:
+        return bench.size(asking)
+    (part,) = bench.ask(asking).runs
+    answer = part.answers.get(Call(QUESTION, 0))
+    if answer is None or not answer.answered:
+        failure = part.stopped or (None if answer is None else answer.failure)
+        why = "it was not asked" if failure is None else f"{failure.reason}: {failure.message}"
+        raise NoAnswerError(f"{model} gave no answer: {why}")
+    return text_of(answer)

@@ -1,22 +1,26 @@
-"""All that `judge calibrate` asks in one judging, and its answers → what judges are worth, and files that keep them.
+"""The story of `judge calibrate`: what judges are worth, by what was judged before or by what they are asked now.
 
-Labelled pairs or outputs, planted pairs and the questions of the probes share one budget. The files are those of `judge
-pairwise`, `judge score` and `judge regression`, so that `judge calibrate` measures them again without a call.
+Labelled pairs or outputs, planted pairs and the questions of the probes are one judging, so that one budget and one
+`--resume` are for all of them. The files that it leaves are those of `judge pairwise`, `judge score` and `judge
+regression`, so that `judge calibrate` measures them again without a call.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import json_text, replace_blocks, replace_text
-from skill_evaluator.judges.asking.criteria import NamedRubric
-from skill_evaluator.judges.asking.items import JudgedItem, OutputItem
+from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria, families_of
+from skill_evaluator.judges.asking.items import JudgedItem, OutputItem, read_items
+from skill_evaluator.judges.asking.judging import Asking, write_papers
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, head_of
+from skill_evaluator.judges.asking.story import Bench, JudgingSize
 from skill_evaluator.judges.calibration.against_people import against_people, bias_of
-from skill_evaluator.judges.calibration.detection import is_reported, judged_dimensions, measure
-from skill_evaluator.judges.calibration.labels import Labels
-from skill_evaluator.judges.calibration.planting import PlantedPair, PlantedSet
+from skill_evaluator.judges.calibration.detection import against_labels, is_reported, judged_dimensions, measure
+from skill_evaluator.judges.calibration.labels import Labels, read_labels, read_verdicts
+from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, PlantedSet, plant
 from skill_evaluator.judges.calibration.probes import Probed, load_probe, probes_of
 from skill_evaluator.judges.calibration.results import ANY, BiasResult, JudgeCalibration, JudgedMode, JudgeResult
 from skill_evaluator.judges.modes.findings import reduce_regressions
@@ -37,6 +41,7 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
     RulesResult,
     most_careful,
+    read_regressions,
 )
 from skill_evaluator.judges.modes.scoring import (
     JudgeScores,
@@ -49,9 +54,15 @@ from skill_evaluator.judges.modes.scoring import (
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.statistics.bounded import rate
 from skill_evaluator.judges.statistics.habits import shift
-from skill_evaluator.library.rubrics import Criterion
+from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
+from skill_evaluator.judges.stories.requests import CalibrateRequest
+from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.rubrics import Criterion, MethodName, Rubric, load_rubric
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.session import Watch
+from skill_evaluator.text import canonical_json, counted, digest
 
+_CONTROLS_PER_BROKEN = 2  # specificity needs the larger sample: most pairs of a batch hold no regression
 PLANTED = "planted.jsonl"
 REGRESSIONS = "regressions.json"
 Values = Mapping[str, Mapping[str, float]]
@@ -145,16 +156,6 @@ class CalibrationQuestions:
     notes: Sequence[str]
     plain: AskedPart
     changed: AskedPart
-
-    @property
-    def questions(self) -> list[JudgeQuestion]:
-        """All questions."""
-        return [*self.plain.questions, *self.changed.questions]
-
-    @property
-    def prompts(self) -> list[JudgePrompt]:
-        """The prompts they are put by, each once."""
-        return list({prompt.identity.name: prompt for prompt in (*self.plain.prompts, *self.changed.prompts)}.values())
 
 
 def calibration_questions(
@@ -313,3 +314,176 @@ def _results(judges: Sequence[JudgeRegressions], head: JudgingHead) -> Regressio
         ship_decision=most_careful([judge.ship_decision for judge in judges]),
         judges=list(judges),
     )
+
+
+def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+    """Measure judges by what was judged before or, where some are named, ask them first.
+
+    Of a dry run return what that would take. Raise JudgeError for what does not go together.
+    """
+    if request.judges:
+        return _ask(request, watch, drawn)
+    if request.probes:
+        raise JudgeError("--probe asks: name a judge with --judge ID")
+    labels = None if request.labels is None else read_labels(request.labels)
+    calibration = JudgeCalibration(bar=request.bar, judges=_measured(request, labels))
+    if request.verdicts is not None:
+        if labels is None:
+            raise JudgeError("--verdicts FILE needs the labels that it is held against: --labels FILE")
+        said, rubric = read_verdicts(request.verdicts, labels), _rubric(request)
+        scales = {} if rubric is None else {criterion.id: criterion.highest for criterion in rubric.criteria}
+        labels = labels.of_split(request.split)
+        people = against_people(labels, *said, request.bar, scales)
+        held_out = against_people(labels.held_out, *said, request.bar, scales)
+        calibration = JudgeCalibration(bar=request.bar, judges=[*people, *calibration.judges], held_out=held_out)
+    if not calibration.judges:
+        raise JudgeError(
+            "say what is measured: --labels FILE, with --judge ID, --verdicts FILE or --batch FILE; or --planted and "
+            "--regressions"
+        )
+    return Judged(results=calibration, folder=request.out, code=EXIT_OK)
+
+
+def _rubric(request: CalibrateRequest) -> Rubric | None:
+    if request.rubric is None:
+        return None
+    return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
+
+
+def _measured(request: CalibrateRequest, labels: Labels | None) -> list[JudgeResult]:
+    """Measure what was said of planted pairs and of a batch."""
+    if (request.planted is None) != (request.regressions is None):
+        raise JudgeError("--planted FILE and --regressions FILE go together")
+    if request.planted is not None and request.regressions is not None:
+        planted = list(read_items(request.planted, PlantedPair).values())
+        batch = None if request.batch is None else read_regressions(request.batch)
+        return measure(planted, read_regressions(request.regressions), request.bar, {}, batch, labels)
+    if request.batch is None:
+        return []
+    if labels is None or not labels.regressions:
+        raise JudgeError("--batch FILE needs --planted and --regressions, or --labels FILE with labels of regressions")
+    return against_labels(read_regressions(request.batch), labels, request.bar)
+
+
+def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+    for name in ("verdicts", "planted", "regressions", "batch"):
+        if getattr(request, name) is not None:
+            raise JudgeError(f"--{name} is for what was judged before, and does not go with --judge")
+    bench = Bench.of(request, watch)
+    questions = _questions(request)
+    dimensions = {one.name: one.question for pair in questions.plain.pairs for one in pair.dimensions}
+    paper = {"rubric": None if questions.rubric is None else questions.rubric.paper, "dimensions": dimensions}
+    parts = (questions.plain, questions.changed)
+    prompts = {prompt.identity.name: prompt for part in parts for prompt in part.prompts}
+    asking = Asking(
+        mode="calibrate",
+        rubric=digest(canonical_json(paper)),
+        criteria=[*(one.id for one in questions.plain.criteria), *dimensions],
+        prompts=list(prompts.values()),
+        items={**questions.plain.items, **questions.changed.items},
+        questions=[question for part in parts for question in part.questions],
+        notes=_notes(questions),
+    )
+    if request.dry_run:
+        return bench.size(asking)
+    asked = bench.ask(asking)
+    head = head_of(asked.judging, "dimensions" if questions.rubric is None else questions.rubric.file)
+    judges = [
+        JudgeAnswers(
+            record=asked.record_of(part),
+            answers=part.answers,
+            declared_strong=part.run.model.judge == "strong",
+            replicates=head.replicates,
+        )
+        for part in asked.runs
+    ]
+    measured = measured_answers(questions, judges, head, request.bar, families_of(bench.configuration.models))
+    write_papers(asked.folder, paper, asking, measured.calibration, drawn(measured.calibration))
+    measured.write(asked.folder)
+    return Judged(
+        results=measured.calibration,
+        folder=asked.folder,
+        code=EXIT_OK if asked.complete else EXIT_INCOMPLETE,
+        stopped=asked.stopped,
+        again=[] if asked.complete else again_of(request, asked),
+    )
+
+
+def _notes(asked: CalibrationQuestions) -> list[str]:
+    """Return how the calls come about, in sentences."""
+    planted = asked.planted
+    controls = sum(pair.is_control for pair in planted.pairs)
+    how = (
+        f"{counted(len(asked.plain.matches), 'labelled pair')}, "
+        f"{counted(len(planted.pairs) - controls, 'broken output')}, {counted(controls, 'control')}: each is asked in "
+        "both orders"
+    )
+    if asked.plain.scores:
+        how = f"{counted(len(asked.labels.scored), 'scored output')}: each is asked about by itself"
+    return [
+        how,
+        *(
+            f"{name}: no place in {counted(sum(reasons.values()), 'output')}"
+            for name, reasons in planted.without_place.items()
+        ),
+        *asked.notes,
+    ]
+
+
+def _questions(request: CalibrateRequest) -> CalibrationQuestions:
+    if request.labels is None:
+        raise JudgeError("say which items people labelled: --labels FILE")
+    if request.rubric is None and not request.broken:
+        raise JudgeError("say what is asked: --rubric FILE about the labelled items, --broken N about planted ones")
+    for name in request.probes:
+        load_probe(name)
+    labels = read_labels(request.labels).of_split(request.split)
+    rubric = _rubric(request)
+    if _is_about_scores(labels, rubric):
+        labels = replace(labels, pairs={})
+        if request.broken or rubric is None:
+            raise JudgeError(
+                f"{request.labels} has scores of people: they go with --rubric FILE, and --broken N with pairs"
+            )
+        _refuse_bare([(name, item.output) for name, item in labels.scored.items()], request.labels)
+    else:
+        labels = replace(labels, scored={})
+        outputs = [(name, text) for name, pair in labels.pairs.items() for text in (pair.output_1, pair.output_2)]
+        _refuse_bare(outputs, request.labels)
+    good = [
+        GoodOutput(id=pair.id, stratum=pair.stratum, input=pair.input, output=pair.preferred)
+        for pair in labels.pairs.values()
+        if pair.input and pair.preferred
+    ]
+    planted = plant(good, request.broken, _CONTROLS_PER_BROKEN * request.broken, request.seed)
+    if request.broken and not planted.pairs:
+        raise JudgeError(f"no output of {request.labels} can be broken: give its items the input that they answer")
+    chosen = None if rubric is None else _criteria(rubric, labels, request)
+    return calibration_questions(chosen, labels, planted, request.probes, request.seed)
+
+
+def _is_about_scores(labels: Labels, rubric: Rubric | None) -> bool:
+    """Return whether outputs are scored: where people did nothing else, or the rubric compares nothing."""
+    if not labels.scored or not labels.pairs:
+        return bool(labels.scored)
+    methods = {criterion.primary_method for criterion in rubric.criteria} if rubric is not None else set()
+    return bool(methods) and "pairwise_comparison" not in methods
+
+
+def _refuse_bare(outputs: list[tuple[str, str | None]], file: Path) -> None:
+    for name, output in outputs:
+        if not output:
+            raise JudgeError(f"item '{name}' of {file} has no texts, and a judge must read its outputs")
+
+
+def _criteria(rubric: Rubric, labels: Labels, request: CalibrateRequest) -> NamedRubric:
+    """Return the criteria that judges are asked by: of scored outputs those by which people scored."""
+    by_people = dict.fromkeys(name for item in labels.scored.values() for name in item.scores)
+    wanted = [criterion.id for criterion in rubric.criteria if criterion.id in by_people]
+    if labels.scored and not wanted:
+        names = ", ".join(by_people)
+        raise JudgeError(f"people scored {request.labels} by {names}, and {request.rubric} has no such criterion")
+    methods: tuple[MethodName, ...] = ("pairwise_comparison",)
+    if labels.scored:
+        methods = ("direct_scoring", "reference_based")
+    return choose_criteria(str(request.rubric), rubric, wanted, methods)

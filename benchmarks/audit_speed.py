@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes
-from skill_evaluator.audit.cube.tables import write_cube
+from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, write_cube
 
 from benchmarks.measure import ROOT, Measured, measure
 

@@ -13,9 +13,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
 from scipy.special import expit
-from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
+from skill_evaluator.audit.results import AuditResult, ModelAudit
 from skill_evaluator.audit.statistics.grades import QUARTERS, cuts_of, places_of
 
 SCENARIOS, OTHERS = 10, 1500

@@ -39,7 +39,10 @@ TABLE = (
     "commands",
     "cli",
 )
-INSIDE = {"verdicts": ("decide", "planning", "history")}  # the second level of large rooms, from the ground up
+INSIDE = {  # the second level of large rooms, from the ground up
+    "verdicts": ("decide", "planning", "history"),
+    "audit": ("request", "results", "cube", "run", "statistics", "findings", "report"),
+}
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
 TELL_A_STORY = {  # the files in commands/ that import more; it may only get shorter

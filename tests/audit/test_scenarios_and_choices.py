@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube.cube import Cube, ModelCost
+from skill_evaluator.audit.cube import Cube, ModelCost
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics.figures import neutrality_of, spread_p
 

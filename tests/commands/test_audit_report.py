@@ -18,7 +18,7 @@ WRITTEN = {"report.md", "report.json", "cube.csv", "cube.json", "outcomes.csv"}
 @pytest.fixture
 def served(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> AuditLibrary:
     """A library of two models, whose reports are made without their charts."""
-    monkeypatch.setattr("skill_evaluator.audit.report.reporting.draw", lambda *_: None)
+    monkeypatch.setattr("skill_evaluator.audit.report.page.draw", lambda *_: None)
     return of_two_models(tmp_path, server)
 
 

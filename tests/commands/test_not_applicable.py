@@ -102,7 +102,7 @@ def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_pa
 def test_an_audit_asks_no_model_what_one_of_them_cannot_take(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skill_evaluator.audit.report.reporting.draw", lambda *_: None)  # charts take seconds
+    monkeypatch.setattr("skill_evaluator.audit.report.page.draw", lambda *_: None)  # charts take seconds
     library = AuditLibrary(tmp_path)
     one = {"id": "one", "provider": "openai", "base_url": server.url}
     library.models(one, {**one, "id": "two"})

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.report.page import audit_page
+from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.ci.outcome import Outcome
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import Fold, Page, Section, line_chart, quadrant_chart

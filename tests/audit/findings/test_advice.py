@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.findings.advice import dominated_last, dominates, regimes_of, steadiest_first
-from skill_evaluator.audit.findings.results import AuditResult, Medians, ModelAudit, Worst
 from skill_evaluator.audit.report.wording import verdict_words
+from skill_evaluator.audit.results import AuditResult, Medians, ModelAudit, Worst
 from skill_evaluator.audit.statistics.grades import grades_of, quadrants_of
 
 from tests.support.audit_results import an_audit

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.findings.family import FamilyCheck, ScenarioRemark, judge_family
 from skill_evaluator.library.scenarios import SLOT, Scenario
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit
+from skill_evaluator.audit.results import AuditResult, ModelAudit
 
 from tests.audit.cubes import audited_paper, paper
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.findings.results import AuditResult
 from skill_evaluator.audit.report.charts import overall_map
-from skill_evaluator.audit.report.page import draw, map_names
+from skill_evaluator.audit.report.page import audit_page, draw, map_names
+from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible
 
@@ -19,7 +19,7 @@ ELEMENTS = {"svg", "defs", "g", "rect", "path", "line", "text", "tspan", "linear
 
 
 def drawn(result: AuditResult, folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in draw(result, folder)}
+    return {path.name: path.read_text() for path in draw(audit_page(result), folder)}
 
 
 def words(chart: str) -> str:

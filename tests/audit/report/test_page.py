@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.cube.cube import cube_of_scores
+from skill_evaluator.audit.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Regime, Thresholds
 from skill_evaluator.audit.report.page import audit_page, print_audit
 from skill_evaluator.audit.report.wording import likelihood, points, verdict_words
+from skill_evaluator.audit.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Regime, Thresholds
 from skill_evaluator.display.safe_text import code_span, prose
 
 from tests.support.audit_results import an_audit

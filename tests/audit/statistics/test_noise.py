@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube.cube import cube_of_outcomes
+from skill_evaluator.audit.cube import cube_of_outcomes
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.uncertainty import corrected_fluctuation, most_noise, noise_of

@@ -16,8 +16,8 @@ from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, 
 
 if TYPE_CHECKING:
     from skill_evaluator.api.judging import Judges
+    from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
-    from skill_evaluator.audit.report.reporting import ReportedAudit
     from skill_evaluator.audit.request import (
         AuditPlanRequest,
         AuditReportRequest,
@@ -439,8 +439,8 @@ class Library:
         return plan_audit(request or self._asked(AuditPlanRequest, options))
 
     def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
-        """Say how able and how steady each model is, as `audit report` does; write nothing but by its `write`."""
-        from skill_evaluator.audit.report.reporting import report_audit
+        """Say how able and how steady each model is, as `audit report` does, and write nothing."""
+        from skill_evaluator.audit.findings.auditing import report_audit
         from skill_evaluator.audit.request import AuditReportRequest
 
         return report_audit(request or self._asked(AuditReportRequest, options))

@@ -11,7 +11,6 @@ from skill_evaluator.display.options import FormatOption, Legs, PlatformOption, 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.live import watch
-from skill_evaluator.runner.session import print_pending
 
 EXAMPLES = {
     "audit_run": (
@@ -60,9 +59,6 @@ def audit_run(options: AuditRunOptions, collecting: Configuration | None = None)
         print_size(library.audit_size(options), options.format)
         return EXIT_OK
     asked = library.audit(options, watch=watch, collecting=collecting)
-    print_pending(asked.pending)
-    if not asked.runs:
-        return EXIT_OK
     print_audit_runs(asked, options.format)
     return EXIT_OK if asked.complete else EXIT_INCOMPLETE
 
@@ -80,11 +76,15 @@ def audit_plan(options: AuditPlanOptions) -> int:
 
 def audit_report(options: AuditReportOptions) -> int:
     """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts."""
-    from skill_evaluator.audit.report.page import audit_page, print_audit  # imports scipy: not for a dry run
+    from skill_evaluator.audit.report.page import (  # imports scipy: not for a dry run
+        audit_page,
+        print_audit,
+        write_audit,
+    )
 
     reported = Library.at(options).audit_report(options)
     print_audit(reported.result, options.format)
-    if written := reported.write():
+    if written := write_audit(reported):
         print(f"written to {reported.out}: {', '.join(path.name for path in written)}", file=sys.stderr)
     if options.platform:
         PLATFORMS[options.platform].add_summary(audit_page(reported.result))

@@ -34,7 +34,7 @@ FORMATS: Mapping[str, str] = {
     "case-audit": "skill_evaluator.evaluation.discrimination.CaseAudit",
     "audit": "skill_evaluator.audit.run.plan.AuditManifest",
     "audit-plan": "skill_evaluator.audit.run.plan.AuditPlan",
-    "audit-report": "skill_evaluator.audit.findings.results.AuditResult",
+    "audit-report": "skill_evaluator.audit.results.AuditResult",
     "scenarios": "skill_evaluator.audit.findings.family.FamilyCheck",
     "rubric": "skill_evaluator.library.rubrics.Rubric",
     "rubric-levels": "skill_evaluator.library.rubrics.RubricLevels",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.findings.results import AuditResult, read_audit
+from skill_evaluator.audit.results import AuditResult, read_audit
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,

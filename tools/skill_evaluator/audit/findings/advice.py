@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from skill_evaluator.audit.cube.cube import Cube
-from skill_evaluator.audit.findings.results import AuditResult, ModelAudit, Ranked, Regime
+from skill_evaluator.audit.cube import Cube
 from skill_evaluator.audit.request import Resampled
+from skill_evaluator.audit.results import AuditResult, ModelAudit, Ranked, Regime
 from skill_evaluator.audit.run.plan import FEWEST_MODELS, FEWEST_QUESTIONS, FEWEST_SCENARIOS
 from skill_evaluator.audit.statistics.figures import spread_p
 from skill_evaluator.audit.statistics.grades import BEST_FIRST

@@ -1,13 +1,27 @@
-"""A cube → everything an audit finds: the statistics, each computed in a module of its own, put together."""
+"""Runs or a table → a cube → everything an audit finds: the statistics, each computed in a module of its own."""
 
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from skill_evaluator.audit.cube.cube import Cube, Floats
+from skill_evaluator.audit.cube import Cube, Floats, read_cube
 from skill_evaluator.audit.findings.advice import cautions, cohort_changes, premise_of, regimes_of
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, Beyond, ModelAudit
-from skill_evaluator.audit.request import Resampled
+from skill_evaluator.audit.request import AuditReportRequest, Resampled
+from skill_evaluator.audit.results import (
+    REPORTED,
+    AuditResult,
+    BenchmarkFigures,
+    BenchmarkUsed,
+    Beyond,
+    ModelAudit,
+    read_audit,
+)
+from skill_evaluator.audit.run.gathering import gather
+from skill_evaluator.audit.run.plan import AUDIT, read_audit_plan
 from skill_evaluator.audit.statistics import figures
 from skill_evaluator.audit.statistics.grades import (
     QUARTERS,
@@ -29,6 +43,7 @@ from skill_evaluator.audit.statistics.uncertainty import (
     noise_of,
 )
 from skill_evaluator.errors import AuditError
+from skill_evaluator.text import nearest
 
 
 class _Measured:
@@ -163,3 +178,88 @@ def _audit_models(
 def _typical(variances: Floats | None) -> float | None:
     """Return the cohort's typical standard deviation: the root of the median variance."""
     return None if variances is None else float(np.sqrt(np.median(variances)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedAudit:
+    """The findings of an audit and the models that answered nothing; `out`: where its files belong (None: nowhere)."""
+
+    result: AuditResult
+    cube: Cube
+    absent: list[str]
+    out: Path | None
+
+
+def report_audit(request: AuditReportRequest) -> ReportedAudit:
+    """Audit a table, or the runs below some folders; raise AuditError for what cannot be read or does not go with it.
+
+    The cohort is compared with that of the report that is named, else of the last one beside a single folder.
+    """
+    weights = _read_weights(request.weights)
+    folders: tuple[Path, ...] = ()
+    absent: list[str] = []
+    remarks: list[str] = []
+    if request.cube:
+        if request.folders or request.plan:
+            raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
+        cube = read_cube(request.cube, weights=weights, missing=request.missing)
+        _refuse_unknown(weights, cube.benchmarks)
+        if request.questions is not None and cube.outcomes is not None:
+            raise AuditError("--questions is for a table of scores; this one has the questions themselves")
+        if request.questions is not None:
+            cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
+    else:
+        folders = request.folders or tuple(sorted(path.parent for path in request.audits.glob(f"*/{AUDIT}"))[-1:])
+        if not folders:
+            raise AuditError(
+                f"{request.audits} holds no audit; make one with audit run, or give a table with --cube FILE"
+            )
+        if request.questions is not None:
+            raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
+        gathered = gather(folders, request, read_audit_plan(request.plan).audit if request.plan else None)
+        _refuse_unknown(weights, gathered.outcomes)
+        cube, absent = gathered.cube(weights, request.missing), gathered.absent
+        remarks = [f"left out, as nothing is there of them: {', '.join(absent)}"] if absent else []
+        remarks += gathered.remarks
+    previous = _read_previous(request.previous, folders)
+    result = audit(cube, resampled=request.resampled, bins=request.grades, previous=previous)
+    return ReportedAudit(
+        result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
+        cube=cube,
+        absent=absent,
+        out=request.out or (folders[0] if len(folders) == 1 and (folders[0] / AUDIT).is_file() else None),
+    )
+
+
+def _read_weights(texts: Iterable[str]) -> dict[str, float]:
+    """Read the weight of each benchmark from `NAME=W`; raise AuditError."""
+    weights = {}
+    for text in texts:
+        name, _, weight = text.rpartition("=")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            weights[name] = math.nan
+        if not name or not 0 < weights[name] < math.inf:
+            raise AuditError(f"--weight '{text}' is not NAME=W with W above 0, such as quiz-reasoning=2")
+    return weights
+
+
+def _refuse_unknown(weights: Iterable[str], benchmarks: Iterable[str]) -> None:
+    for name in weights:
+        if name not in benchmarks:
+            raise AuditError(f"--weight names an unknown benchmark '{name}' {nearest(name, benchmarks)}")
+
+
+def _read_previous(named: Path | None, folders: tuple[Path, ...]) -> AuditResult | None:
+    """Read the audit to compare the cohort with: the one named, else the last that was reported before this one."""
+    if named is not None:
+        return read_audit(named / REPORTED if named.is_dir() else named)
+    if len(folders) != 1:
+        return None
+    earlier = sorted(path for path in folders[0].parent.glob(f"*/{REPORTED}") if path.parent.name < folders[0].name)
+    try:
+        return read_audit(earlier[-1]) if earlier else None
+    except AuditError as problem:  # of a file that nobody named
+        print(f"warning: whether the cohort changed is not known: {problem}", file=sys.stderr)
+        return None

@@ -19,10 +19,9 @@ import numpy as np
 from rapidfuzz import fuzz
 from scipy.special import stdtr, stdtrit
 
-from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.cube.tables import read_cube
-from skill_evaluator.audit.findings.results import Shift
+from skill_evaluator.audit.cube import Cube, Floats, read_cube
 from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.audit.results import Shift
 from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.plan import AUDIT, FEWEST_SCENARIOS, read_audit_manifest
 from skill_evaluator.audit.statistics.figures import neutrality_of

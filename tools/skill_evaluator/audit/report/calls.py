@@ -13,6 +13,7 @@ from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Pag
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.runner.prices import Estimate
+from skill_evaluator.runner.session import print_pending
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
@@ -91,7 +92,10 @@ def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
 
 
 def print_audit_runs(asked: "AskedAudit", form: Format) -> None:
-    """Print the runs of an audit to stdout, and the command that comes next to stderr."""
+    """Print the runs whose calls are made to stdout, and to stderr which ones wait and the command that comes next."""
+    print_pending(asked.pending)
+    if not asked.runs:
+        return
     rows = [
         {
             "model_id": run.model_id,

@@ -9,7 +9,6 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.audit.report.wording import (
     ablest_first,
     about_words,
@@ -23,6 +22,7 @@ from skill_evaluator.audit.report.wording import (
     spread_words,
     verdict_words,
 )
+from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.display import probability
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,

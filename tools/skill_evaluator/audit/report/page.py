@@ -3,11 +3,13 @@
 A finished result in; a terminal, a page of Markdown, the site's data and the files of its charts come of the same list.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.audit.findings.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
+from skill_evaluator.audit.cube import write_cube
+from skill_evaluator.audit.findings.auditing import ReportedAudit
 from skill_evaluator.audit.report.wording import (
     ablest_first,
     about_words,
@@ -21,6 +23,7 @@ from skill_evaluator.audit.report.wording import (
     verdict_words,
     with_interval,
 )
+from skill_evaluator.audit.results import REPORTED, AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.display import probability
 from skill_evaluator.display.pages import (
     Block,
@@ -42,10 +45,11 @@ from skill_evaluator.display.pages import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import replace_text
-from skill_evaluator.runner.runs import slug
+from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.runner.runs import check_writable, slug
 from skill_evaluator.text import counted
 
+REPORT, CHARTS = "report.md", "charts"
 INSTALL = "pip install altair vl-convert-python"
 _LONGEST = 60  # characters of a benchmark in the name of a file
 _MOST_RANKED, _MOST_POINTS = 5, 40
@@ -89,10 +93,27 @@ def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
     return {"name": name, "finding": finding, "why": why, "facts": list(map(list, facts.items())), "sections": sections}
 
 
-def draw(result: AuditResult, folder: Path) -> list[Path]:
+def write_audit(reported: ReportedAudit) -> list[Path]:
+    """Write page, result, charts and cube where they belong, and return their paths; warn of what cannot be drawn."""
+    out, page = reported.out, audit_page(reported.result)
+    if out is None:
+        return []
+    check_writable(out, "--out DIR")
+    charts = [out / CHARTS]
+    try:
+        draw(page, out / CHARTS)
+    except AuditError as problem:
+        print(f"warning: {problem}", file=sys.stderr)
+        charts = []
+    replace_text(out / REPORT, page.markdown(CHARTS if charts else ""))
+    replace_text(out / REPORTED, json_text(reported.result.model_dump(mode="json")))
+    return [out / REPORT, out / REPORTED, *charts, *write_cube(reported.cube, out)]
+
+
+def draw(page: Page, folder: Path) -> list[Path]:
     """Write every chart; raise AuditError where the extra is not installed, StorageError when the system refuses."""
     try:
-        drawings = draw_charts(audit_page(result).blocks)
+        drawings = draw_charts(page.blocks)
     except ImportError as problem:
         raise AuditError(f"charts need libraries that do not load ({problem}): {INSTALL}") from problem
     for name, drawing in drawings.items():

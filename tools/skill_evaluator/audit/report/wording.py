@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.audit.findings.advice import dominates, is_settled, outdoes, steadiest_first
-from skill_evaluator.audit.findings.results import AuditResult, Interval, ModelAudit, Thresholds
+from skill_evaluator.audit.results import AuditResult, Interval, ModelAudit, Thresholds
 from skill_evaluator.text import counted
 
 _MOST_NAMED = 5

@@ -27,7 +27,7 @@ from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import Configuration
 from skill_evaluator.repository import commit_of
-from skill_evaluator.runner.journal import MANIFEST, Manifest, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable, settings_digest
 from skill_evaluator.runner.schedule import Shard
@@ -64,9 +64,9 @@ class AskedAudit:
 
     @property
     def complete(self) -> bool:
-        """Whether every model answered enough, but those that wait."""
+        """Whether every model answered enough, but those that wait; nothing is known while all do."""
         asked = len(self.runs) + len(self.pending) == self.models
-        return asked and all(run.complete for run in self.runs)
+        return not self.runs or (asked and all(run.complete for run in self.runs))
 
     @property
     def next_words(self) -> str:
@@ -185,12 +185,8 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
         planned = audit.run(model.id, model.provider, settings_digest(model), part)
         place = folder / RUNS / planned.run_id
         earlier = next((run for run in begun if run.run_id == planned.run_id), planned)
-        if _shaping(earlier) != _shaping(planned):
+        told = ("audit", "model_id", "shard", "replicates", "seed", "cases", "digests")  # what shapes the answers
+        if any(getattr(earlier, name) != getattr(planned, name) for name in told):
             raise AuditError(f"{place} was begun with other inputs than {folder / AUDIT} says; start a new one")
         runs.append(Run(model=model, manifest=earlier, folder=place))
     return runs
-
-
-def _shaping(run: Manifest) -> tuple[object, ...]:
-    """Return what shapes the answers of a run."""
-    return run.audit, run.model_id, run.shard, run.replicates, run.seed, run.cases, run.digests

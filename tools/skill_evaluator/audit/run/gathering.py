@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.audit.cube.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
+from skill_evaluator.audit.cube import Cube, ModelCost, Outcomes, cube_of_outcomes
 from skill_evaluator.audit.request import AuditPlaces, Missing
 from skill_evaluator.audit.run.drawing import changed_cases, read_material
 from skill_evaluator.audit.run.plan import AUDIT, AuditedBenchmark, AuditManifest, parts_of, read_audit_manifest

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import stdtr
 
-from skill_evaluator.audit.cube.cube import Cube, Floats
-from skill_evaluator.audit.findings.results import Neutrality, Shift, Worst
+from skill_evaluator.audit.cube import Cube, Floats
+from skill_evaluator.audit.results import Neutrality, Shift, Worst
 from skill_evaluator.stats import ALPHA
 from skill_evaluator.verdicts.decide.effects import adjusted
 

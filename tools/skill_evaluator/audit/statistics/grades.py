@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skill_evaluator.audit.cube.cube import Floats
-from skill_evaluator.audit.findings.results import Medians, Quadrant, Thresholds
+from skill_evaluator.audit.cube import Floats
+from skill_evaluator.audit.results import Medians, Quadrant, Thresholds
 from skill_evaluator.errors import AuditError
 
 QUARTERS = ("AAA", "AA", "A", "BBB")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from skill_evaluator.audit.cube.cube import Floats
+from skill_evaluator.audit.cube import Floats
 
 _CHAINS, _DISCARDED, _KEPT = 50, 35, 60
 DRAWS = _CHAINS * _KEPT

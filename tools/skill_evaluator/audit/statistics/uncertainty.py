@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from skill_evaluator.audit.cube.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.findings.results import Interval
+from skill_evaluator.audit.cube import Cube, Floats, Outcomes
 from skill_evaluator.audit.request import Resampled
+from skill_evaluator.audit.results import Interval
 from skill_evaluator.audit.statistics.posterior import Posterior
 
 _MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little

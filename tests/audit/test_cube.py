@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.cube.cube import Outcomes, cube_of_outcomes, cube_of_scores
-from skill_evaluator.audit.cube.tables import read_cube, write_cube
+from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, cube_of_scores, read_cube, write_cube
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError

@@ -13,6 +13,7 @@ from skill_evaluator.files import FrozenModel, read_versioned
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
 Interval = tuple[float, float]
 AUDIT_VERSION = 1
+REPORTED = "report.json"
 
 
 class BenchmarkFigures(FrozenModel):

@@ -1,1 +1,0 @@
-"""The scores of an audit, model by scenario by benchmark, and the tables they are read from."""

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +12,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.records.archive import Acceptance, accept_version
 
 from tests.support.git import git
-from tests.support.library import ROOT, SKILL, Ended, Library, read, start
+from tests.support.library import SKILL, Ended, Library, read
 from tests.support.records import Score, a_run, keep
 
 GIT = {
@@ -237,15 +236,3 @@ def test_many_at_once_lose_nothing(library: Library) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(accept_for, reasons)) == [None] * 8
     assert sorted(entry["why"] for entry in accepted(library)) == reasons
-
-
-@pytest.mark.faults
-def test_nor_do_the_commands_of_many(creeping: Library) -> None:
-    env = {"PYTHONPATH": str(ROOT / "tools"), **GIT}
-    reasons = [f"reason {number}" for number in range(3)]
-    command = ("-m", "skill_evaluator", "accept", SKILL, "1.0.0", "--why")
-    running: list[subprocess.Popen[str]] = [start(creeping.root, *command, why, env=env) for why in reasons]
-    assert [process.wait(60) for process in running] == [0] * 3
-    for process in running:
-        process.communicate()
-    assert sorted(entry["why"] for entry in accepted(creeping)) == reasons

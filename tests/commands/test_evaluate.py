@@ -57,7 +57,7 @@ def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
 def test_json_is_all_there_is_on_stdout(library: Library) -> None:
     ended = library.evaluate_here("--format", "json")
     (run,) = ended.json["runs"]
-    assert ended.json["skill"] == SKILL
+    assert (ended.json["skill"], ended.json["comparison"]) == (SKILL, None)  # a first version has no verdict
     assert Row.model_validate(run).as_json() == library.rows()[0]
     assert read(library.root / run["record"])["run_id"] == Path(run["run_folder"]).name
     assert "6/6 answered" in ended.err

@@ -30,12 +30,6 @@ def _version(library: Library, version: str) -> None:
     prompt.write_text(prompt.read_text().replace("version: 1.0.0", f"version: {version}"))
 
 
-def test_a_first_version_has_nothing_to_be_compared_with(library: Library) -> None:
-    _answers(library, 2024)
-    ended = library.evaluate_here("--format", "json")
-    assert (ended.code, ended.json["comparison"]) == (0, None)
-
-
 def test_a_version_that_is_worse_is_said_to_be_and_fails_unless_the_policy_lets_it_pass(
     library: Library, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

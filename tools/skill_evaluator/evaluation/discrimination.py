@@ -182,7 +182,6 @@ def _with_disagreement(cases: Sequence[AuditedCase]) -> list[AuditedCase]:
 
 
 def _chance_of(r: float, n: int) -> float:
-    """Return how often chance alone would show a correlation as far below 0."""
     if abs(r) >= 1.0 - ROUNDING:
         return 0.0 if r < 0 else 1.0
     return float(stdtr(n - 2, r * math.sqrt((n - 2) / (1 - r * r))))

@@ -62,11 +62,6 @@ def looks_of_mutants(replicates: int) -> tuple[int, ...]:
     return (*looks, replicates)
 
 
-def _share_of_look(looks: int, *, last: bool) -> float:
-    """Return the share of α that a look may spend: half of it is the last one's, since answers often repeat."""
-    return 1.0 if looks == 1 else 0.5 if last else 0.5 / (looks - 1)
-
-
 def judged_mutant(
     mutant: Mutant, undamaged: Undamaged, record: Record, rules: VerdictRules, *, looks: int, last: bool
 ) -> MutantResult | None:
@@ -82,7 +77,8 @@ def judged_mutant(
         baseline_again=undamaged.controls,
     )
     (compared,) = measure_all([pair], rules.primary_metric)
-    noticed = _noticed(compared, rules, rules.alpha * _share_of_look(looks, last=last))
+    share = 1.0 if looks == 1 else 0.5 if last else 0.5 / (looks - 1)  # most is the last one's: answers often repeat
+    noticed = _noticed(compared, rules, rules.alpha * share)
     if not noticed and not last:
         return None
     reactions = [*_cases(compared, noticed, rules), *noticed]

@@ -49,9 +49,9 @@ def _blocks(result: MutationResult) -> Iterator[Block]:
     if survivors:
         yield Heading("Survived: these cases would not notice")
     for one in survivors:
-        yield Lines(
-            [Line(Cell(one.id, "bold", code=True), f": {_extent(one)}; would catch it: {one.advice}")], mark="-"
-        )
+        moved = f"{counted(one.moved, 'case')} scored otherwise, within what chance does"
+        extent = moved if one.moved else "no case scored otherwise"
+        yield Lines([Line(Cell(one.id, "bold", code=True), f": {extent}; would catch it: {one.advice}")], mark="-")
         yield Code("\n".join(one.diff))
     yield _sheet(result)
     yield Lines(list(_notes(result)), style="dim")
@@ -65,12 +65,6 @@ def _headline(result: MutationResult) -> Iterator[Words]:
     yield f": {', '.join(parts)}{score} · "
     yield Cell(result.model_id, code=True)
     yield f", {counted(result.n_cases, 'case')}"
-
-
-def _extent(mutant: MutantResult) -> str:
-    if not mutant.moved:
-        return "no case scored otherwise"
-    return f"{counted(mutant.moved, 'case')} scored otherwise, within what chance does"
 
 
 def _sheet(result: MutationResult) -> Sheet:

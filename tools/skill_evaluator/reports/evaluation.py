@@ -98,7 +98,10 @@ def print_finished(
     )
     if form != "text":
         return
-    answers = {run.record.run_id: _explained_by(run, component) for run in finished}
+    answers = {  # by what `explain` finds the answers of each run
+        run.record.run_id: run.folder.name if run.folder.parent == component.results_dir else str(run.folder)
+        for run in finished
+    }
     if verdict is not None:
         print_comparison(verdict, form)
     for model in changes:
@@ -108,11 +111,6 @@ def print_finished(
         print_rankings([ranking], form)
     if verdict is not None:
         print_ending(verdict, form, answers, folders)
-
-
-def _explained_by(run: Finished, component: Component) -> str:
-    """Return by what `explain` finds the answers of a run."""
-    return run.folder.name if run.folder.parent == component.results_dir else str(run.folder)
 
 
 def _page(
@@ -197,10 +195,6 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
     return Page([decided, replace(run, heading="## The run"), legend_section([verdict])])
 
 
-def _title(record: Record) -> str:
-    return f"{code_span(record.skill)} {code_span(record.skill_version)} · {code_span(record.model_id)}"
-
-
 def _run_section(finished: Finished, site: Site) -> Section:
     """Return the section of one run: how it went, its metrics, the weakest fields, and where everything is."""
     record = finished.record
@@ -213,7 +207,7 @@ def _run_section(finished: Finished, site: Site) -> Section:
     metrics = Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
     return Section(
         name=f"the run of {record.model_id}",
-        heading=f"## {_title(record)}",
+        heading=f"## {' '.join(map(code_span, (record.skill, record.skill_version)))} · {code_span(record.model_id)}",
         blocks=[
             f"{facts(record, code_span)}{unfinished}",
             bullets(list(fault_lines(record, code_span))),

@@ -28,17 +28,14 @@ def print_sizing(plan: "SizingPlan", form: Format) -> None:
 
 
 def _blocks(plan: "SizingPlan") -> Iterator[Block]:
-    yield Heading(Cell(plan.skill, code=True), f": {_title(plan)}", level=2)
+    title = f": what shows a drop of {plan.detect:g} with {plan.power * 100:g} % power at α {plan.alpha:g}"
+    yield Heading(Cell(plan.skill, code=True), title, level=2)
     for model in plan.models:
         yield Heading(Cell(model.model_id, code=True), f": {_present(model, plan)}")
         yield Lines(list(_facts(model, plan)))
         yield _sheet(model, plan.detect)
     yield Line(_DESIGNS[plan.design], style="dim")
     yield Line(_PREMISE, style="dim")
-
-
-def _title(plan: "SizingPlan") -> str:
-    return f"what shows a drop of {plan.detect:g} with {plan.power * 100:g} % power at α {plan.alpha:g}"
 
 
 def _present(model: "Sizing", plan: "SizingPlan") -> str:

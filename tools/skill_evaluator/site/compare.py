@@ -127,7 +127,7 @@ def write_comparisons(
     kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
     if all(kept) and not documents:  # else the answers that changed are to be found, too
         return
-    comparisons = standing.kept.comparisons(entries, recorded.comparisons)
+    comparisons = standing.kept.of_runs(entries, Comparisons, recorded.comparisons)
     comparisons = comparisons if names is None else names.comparisons(comparisons)
     shown = _BothAnswers(site, recorded, standing, fixtures)
     answers: Answers = shown.of if documents else lambda _: None

@@ -230,7 +230,11 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):
         if record.saved_calls:
-            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {_corrected(record)}"
+            means = {} if record.adaptive is None else record.adaptive.corrected
+            mean, metric = means.get(record.primary_metric), record.primary_metric
+            remedy = "without --adaptive a run is asked whole"
+            remedy = f"{metric} {mean.strict_mean:.3f} when corrected for that" if mean else remedy
+            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {remedy}"
     if baseline.transport != candidate.transport:
         how = {"direct": "call by call", "batch": "in batches"}
         yield f"the baseline was asked {how[baseline.transport]}, the candidate {how[candidate.transport]}"
@@ -263,13 +267,6 @@ def moment_of(record: Record) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _corrected(record: Record) -> str:
-    corrected = None if record.adaptive is None else record.adaptive.corrected.get(record.primary_metric)
-    if corrected is None:
-        return "without --adaptive a run is asked whole"
-    return f"{record.primary_metric} {corrected.strict_mean:.3f} when corrected for that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

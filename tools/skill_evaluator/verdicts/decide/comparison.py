@@ -277,8 +277,9 @@ def _result(
         verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
         if lost and gate == "these":
             verdict = "regressed"
-        elif is_critical and verdict == "regressed" and _is_within_rewording(effect, pair):
-            verdict = "inconclusive"
+        elif is_critical and verdict == "regressed" and effect and pair.rewording:
+            is_rewording = -effect.difference <= pair.rewording.sigma  # as far as a neutral one moves this model
+            verdict = "inconclusive" if is_rewording else verdict
         scopes[gate] = _scope(test, levels, bounded_verdict(verdict, missing, tolerance, required))
     gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
@@ -329,9 +330,3 @@ def _scope(test: _Tested | None, levels: Levels, verdict: VerdictName) -> Scope:
         detectable_drop=rounded(effect.detectable(levels.fall / test.family)),
         verdict=verdict,
     )
-
-
-def _is_within_rewording(effect: Effect | None, pair: Pair) -> bool:
-    """Return whether a fall is no larger than what a neutral rewording does to this model."""
-    sigma = None if pair.rewording is None else pair.rewording.sigma
-    return sigma is not None and effect is not None and -effect.difference <= sigma

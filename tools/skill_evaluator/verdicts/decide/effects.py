@@ -59,13 +59,11 @@ class Effect:
         It holds what may have gone unseen: a failure in each document or answer of a share `unseen`, which is that of
         95 % confidence.
         """
-        half, unseen = self._half(alpha), 1.0 - math.pow(1.0 - self.unseen, math.log(alpha) / math.log(ALPHA))
+        half = float(stdtrit(self.degrees, 1 - alpha / 2)) * self.error if self.error else 0.0
+        unseen = 1.0 - math.pow(1.0 - self.unseen, math.log(alpha) / math.log(ALPHA))
         seen = self.difference * (1.0 - unseen)
         low, high = min(self.difference - half, seen - unseen), max(self.difference + half, seen + unseen)
         return max(-1.0, low), min(1.0, high)
-
-    def _half(self, alpha: float) -> float:
-        return float(stdtrit(self.degrees, 1 - alpha / 2)) * self.error if self.error else 0.0
 
     def detectable(self, level: float) -> float | None:
         """Return the smallest drop that is beyond chance at this level, one-sided, with 80 % power; None for no drop.

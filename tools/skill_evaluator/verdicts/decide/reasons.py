@@ -224,15 +224,9 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
     for result in critical:
-        if rules.policy.gate == "both" and result.verdict == "inconclusive":
-            yield from _only_these_answers(result)
-
-
-def _only_these_answers(result: MeasureResult) -> Iterator[str]:
-    """Yield that a change is one of these documents alone, where it is."""
-    if result.these.verdict in ("regressed", "improved"):
-        verb = "fell" if result.these.verdict == "regressed" else "rose"
-        yield f"{_moved(result, verb)} on these documents; that others would too is not shown"
+        of_these = {"regressed": "fell", "improved": "rose"}.get(result.these.verdict)
+        if rules.policy.gate == "both" and result.verdict == "inconclusive" and of_these is not None:
+            yield f"{_moved(result, of_these)} on these documents; that others would too is not shown"
 
 
 def _is_of_one_case(results: Sequence[MeasureResult], rules: VerdictRules) -> bool:

@@ -21,10 +21,8 @@ from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.results import Comparisons
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT, AUDITS
-from skill_evaluator.verdicts.history.series import History, Steps
-from skill_evaluator.verdicts.planning.advice import ModelRanking
+from skill_evaluator.verdicts.history.series import Steps
 
 _FILE = ".history.json"
 _MOST = 8_000_000  # characters of the file; what was not used for longest goes first
@@ -44,26 +42,13 @@ class KeptVerdicts:
         self._there = _read(self._path)
         self._drawn: dict[str, Any] = {}
 
-    def history(self, entries: Iterable[RecordedRun], draw: Callable[[], History]) -> History:
-        """Return the history of some runs; draw it, and keep it with its steps, where it is not there."""
-        return self._of_runs({}, entries, History, draw)
-
-    def ranking(self, entries: Iterable[RecordedRun], draw: Callable[[], ModelRanking]) -> ModelRanking:
-        """Return the ranking of the models of some runs; draw it, and keep it, where it is not there."""
-        return self._of_runs({"of": "ranking"}, entries, ModelRanking, draw)
-
-    def comparisons(self, entries: Iterable[RecordedRun], draw: Callable[[], Comparisons]) -> Comparisons:
-        """Return what is compared of a component without being asked; draw it, and keep it, where it is not there."""
-        return self._of_runs({"of": "comparisons"}, entries, Comparisons, draw)
-
     def digest_of(self, entries: Iterable[RecordedRun]) -> str:
         """Return the digest of all that the verdicts on some runs follow from."""
         return digest(canonical_json([self._rules, sorted(map(repr, entries)), dict(self.records)]))
 
-    def _of_runs(
-        self, kind: Mapping[str, str], entries: Iterable[RecordedRun], model: type[KeptT], draw: Callable[[], KeptT]
-    ) -> KeptT:
-        chosen = {**kind, "entries": sorted(map(repr, entries)), "records": dict(self.records)}
+    def of_runs(self, entries: Iterable[RecordedRun], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
+        """Return what follows from some runs, such as their history; draw it, and keep it, where it is not there."""
+        chosen = {"of": model.__name__, "entries": sorted(map(repr, entries)), "records": dict(self.records)}
         value = self._value(chosen, model, draw)
         self._write()
         return value

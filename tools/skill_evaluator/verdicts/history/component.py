@@ -151,13 +151,13 @@ class RecordedComponent:
         return ComponentStanding(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
             history=self.history(entries),
-            ranking=self.kept.ranking(entries, lambda: self.ranking(entries)),
+            ranking=self.kept.of_runs(entries, ModelRanking, lambda: self.ranking(entries)),
             kept=self.kept,
         )
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-        return self.kept.history(entries, lambda: self._judged_history(entries))
+        return self.kept.of_runs(entries, History, lambda: self._judged_history(entries))
 
     def _judged_history(self, entries: Sequence[RecordedRun]) -> History:
         archive, by_model = self.archive, {}

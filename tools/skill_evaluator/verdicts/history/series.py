@@ -3,7 +3,7 @@
 Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -144,7 +144,7 @@ def history_of(
         ModelHistory(
             model_id=model_id,
             points=[Point.of(pair, steps.get(pair.candidate.run_id), rules.primary_metric) for pair in versions],
-            remarks=list(_remarks(versions)),
+            remarks=_remarks(versions),
         )
         for model_id, versions in by_model.items()
     ]
@@ -158,9 +158,8 @@ def history_of(
     )
 
 
-def _remarks(versions: Sequence[Pair]) -> Iterator[str]:
-    """Yield what to know of the versions of a model: which were stopped early, and which records were passed over."""
-    stopped = [pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls]
-    if stopped:
-        yield f"stopped early by --adaptive, at a mean too high or too low: {', '.join(stopped)}"
-    yield from dict.fromkeys(words for pair in versions for words in pair.passed_over)
+def _remarks(versions: Sequence[Pair]) -> list[str]:
+    """Return which versions of a model were stopped early, and which records were passed over."""
+    stopped = ", ".join(pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls)
+    early = [f"stopped early by --adaptive, at a mean too high or too low: {stopped}"] if stopped else []
+    return [*early, *dict.fromkeys(words for pair in versions for words in pair.passed_over)]

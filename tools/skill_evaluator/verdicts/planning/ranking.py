@@ -117,6 +117,7 @@ def rank_models(
     for one in met:
         if (dominance := one.dominance) is not None:
             dominated[one.lower.name].append(dominance)
+    tolerated = (_primary(one.measures, rules.primary_metric) for one in met)
     rows = [
         RankedModel.view(
             model.record,
@@ -140,7 +141,7 @@ def rank_models(
         metric=rules.primary_metric,
         gate=rules.policy.gate,
         alpha=rules.alpha,
-        tolerance=_tolerance(met, rules),
+        tolerance=next((one.tolerance for one in tolerated if one is not None), rules.policy.tolerance),
         n_cases=len(models[0].record.per_case) if models else 0,
         models=rows,
         groups=groups,
@@ -265,9 +266,3 @@ def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | No
 def _age_of(record: Record) -> int | None:
     moment = moment_of(record)
     return None if moment is None else max(0, (datetime.now(UTC) - moment).days)
-
-
-def _tolerance(met: Sequence[_Met], rules: VerdictRules) -> float:
-    """Return the tolerated drop of the primary metric."""
-    primary = (_primary(one.measures, rules.primary_metric) for one in met)
-    return next((measure.tolerance for measure in primary if measure is not None), rules.policy.tolerance)

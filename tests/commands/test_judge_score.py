@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator import api
 
 from tests.support.asked_judges import JUDGE, QUOTE, RUBRIC, JudgingLibrary, answer, method, written
 from tests.support.chat_server import ChatServer, Reply
@@ -122,6 +123,19 @@ def test_each_criterion_goes_by_its_own_method_and_reference_makes_it_one_for_al
     assert by_method["items"][0]["scores"] == {"plain": 2, "faithful": 3}
     assert beside["items"][0]["scores"] == {"plain": 4, "faithful": 3}
     assert {criterion["method"] for criterion in beside["criteria"]} == {"reference_based"}
+
+
+def test_a_program_scores_as_the_command_does(library: JudgingLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    library.items(*TWO)
+    library.record_answers({(f"{name}/direct", 0): answer(totals=written()) for name in ("a", "b")})
+    monkeypatch.chdir(library.root)
+    judge = api.Library().judge
+    asked: dict[str, Any] = {"rubric": Path(RUBRIC), "items": Path("items.jsonl"), "judges": (JUDGE,)}
+    size = judge.score(**asked, dry_run=True)
+    assert [one.estimate.calls for one in size.judges] == [2]
+    judged = judge.score(**asked)
+    assert (judged.code, judged.again, judged.folder.resolve()) == (0, [], library.judging())
+    assert judged.results.model_dump(mode="json") == library.judged()
 
 
 @pytest.mark.parametrize(

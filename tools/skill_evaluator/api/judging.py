@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from skill_evaluator.judges.stories.judging import Judged
     from skill_evaluator.judges.stories.requests import (
         CalibrateRequest,
+        JudgedRequest,
         PairwiseRequest,
         RegressionRequest,
         RubricDraftRequest,
@@ -41,79 +42,59 @@ class Judges:
         """Take the folders of the library."""
         self.components, self.config, self.fixtures = components, config, fixtures
 
-    def score(
-        self,
-        request: "ScoreRequest | None" = None,
-        *,
-        watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
-        **options: Any,
-    ) -> "Judged | JudgingSize":
+    def score(self, request: "ScoreRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
         """Score outputs by a rubric, as `judge score` does."""
-        from skill_evaluator.judges.stories.judging import judge
         from skill_evaluator.judges.stories.requests import ScoreRequest
-        from skill_evaluator.judges.stories.scores import read_scoring
-        from skill_evaluator.reports.judge_results import bias_page
 
-        asked = request or ScoreRequest(**self._places(ScoreRequest), **options)
-        return judge(asked, read_scoring, watch, bias_page, collecting)
+        return self._judge(ScoreRequest, request, **how)
 
-    def pairwise(
-        self,
-        request: "PairwiseRequest | None" = None,
-        *,
-        watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
-        **options: Any,
-    ) -> "Judged | JudgingSize":
+    def pairwise(self, request: "PairwiseRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
         """Compare outputs two by two, in both orders, as `judge pairwise` does."""
-        from skill_evaluator.judges.stories.judging import judge
-        from skill_evaluator.judges.stories.pairs import read_comparison
         from skill_evaluator.judges.stories.requests import PairwiseRequest
-        from skill_evaluator.reports.judge_results import bias_page
 
-        asked = request or PairwiseRequest(**self._places(PairwiseRequest), **options)
-        return judge(asked, read_comparison, watch, bias_page, collecting)
+        return self._judge(PairwiseRequest, request, **how)
 
-    def regression(
-        self,
-        request: "RegressionRequest | None" = None,
-        *,
-        watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
-        **options: Any,
-    ) -> "Judged | JudgingSize":
+    def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
         """Ask whether new outputs are worse than those in use, as `judge regression` does; code decides what ships."""
-        from skill_evaluator.ci.judging import judge_planned
-        from skill_evaluator.judges.stories.judging import judge
-        from skill_evaluator.judges.stories.regressions import read_regression
         from skill_evaluator.judges.stories.requests import RegressionRequest
-        from skill_evaluator.reports.judge_results import bias_page
 
-        asked, shown = request or RegressionRequest(**self._places(RegressionRequest), **options), watch
-        if asked.planned is not None:
-            return judge_planned(asked, asked.planned, shown, bias_page)
-        return judge(asked, read_regression, shown, bias_page, collecting)
+        return self._judge(RegressionRequest, request, **how)
 
     def collect(
-        self, folder: Path, collecting: "Configuration", *, watch: "Watch | None" = None
+        self, folder: Path, collecting: "Configuration", watch: "Watch | None" = None
     ) -> "Judged | JudgingSize":
         """Go on with a judging in batches by the options of the command that began it, as `collect --batches` does."""
         from skill_evaluator.judges.asking.judging import read_judging
-        from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+        from skill_evaluator.judges.stories.requests import REQUESTS
 
         judging = read_judging(folder)
-        said: dict[str, Any] = {"resume": str(folder), "out": folder.parent, "submit_only": True}
-        if judging.options and judging.mode == "score":
-            score = ScoreRequest.recalled(judging.options, **said, **self._places(ScoreRequest))
-            return self.score(score, watch=watch, collecting=collecting)
-        if judging.options and judging.mode == "pairwise":
-            pairs = PairwiseRequest.recalled(judging.options, **said, **self._places(PairwiseRequest))
-            return self.pairwise(pairs, watch=watch, collecting=collecting)
-        if judging.options and judging.mode == "regression":
-            regression = RegressionRequest.recalled(judging.options, **said, **self._places(RegressionRequest))
-            return self.regression(regression, watch=watch, collecting=collecting)
-        raise JudgeError(f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume")
+        if judging.mode not in REQUESTS or not judging.options:
+            raise JudgeError(
+                f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume"
+            )
+        kind = REQUESTS[judging.mode]
+        places = {**self._places(kind), "resume": str(folder), "out": folder.parent, "submit_only": True}
+        return self._judge(kind, kind.recalled(judging.options, **places), watch=watch, collecting=collecting)
+
+    def _judge(
+        self,
+        kind: "type[JudgedRequest]",
+        request: "JudgedRequest | None",
+        *,
+        watch: "Watch | None" = None,
+        collecting: "Configuration | None" = None,
+        **options: Any,
+    ) -> "Judged | JudgingSize":
+        from skill_evaluator.judges.stories.judging import judge
+        from skill_evaluator.judges.stories.requests import RegressionRequest
+        from skill_evaluator.reports.judge_results import bias_page
+
+        asked = request or kind(**self._places(kind), **options)
+        if isinstance(asked, RegressionRequest) and asked.planned:
+            from skill_evaluator.ci.judging import judge_planned
+
+            return judge_planned(asked, watch, bias_page, collecting)
+        return judge(asked, watch, bias_page, collecting)
 
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any

@@ -116,7 +116,9 @@ def _plan_judging(
     return judging, size
 
 
-def judge_planned(request: RegressionRequest, job: str, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+def judge_planned(
+    request: RegressionRequest, watch: Watch | None, drawn: Drawn, collecting: Configuration | None = None
+) -> Judged | JudgingSize:
     """Ask what a plan has a judge do; go on with what an earlier attempt left, unless answers have changed since.
 
     Raise PlanError when the plan has no job of that name.
@@ -125,11 +127,11 @@ def judge_planned(request: RegressionRequest, job: str, watch: Watch | None, dra
         raise JudgeError("--planned says what is compared, who judges and how: leave out what says it otherwise")
     plan = read_plan(request.plan)
     jobs = {judging.id: judging for judging in plan.judgings}
-    if job not in jobs:
-        raise PlanError(f"the plan has no judging '{job}' {nearest(job, list(jobs))}")
-    judging = jobs[job]
+    judging = jobs.get(request.planned or "")
+    if judging is None:
+        raise PlanError(f"the plan has no judging '{request.planned}' {nearest(request.planned or '', list(jobs))}")
     request = replace(request, judges=(judging.model_id,), seed=judging.seed, replicates=1)
-    bench = Bench.of(request, watch)
+    bench = Bench.of(request, watch, collecting)
     settings = bench.configuration.settings
     component = load_component(request.components, judging.skill, settings.limits, request.fixtures)
     cases = load_cases(component, request.fixtures)

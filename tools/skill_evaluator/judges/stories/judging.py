@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from skill_evaluator.display.options import typed
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
@@ -31,7 +31,10 @@ from skill_evaluator.judges.panel.cascade import (
 )
 from skill_evaluator.judges.people.items import Doubts, for_people
 from skill_evaluator.judges.people.queue import queue_in
-from skill_evaluator.judges.stories.requests import PairwiseRequest, RegressionRequest, ScoreRequest
+from skill_evaluator.judges.stories.pairs import read_comparison
+from skill_evaluator.judges.stories.regressions import read_regression
+from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
+from skill_evaluator.judges.stories.scores import read_scoring
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.session import Watch
@@ -41,8 +44,6 @@ STRONG = "strong"  # the folder of the second stage
 _BOTH = 2
 _NOT_AGAIN = ("resume", "dry_run", "batch", "submit_only", "format")  # of what was typed
 _PLANNED = ("judges", "seed", "replicates")  # what a plan says
-JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
-RequestT = TypeVar("RequestT", ScoreRequest, PairwiseRequest, RegressionRequest)
 Drawn = Callable[[Any], str]
 """Results of judges → the page that says what may be wrong with them."""
 
@@ -73,11 +74,7 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def judge(
-    request: RequestT,
-    read: Callable[[RequestT, Bench, bool], JudgedBatch],
-    watch: Watch | None,
-    drawn: Drawn,
-    collecting: Configuration | None = None,
+    request: JudgedRequest, watch: Watch | None, drawn: Drawn, collecting: Configuration | None = None
 ) -> Judged | JudgingSize:
     """Read what is judged, ask the judges and say what comes of it; of a dry run, what that would take.
 
@@ -85,7 +82,14 @@ def judge(
     """
     pair = cascade_judges(request)
     bench = Bench.of(request, watch, collecting, pair)
-    batch = read(request, bench, pair is not None)
+    batch: JudgedBatch
+    match request:
+        case ScoreRequest():
+            batch = read_scoring(request, bench, cascade=pair is not None)
+        case PairwiseRequest():
+            batch = read_comparison(request, bench, cascade=pair is not None)
+        case RegressionRequest():
+            batch = read_regression(request, bench, cascade=pair is not None)
     return judge_batch(batch, bench, drawn) if pair is None else judge_cascade(batch, bench, request, drawn)
 
 

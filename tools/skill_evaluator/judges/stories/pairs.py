@@ -48,7 +48,7 @@ from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.runner.schedule import Call, Replicate
 
 
-def read_comparison(request: PairwiseRequest, bench: Bench, cascade: bool) -> "PairBatch":
+def read_comparison(request: PairwiseRequest, bench: Bench, *, cascade: bool) -> "PairBatch":
     """Return what is to be compared; raise JudgeError for what cannot be."""
     rubric = choose_criteria(
         str(request.rubric),

@@ -57,7 +57,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 _BESIDES = ("block", "regression", "stakes")  # what a judge settles, and a person is to see all the same
 
 
-def read_regression(request: RegressionRequest, bench: Bench, cascade: bool) -> "JudgedRegressions":
+def read_regression(request: RegressionRequest, bench: Bench, *, cascade: bool) -> "JudgedRegressions":
     """Return what is to be held against what; raise JudgeError, RunError, ComponentError or FixtureError."""
     settings = bench.configuration.settings
     batch = batch_of(

@@ -1,5 +1,6 @@
 """What the commands of judges are asked for; help and completion import this alone."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from skill_evaluator.display.options import (
     options,
     shared,
 )
+from skill_evaluator.judges.asking.judging import JudgeMode
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
 from skill_evaluator.judges.calibration.labels import Split
 from skill_evaluator.judges.calibration.results import PROBE_NAMES
@@ -63,6 +65,14 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
     artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
+
+
+JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
+REQUESTS: Mapping[JudgeMode, type[JudgedRequest]] = {
+    "score": ScoreRequest,
+    "pairwise": PairwiseRequest,
+    "regression": RegressionRequest,
+}
 
 
 @options

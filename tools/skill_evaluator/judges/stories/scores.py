@@ -50,7 +50,7 @@ _NEAR = 0.25  # of a scale: scores this near agree. Of 1-3 they are the same, of
 Scores = Mapping[str, float]
 
 
-def read_scoring(request: ScoreRequest, bench: Bench, cascade: bool) -> "ScoreBatch":
+def read_scoring(request: ScoreRequest, bench: Bench, *, cascade: bool) -> "ScoreBatch":
     """Return what is to be scored; raise JudgeError, RunError, ComponentError or FixtureError for what cannot be."""
     settings = bench.configuration.settings
     rubric = choose_criteria(

@@ -15,6 +15,7 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, refuse
 
 if TYPE_CHECKING:
+    from skill_evaluator.api.batches import OpenBatches
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
@@ -361,6 +362,12 @@ class Library:
         from skill_evaluator.ci.collecting import CollectRequest, collect
 
         return collect(request or self._asked(CollectRequest, options))
+
+    def open_batches(self, roots: Sequence[Path]) -> "OpenBatches":
+        """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with."""
+        from skill_evaluator.api.batches import open_batches
+
+        return open_batches(roots, self.components, self.config, self.fixtures)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""

@@ -1,16 +1,39 @@
 """`skill-evaluator collect`: the artifacts of a plan's jobs → one record per component and model, and outcome.json.
 
-It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run.
+It makes no call and touches no leaderboard. It scores the answers themselves, so that shards become one run. With
+`--batches` every command that left batches goes on as it was begun, and asks nothing that it had not asked before.
 """
 
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
 from skill_evaluator.api import Library
+from skill_evaluator.api.batches import OpenBatches
 from skill_evaluator.ci.collecting import CollectRequest
+from skill_evaluator.ci.pending import restore_job
+from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.commands.collect_batches import CollectingPlaces, collect_batches, collect_planned
+from skill_evaluator.commands.audit import AuditRunOptions, audit_run
+from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import FormatOption, PlatformOption, flag, option, options
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
+from skill_evaluator.display.options import AUDITS, JUDGEMENTS, FormatOption, PlatformOption, flag, option, options
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display.sheets import Format
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_REGRESSED,
+    EXIT_USER_ERROR,
+    RunError,
+    SkillEvaluatorError,
+)
+from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.ci import outcome_page, print_outcome
+from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.live import watch
 
 EXAMPLES = (
     "skill-evaluator collect artifacts --plan plan.json --out collected",
@@ -33,15 +56,72 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
     if options.batches:
-        places = CollectingPlaces(
-            components=options.components, fixtures=options.fixtures, config=options.config, format=options.format
-        )
-        if options.planned is not None:
-            return collect_planned(options.plan, options.planned, options.artifacts or options.components, places)
-        return collect_batches(options.artifacts, places)
+        return _collect_batches(options)
     outcome = Library.at(options).collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     if options.platform:
         PLATFORMS[options.platform].add_summary(outcome_page(outcome, site=site))
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+
+
+def _collect_batches(options: CollectOptions) -> int:
+    """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure.
+
+    The run folders of a `planned` job were of another machine. Nothing of them is deleted at the vendor: what was taken
+    is safe only once a later job has published it.
+    """
+    library, artifacts = Library.at(options), options.artifacts
+    if options.planned is not None:
+        roots = [artifacts or options.components]
+        restore_job(read_plan(options.plan), options.planned, roots[0])
+    elif artifacts is not None and not artifacts.is_dir():
+        raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
+    else:
+        roots = [options.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
+    found = library.open_batches(roots)
+    stories = list(_stories(options, library, found))
+    if not stories and not found.problems:
+        print("no batch is left to collect", file=sys.stderr)
+    codes = {EXIT_OK, *map(_tell, found.problems)}
+    for story in stories:
+        try:
+            codes.add(story())
+        except SkillEvaluatorError as problem:  # the others are collected all the same
+            codes.add(_tell(problem))
+    return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
+
+
+def _tell(problem: SkillEvaluatorError) -> int:
+    """Print what keeps one run from being collected, and return its exit code."""
+    print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
+    return problem.exit_code
+
+
+def _stories(options: CollectOptions, library: Library, found: OpenBatches) -> Iterator[Callable[[], int]]:
+    """Yield how to go on with each evaluation, audit and judging."""
+    configuration, form = options.configuration, options.format
+    if options.planned is not None:
+        batch = configuration.settings.batch.model_copy(update={"delete_results": False})
+        configuration = replace(configuration, settings=configuration.settings.model_copy(update={"batch": batch}))
+    for request in found.evaluations:
+        yield partial(measure, request, form, collecting=configuration)
+    for (audit, shard), models in found.audits.items():
+        begun = AuditRunOptions(
+            resume=str(audit),
+            shard=shard,
+            models=tuple(models),
+            audits=audit.parent,
+            components=options.components,
+            fixtures=options.fixtures,
+            config=options.config,
+            submit_only=True,
+            format=form,
+        )
+        yield partial(audit_run, begun, collecting=configuration)
+    for folder in found.judgings:
+        yield partial(_judge, folder, library, configuration, form)
+
+
+def _judge(folder: Path, library: Library, configuration: Configuration, form: Format) -> int:
+    return print_judged(library.judge.collect(folder, configuration, watch=watch), form)

@@ -1,0 +1,66 @@
+"""Runs whose batches are at a vendor: which there are below some folders, and how each goes on as it was begun."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from skill_evaluator.audit.run.plan import AUDIT
+from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.judges.asking.judging import JUDGING
+from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
+from skill_evaluator.runner.journal import Kept, Manifest, read_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBatches:
+    """What has batches whose results are still to be taken; `problems` are of folders that cannot be read.
+
+    `evaluations` has an invocation at a time, `audits` the models to go on with by audit and shard, `judgings` folders.
+    """
+
+    evaluations: list[EvaluationRequest] = field(default_factory=list)
+    audits: dict[tuple[Path, str | None], list[str]] = field(default_factory=dict)
+    judgings: list[Path] = field(default_factory=list)
+    problems: list[RunError] = field(default_factory=list)
+
+
+def open_batches(roots: Iterable[Path], components: Path, config: Path, fixtures: Path | None) -> OpenBatches:
+    """Find the runs below some folders, to keep of each what was to be kept when it was begun."""
+    found = OpenBatches()
+    for folder, manifest in _open_runs(roots, found.problems):
+        above = [*folder.parents, *[Path()] * 4]  # of a run of a judge: runs/, the judging, then what it is a part of
+        audit, kept = above[1], manifest.kept or Kept()
+        if manifest.audit is not None and not (audit / AUDIT).is_file():
+            why = f"{folder} is a part of the audit {manifest.audit}, and {audit} has no {AUDIT}"
+            found.problems.append(RunError(why))
+        elif manifest.audit is not None:
+            found.audits.setdefault((audit, manifest.shard), []).append(manifest.model_id)
+        elif manifest.judging is not None:  # the strong judge of a cascade lies in the folder of the cheap one
+            judging = above[2] if (above[2] / JUDGING).is_file() else above[1]
+            found.judgings.extend([judging] if judging not in found.judgings else ())
+        else:
+            request = EvaluationRequest(
+                skill=manifest.skill,
+                resume=invocation_of(manifest.run_id),
+                scenario=None if manifest.role == "neutral" else manifest.scenario,
+                leaderboard=kept.leaderboard,
+                max_cost=kept.max_cost_usd,
+                results=folder.parent,
+                components=components,
+                fixtures=fixtures,
+                config=config,
+                submit_only=True,
+            )
+            found.evaluations.extend([request] if request not in found.evaluations else ())
+    return found
+
+
+def _open_runs(roots: Iterable[Path], problems: list[RunError]) -> Iterator[tuple[Path, Manifest]]:
+    for path in dict.fromkeys(path for root in roots for path in sorted(root.rglob(BATCHES))):
+        try:
+            if BatchJournal.read(path.parent).open:
+                yield path.parent, read_manifest(path.parent)
+        except RunError as problem:
+            problems.append(problem)

@@ -28,8 +28,8 @@ def test_a_component_as_written(tmp_path: Path) -> None:
     assert loaded.prompt == "Read the receipt."
     assert list(loaded.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
     assert (loaded.primary_metric, loaded.fixtures) == ("field_level_f1", NAME)
-    assert loaded.conforms({"shop": "A", "total": 9})
-    assert loaded.schema_errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
+    assert loaded.contract.conforms({"shop": "A", "total": 9})
+    assert loaded.contract.errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
     assert loaded.leaderboard_path == loaded.folder / "leaderboard.json"
     assert loaded.records_dir == loaded.folder / "evals" / "records"
     assert loaded.results_dir == loaded.folder / "evals" / "results"

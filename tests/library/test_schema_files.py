@@ -53,8 +53,8 @@ def receipts(root: Path, schema: Any, /, **datasets: Any) -> Component:
 )
 def test_a_schema_validates_as_its_files_do(tmp_path: Path, schema: Any, good: Any, bad: Any) -> None:
     loaded = receipts(tmp_path, schema)
-    assert loaded.schema_errors(good) == []
-    assert not loaded.conforms(bad)
+    assert loaded.contract.errors(good) == []
+    assert not loaded.contract.conforms(bad)
 
 
 def test_a_part_may_be_the_contract_and_brings_nothing_else_along(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_a_part_may_be_the_contract_and_brings_nothing_else_along(tmp_path: Path
         "properties": {"a": {"$ref": "#/$defs/n"}},
         "$defs": {"n": {"type": "number"}},
     }
-    assert (list(loaded.plan.leaves), loaded.conforms({"a": "1"})) == (["a"], False)
+    assert (list(loaded.plan.leaves), loaded.contract.conforms({"a": "1"})) == (["a"], False)
 
 
 def test_the_contract_may_be_anothers(tmp_path: Path) -> None:
     loaded = receipts(tmp_path, None, schema="../shared/schema.json#/$defs/money")
-    assert (loaded.conforms(3), loaded.conforms("3")) == (True, False)
+    assert (loaded.contract.conforms(3), loaded.contract.conforms("3")) == (True, False)
 
 
 def test_what_a_schema_refers_to_is_in_a_digest_of_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, ga
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_text, pending_words, run_of
+from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, option, options
@@ -126,7 +126,8 @@ def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutc
         return None
     fixtures = os.environ.get("FIXTURES_COMMIT")
     left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
-    replace_text(out / PENDING / gathered.skill / f"{run_of(left)}.json", pending_text(left))
+    path = out / PENDING / gathered.skill / f"{run_of(left)}.json"
+    replace_text(path, json_text(left.model_dump(mode="json")))
     return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 

@@ -37,7 +37,7 @@ from skill_evaluator.repository import Repository, within
 
 _Checked = tuple[Linted, list[Problem]]
 _MANY = 16  # components; fewer are checked in the time that it takes to begin processes
-_checks: list[Callable[[str], _Checked]] = []  # of a process that only checks
+_checks: list[Callable[[str], _Checked]] = []  # that of the command, for the processes that it forks
 
 
 @options
@@ -118,18 +118,15 @@ def _side_by_side(check: Callable[[str], _Checked], names: Sequence[str]) -> Ite
     if len(names) < _MANY or cores == 1 or not hasattr(os, "fork"):
         yield from map(check, names)
         return
-    with futures.ProcessPoolExecutor(cores, get_context("fork"), initializer=_begin, initargs=(check,)) as pool:
+    _checks[:] = [check]  # each process is forked with it, and leaves Ctrl-C to the command
+    leave = (signal.SIGINT, signal.SIG_IGN)
+    with futures.ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
         yield from pool.map(_check, names, chunksize=8)
 
 
-def _begin(check: Callable[[str], _Checked]) -> None:
-    """Keep what this process was forked with; it leaves Ctrl-C to the command."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _checks.append(check)
-
-
 def _check(name: str) -> _Checked:
-    return _checks[0](name)
+    (check,) = _checks
+    return check(name)
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:

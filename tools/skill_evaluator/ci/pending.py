@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from skill_evaluator.ci.plan import Plan, planned_runs
 from skill_evaluator.errors import PlanError
-from skill_evaluator.files import json_text, parse_json, validated
+from skill_evaluator.files import parse_json, validated
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import PARTIAL
@@ -153,11 +153,6 @@ def restore_job(plan: Plan, job: str, results: Path) -> None:
     for run in planned_runs(plan):
         if run.job == job and run.manifest.run_id in pending:
             restore_run(results / run.manifest.run_id, run.manifest, pending[run.manifest.run_id])
-
-
-def pending_text(pending: Plan) -> str:
-    """Return the text of a pending file."""
-    return json_text(pending.model_dump(mode="json"))
 
 
 def lying_versions(pending: Iterable[Plan]) -> dict[tuple[str, str, str], str]:

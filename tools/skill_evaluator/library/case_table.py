@@ -209,7 +209,7 @@ def _files_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Comp
         if not isinstance(truth, str):
             raise FixtureError(f"{at}: the truth must be a text: '{component.name}' answers with text")
         return {**files, "expected.md": truth.rstrip("\n") + "\n"}
-    problems = component.schema_errors(truth)
+    problems = component.contract.errors(truth)
     if problems:
         raise FixtureError(f"{at}: the truth fails {component.contract.where} at {problems[0][:500]}")
     return {**files, "ground_truth.json": json_text(truth)}

@@ -278,7 +278,7 @@ def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
         if not isinstance(truth, str):
             raise FixtureError(f"{path} must hold a JSON string: '{component.name}' answers with text")
         return truth.strip()
-    problems = component.schema_errors(truth)
+    problems = component.contract.errors(truth)
     if problems:
         raise FixtureError(f"{path} fails {component.contract.where} at {problems[0][:_MOST_SHOWN]}")
     return truth

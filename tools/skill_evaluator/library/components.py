@@ -240,14 +240,6 @@ class Component:
         """The default folder of its run folders."""
         return self.folder / "evals" / "results"
 
-    def schema_errors(self, value: Any) -> list[str]:
-        """Say where and how a value breaks the schema; nothing when it validates."""
-        return self.contract.errors(value)
-
-    def conforms(self, value: Any) -> bool:
-        """Return whether a value validates against the schema."""
-        return self.contract.conforms(value)
-
 
 def load_component(
     components_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS, fixtures_dir: Path | None = None

@@ -155,7 +155,7 @@ def explain_answer(
         metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
         return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics)
     output = answer.scored.value
-    comparison = Comparison(case.truth, output, component.plan, component.conforms)
+    comparison = Comparison(case.truth, output, component.plan, component.contract.conforms)
     arrays = _Arrays(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
     return Explanation(
         case=case,
@@ -172,7 +172,7 @@ def explain_answer(
             for row in comparison.rows
         ),
         arrays=tuple(arrays.matches) if case.labelled else (),
-        schema_errors=tuple(component.schema_errors(output)),
+        schema_errors=tuple(component.contract.errors(output)),
     )
 
 

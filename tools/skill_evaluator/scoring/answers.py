@@ -220,7 +220,7 @@ class AnswerScorer:
 
     def _contract(self, output: Any) -> OutputContract:
         drift = name_drift(output, self._names)
-        if self.component.conforms(output):
+        if self.component.contract.conforms(output):
             return CONTRACT_KEPT if drift is NO_DRIFT else OutputContract(drift=drift)
         # What is wrong is listed only where something is, which is slower.
         most = self.component.limits.schema_errors

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from skill_evaluator.commands.schemas import EDITED, FORMATS
+from skill_evaluator.api.schemas import EDITED, FORMATS
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import price_of

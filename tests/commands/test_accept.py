@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.library.components import load_component
 from skill_evaluator.records.archive import Acceptance, accept_version
 

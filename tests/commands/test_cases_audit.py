@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 
 from tests.support.library import SKILL, Library
 from tests.support.records import Score, a_run, keep

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from skill_evaluator.ci.legs import secrets_of, with_legs
+from skill_evaluator.ci.layout import secrets_of, with_legs
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.judges.calibration.planting import CONTROLS, DAMAGES
 
 from tests.support.asked_judges import ITEMS, RUBRIC, JudgingLibrary, compared, method

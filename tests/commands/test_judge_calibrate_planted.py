@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.judges.calibration.planting import GoodOutput, PlantedPair, plant
 
 from tests.support.asked_judges import JudgingLibrary

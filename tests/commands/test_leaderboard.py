@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 
 from tests.support.chat_server import notice
 from tests.support.library import CASES, REPLAY, SKILL, Library

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from pydantic import BaseModel
-from skill_evaluator.commands.schemas import schema_text
+from skill_evaluator.api.schemas import schema_text
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records import record as formats

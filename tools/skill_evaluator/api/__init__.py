@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from skill_evaluator.audit.run.plan import AuditPlan
     from skill_evaluator.ci.collecting import CollectRequest
     from skill_evaluator.ci.doctor import DoctorReport
+    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut, Proposal
     from skill_evaluator.ci.linting import LintedLibrary, LintRequest
     from skill_evaluator.ci.outcome import Outcome
     from skill_evaluator.ci.plan import Plan
@@ -292,6 +293,39 @@ class Library:
         from skill_evaluator.reports.evaluation import write_report
 
         return switch(request or self._asked(SwitchRequest, options), watch or _unseen, write_report)
+
+    @staticmethod
+    def init(request: "InitRequest") -> "LaidOut":
+        """Lay out configuration, workflows and an example component in a folder, as `init` does; overwrite nothing."""
+        from skill_evaluator.api.schemas import edited_schemas
+        from skill_evaluator.ci.layout import lay_out
+
+        return lay_out(request, edited_schemas())
+
+    @staticmethod
+    def write_jobs(folder: Path) -> list[str]:
+        """Give each workflow a job for each key of models.yaml, as `init --workflows` does; return what was done."""
+        from skill_evaluator.ci.layout import write_legs
+
+        return write_legs(folder)
+
+    @staticmethod
+    def propose(request: "InitRequest", choose: "Choose") -> "Proposal":
+        """Say what of a library can be evaluated, and propose what else it lacks, as `init --adopt` does.
+
+        `choose` returns the part of a component's schema that is its contract, where several may be.
+        """
+        from skill_evaluator.api.schemas import edited_schemas
+        from skill_evaluator.ci.layout import propose
+
+        return propose(request, edited_schemas(), choose)
+
+    @staticmethod
+    def adopt(folder: Path, proposal: "Proposal") -> list[str]:
+        """Write what was proposed; return what was done."""
+        from skill_evaluator.ci.layout import adopt
+
+        return adopt(folder, proposal)
 
     def import_cases(
         self, table: "CaseTable | None" = None, *, odd: "Odd | None" = None, **options: Any

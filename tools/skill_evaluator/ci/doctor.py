@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.ci.legs import secrets_of, stale_workflows
+from skill_evaluator.ci.layout import secrets_of, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, secrets_for
 from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS

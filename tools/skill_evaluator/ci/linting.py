@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
-from skill_evaluator.ci.legs import secrets_of, stale_workflows
+from skill_evaluator.ci.layout import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records, edited_checks, needing_no_proof
 from skill_evaluator.display.options import (

@@ -89,7 +89,6 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
         with storing(path), path.open("a", encoding="utf-8") as handle:
             handle.write("\n" if text and not text.endswith("\n") else "")
             handle.write("\n".join(("# of skill-evaluator: kept as artifacts, not in git", *missing, "")))
-        print("added to .gitignore")
     return missing
 
 

@@ -1,0 +1,77 @@
+"""The JSON Schema of every file format, from the model of its file or line."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from skill_evaluator.files import json_text
+
+FORMATS: Mapping[str, str] = {
+    "models": "skill_evaluator.library.config.Models",
+    "settings": "skill_evaluator.library.config.Settings",
+    "prompt-front-matter": "skill_evaluator.library.components.FrontMatter",
+    "scenario-front-matter": "skill_evaluator.library.scenarios.ScenarioFrontMatter",
+    "datasets": "skill_evaluator.library.components.Datasets",
+    "question": "skill_evaluator.library.cases.Question",
+    "manifest": "skill_evaluator.runner.journal.Manifest",
+    "batches": "skill_evaluator.runner.batch_journal.BatchLine",
+    "record": "skill_evaluator.records.record.Record",
+    "leaderboard": "skill_evaluator.records.leaderboard.Leaderboard",
+    "accepted": "skill_evaluator.records.archive.AcceptedVersions",
+    "plan": "skill_evaluator.ci.plan.Plan",
+    "outcome": "skill_evaluator.ci.outcome.Outcome",
+    "doctor": "skill_evaluator.ci.doctor.DoctorReport",
+    "waiver": "skill_evaluator.library.config.Waiver",
+    "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
+    "history": "skill_evaluator.verdicts.history.series.History",
+    "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
+    "sizing": "skill_evaluator.verdicts.planning.sizing.SizingPlan",
+    "mutation": "skill_evaluator.evaluation.mutation_results.MutationResult",
+    "case-audit": "skill_evaluator.evaluation.discrimination.CaseAudit",
+    "audit": "skill_evaluator.audit.run.plan.AuditManifest",
+    "audit-plan": "skill_evaluator.audit.run.plan.AuditPlan",
+    "audit-report": "skill_evaluator.audit.results.AuditResult",
+    "scenarios": "skill_evaluator.audit.findings.family.FamilyCheck",
+    "rubric": "skill_evaluator.library.rubrics.Rubric",
+    "rubric-levels": "skill_evaluator.library.rubrics.RubricLevels",
+    "rubric-lint": "skill_evaluator.checking.rubrics.RubricLint",
+    "judging": "skill_evaluator.judges.asking.judging.Judging",
+    "judge-score-item": "skill_evaluator.judges.asking.items.OutputItem",
+    "judge-scores": "skill_evaluator.judges.modes.scoring.ScoreResults",
+    "judge-pair-item": "skill_evaluator.judges.modes.pairwise.PairItem",
+    "judge-pairs": "skill_evaluator.judges.modes.pairwise.PairwiseResults",
+    "judge-cascade": "skill_evaluator.judges.panel.cascade.CascadeResults",
+    "judge-score-cascade": "skill_evaluator.judges.panel.cascade.ScoreCascadeResults",
+    "judge-regression-cascade": "skill_evaluator.judges.panel.cascade.RegressionCascadeResults",
+    "judging-item": "skill_evaluator.judges.calibration.labels.LabelledPair",
+    "judging-verdict": "skill_evaluator.judges.asking.results.StoredVerdict",
+    "judging-scored-item": "skill_evaluator.judges.calibration.labels.ScoredItem",
+    "judging-score": "skill_evaluator.judges.asking.results.StoredScore",
+    "judge-regression-item": "skill_evaluator.judges.modes.regression.RegressionItem",
+    "judge-regression-answer": "skill_evaluator.judges.modes.regression.RegressionAnswer",
+    "judge-regression": "skill_evaluator.judges.modes.regression_results.RegressionResults",
+    "pinned": "skill_evaluator.records.pinned.PinnedOutputs",
+    "judge-pin": "skill_evaluator.records.pinned.PinReport",
+    "judge-calibration": "skill_evaluator.judges.calibration.results.JudgeCalibration",
+    "judge-planted": "skill_evaluator.judges.calibration.planting.PlantedPair",
+    "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
+    "review-item": "skill_evaluator.judges.people.items.ReviewItem",
+    "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
+    "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",
+}
+"""Each format with the model of its file or line."""
+EDITED = ("models", "settings", "rubric", "waiver", "datasets")
+"""The formats of files that people write and that name their schema, for editors."""
+
+
+def schema_text(name: str) -> str:
+    """Return the JSON Schema of one of FORMATS as the text of a file."""
+    module, _, model = FORMATS[name].rpartition(".")
+    of_model: Any = getattr(import_module(module), model)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **of_model.model_json_schema()}
+    return json_text(schema)
+
+
+def edited_schemas() -> dict[str, str]:
+    """Return the schemas of the files that people write, by name."""
+    return {name: schema_text(name) for name in EDITED}

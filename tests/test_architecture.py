@@ -49,7 +49,6 @@ TELL_A_STORY = {  # the files in commands/ that import more; it may only get sho
     "audit",
     "cases",
     "collect",
-    "collect_batches",
     "compare",
     "demo",
     "evaluate",

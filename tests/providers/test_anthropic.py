@@ -5,7 +5,7 @@ import dataclasses
 from skill_evaluator.providers.base import Usage
 
 from tests.support.vendor_dialects import PLAIN, SCHEMA
-from tests.support.vendor_server import Answer, Behaviour, Body, Status, VendorServer
+from tests.support.vendor_server import Behaviour, Body, Status, VendorServer
 from tests.support.vendors import ask, ask_and_fail, asking, entry
 
 
@@ -66,8 +66,3 @@ def test_an_empty_account_stops_the_model(server: VendorServer) -> None:
 def test_the_api_says_in_its_own_words_what_is_wrong(server: VendorServer) -> None:
     server.enqueue(Status(400, message="max_tokens: 321 > 64, which is the maximum"))
     assert str(ask_and_fail(entry("anthropic", server.url))) == "max_tokens: 321 > 64, which is the maximum"
-
-
-def test_a_retired_model_name_warns_nobody(server: VendorServer) -> None:
-    server.enqueue(Answer())
-    assert ask(entry("anthropic", server.url, api_id="claude-2.1")).text == "fine"

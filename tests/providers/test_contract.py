@@ -1,4 +1,4 @@
-"""What every vendor's adapter does, through its real SDK or without one, against a real server: one suite for all.
+"""What every vendor's adapter does, against a real server: one suite for all.
 
 A new provider is run through it once `tests/support/vendor_dialects.py` says how its API is spoken.
 """
@@ -15,7 +15,6 @@ import pytest
 from skill_evaluator.library.config import Params, Settings
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion, Provider, Request, Usage
-from skill_evaluator.providers.redaction import Redactor
 
 from tests.support.http_server import Received
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, merged
@@ -24,11 +23,9 @@ from tests.support.vendor_server import (
     Body,
     DropBefore,
     DropMidBody,
-    EchoKey,
     Hang,
     Malformed,
     Refusal,
-    SlowFirstByte,
     Status,
     Truncated,
     VendorServer,
@@ -95,17 +92,6 @@ def test_what_cannot_be_set_is_said(vendor: str) -> None:
     assert {*sampling.sent, *sampling.unavailable} == {"temperature", "top_p", "seed"}
 
 
-def test_no_variable_of_the_sdk_sends_the_key_elsewhere(
-    vendor: str, server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with vendor_server() as elsewhere:
-        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
-            monkeypatch.setenv(name, f"{elsewhere.url}/v1")
-        model = entry(vendor, server.url)
-        ask(model if vendor.startswith("openai-compatible") else model.model_copy(update={"base_url": None}))
-        assert (len(server.received), elsewhere.received) == (1, [])
-
-
 # fmt: off
 ANSWERS = {
     # what comes back          text                       stop       tokens
@@ -138,11 +124,10 @@ def test_answers_are_mapped(vendor: str, server: VendorServer) -> None:
             ), case
 
 
-def test_a_slow_first_byte_and_a_moved_address_are_survived(vendor: str, server: VendorServer) -> None:
-    server.enqueue(SlowFirstByte(0.05), Status(307, {"location": f"/{vendor}{DIALECTS[vendor].path}"}))
-    with asking(entry(vendor, server.url)) as complete:
-        assert [complete().text, complete().text] == ["fine", "fine"]
-    assert len(server.received) == 3
+def test_an_address_that_moved_within_its_origin_is_followed(vendor: str, server: VendorServer) -> None:
+    server.enqueue(Status(307, {"location": f"/{vendor}{DIALECTS[vendor].path}"}))
+    assert ask(entry(vendor, server.url)).text == "fine"
+    assert len(server.received) == 2
 
 
 def in_an_hour() -> str:
@@ -233,14 +218,6 @@ def test_a_request_that_cannot_be_encoded_is_a_bad_request(vendor: str, server: 
     error = ask_and_fail(entry(vendor, server.url), lone_surrogate)
     assert (error.reason, error.retryable, error.perhaps_billed) == ("bad_request", False, False)
     assert server.received == []
-
-
-def test_a_key_that_comes_back_can_be_struck_out(vendor: str, server: VendorServer) -> None:
-    server.enqueue(*map(EchoKey, (200, 400, 401)))
-    with asking(entry(vendor, server.url)) as complete:
-        for repeated in (complete().text, str(failure_of(complete)), str(failure_of(complete))):
-            assert KEY in repeated
-            assert KEY not in Redactor([KEY])(repeated)
 
 
 def test_calls_run_side_by_side(vendor: str, server: VendorServer) -> None:

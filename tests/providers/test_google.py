@@ -79,12 +79,6 @@ def test_finish_reasons(server: VendorServer) -> None:
         assert {reason: complete().stop_reason for reason in STOP_REASONS} == STOP_REASONS
 
 
-def test_an_answer_to_be_continued_is_one_request(server: VendorServer) -> None:
-    server.enqueue(Body(candidate(finishReason="CONTINUATION", continuationToken="dG9rZW4=")))
-    assert ask(entry("google", server.url)).stop_reason == "length"
-    assert len(server.received) == 1
-
-
 def test_a_filtered_answer_without_content_is_a_refusal(server: VendorServer) -> None:
     server.enqueue(Body({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 9}}))
     completion = ask(entry("google", server.url))
@@ -137,15 +131,6 @@ def test_an_address_may_name_the_api_version(server: VendorServer) -> None:
     for suffix, version in (("", "v1"), ("/", "v1"), ("/v1beta", "v1beta"), ("/v1beta/", "v1beta"), ("/v1", "v1")):
         ask(entry("google", server.url, base_url=address_of(server.url, "google") + suffix))
         assert server.received[-1].path == f"/{version}/models/model-1:generateContent", suffix
-
-
-def test_the_surroundings_do_not_send_it_to_another_service(
-    server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
-    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "somewhere")
-    ask(entry("google", server.url))
-    assert server.received[0].path == "/v1/models/model-1:generateContent"
 
 
 def test_params_the_request_has_no_place_for_are_refused() -> None:

@@ -1,6 +1,6 @@
 """What a server says beside its text loses no paid answer, and a body without end takes neither memory nor time.
 
-Through every vendor's real SDK, against a real server.
+Of every vendor, against a real server.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""A job's identity opens each vendor's SDK without a key: exchange, refresh, refusal, and no token in what is said."""
+"""A job's identity opens each vendor's models without a key: exchange, refresh, refusal, and no token in a message."""
 
 import asyncio
 import sys

@@ -6,7 +6,7 @@ A new provider is tested once it has a class here and a line in `DIALECTS`: the 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from skill_evaluator.providers.base import Request
 
@@ -42,54 +42,53 @@ class Answer:
     request_id: str = "request-001"
 
 
-class Dialect(Protocol):
+class Dialect:
     """One vendor's wire format. `provider` is its name in PROVIDERS; its module holds the address as `VENDOR_URL`."""
 
-    provider: ClassVar[str]
-    base_path: ClassVar[str]  # what `VENDOR_URL` has after the host
-    path: ClassVar[str]  # where the server is asked for model-1
-    paths: ClassVar[re.Pattern[str]]  # every path the server answers
-    key_header: ClassVar[tuple[str, str]]  # the header that carries the key, and what stands before the key in it
-    body: ClassVar[Json]  # what PLAIN is sent as, without sampling settings
-    by_schema: ClassVar[Mapping[str, Json]]  # what a request with SCHEMA adds to it, by `structured_output`
-    named: ClassVar[Json]  # what temperature 0.7 and top_p 0.9 in the entry add to it
-    deterministic: ClassVar[Json]  # what the deterministic profile alone adds to it
-    unavailable: ClassVar[tuple[str, ...]]  # which of temperature, top_p and seed the API does not take
-    extra: ClassVar[tuple[Json, Json]]  # a setting that only this vendor knows, and what it adds to the body
-    seeded: ClassVar[str | None]  # the key of a body that differs between replicates
-    cache_mark: ClassVar[str | None]  # the key of a body by which a prompt is marked for the vendor's cache
-    usage: ClassVar[tuple[str, str, str]]  # where an answer counts tokens, and the keys of those in and out
-    in_a_sum: ClassVar[str | None]  # another key there, whose count is a part of the tokens in or out
-    cached: ClassVar[tuple[str, str | None]]  # a key there for the cache, and one in its object where it has one
-    beside: ClassVar[tuple[Place, ...]]  # what an answer says beside its text
-    unsaid: ClassVar[tuple[str, ...]]  # which of `served_model` and `refusal` its answers never tell
+    provider: str
+    path: str  # where the server is asked for model-1
+    paths: re.Pattern[str]  # every path the server answers
+    body: Json  # what PLAIN is sent as, without sampling settings
+    by_schema: Mapping[str, Json]  # what a request with SCHEMA adds to it, by `structured_output`
+    extra: tuple[Json, Json]  # a setting that only this vendor knows, and what it adds to the body
+    usage: tuple[str, str, str]  # where an answer counts tokens, and the keys of those in and out
+    cached: tuple[str, str | None]  # a key there for the cache, and one in its object where it has one
+    beside: tuple[Place, ...]  # what an answer says beside its text
+    base_path = ""  # what `VENDOR_URL` has after the host
+    key_header = ("authorization", "Bearer ")  # the header that carries the key, and what stands before the key in it
+    named: Json = {"temperature": 0.7, "top_p": 0.9}  # what these two in the entry add to the body
+    deterministic: Json = {"temperature": 0.0}  # what the deterministic profile alone adds to it
+    unavailable: tuple[str, ...] = ()  # which of temperature, top_p and seed the API does not take
+    seeded: str | None = None  # the key of a body that differs between replicates
+    cache_mark: str | None = None  # the key of a body by which a prompt is marked for the vendor's cache
+    in_a_sum: str | None = None  # another key where tokens are counted, whose count is a part of the tokens in or out
+    unsaid: tuple[str, ...] = ()  # which of `served_model` and `refusal` its answers never tell
 
     def counts(self, rest: int, written: int, **parts: int) -> Json:
         """Return how an answer counts tokens: those in beside the `parts`, those out, and the parts.
 
         The parts are tokens `read` from the cache, `stored` in it (of these for an `hour`), and `thought`.
         """
-        ...
+        raise NotImplementedError
 
     def answer(self, answer: Answer) -> tuple[Json, dict[str, str]]:
         """Return the body and the headers of an answer."""
-        ...
+        raise NotImplementedError
 
     def error(self, status: int, message: str) -> Json:
         """Return the body of an error."""
-        ...
+        raise NotImplementedError
 
 
-class OpenAI:
+class OpenAI(Dialect):
     """`POST …/chat/completions`."""
 
     provider = "openai"
     base_path = "/v1"
     path = "/v1/chat/completions"
     paths = re.compile(r".*/chat/completions")
-    key_header = ("authorization", "Bearer ")
-    body: ClassVar[Json] = {**CHAT, "max_completion_tokens": 321}
-    by_schema: ClassVar = {
+    body = {**CHAT, "max_completion_tokens": 321}
+    by_schema = {
         "json_schema": {
             "response_format": {
                 "type": "json_schema",
@@ -99,19 +98,14 @@ class OpenAI:
         "json_object": {"response_format": {"type": "json_object"}},
         "none": {},
     }
-    named: ClassVar[Json] = {"temperature": 0.7, "top_p": 0.9}
-    deterministic: ClassVar[Json] = {"temperature": 0.0}
-    unavailable = ()
-    extra: ClassVar[tuple[Json, Json]] = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
-    seeded: ClassVar[str | None] = "seed"
-    cache_mark: ClassVar[str | None] = "prompt_cache_key"
+    extra = ({"presence_penalty": 0.5}, {"presence_penalty": 0.5})
+    seeded = "seed"
+    cache_mark = "prompt_cache_key"
     usage = ("usage", "prompt_tokens", "completion_tokens")
-    in_a_sum: ClassVar = None
     cached = ("prompt_tokens_details", "cached_tokens")
     beside = (("id",), ("model",), ("usage",), ("choices", 0, "finish_reason"), ("choices", 0, "message", "refusal"))
-    unsaid = ()
 
-    _STOP: ClassVar = {"refusal": "content_filter"}
+    _STOP = {"refusal": "content_filter"}
 
     def counts(self, rest: int, written: int, **parts: int) -> Json:
         given = rest + sum(parts.values())
@@ -146,43 +140,39 @@ class OpenAI:
 class OpenAICompatible(OpenAI):
     """The same at somebody else's address."""
 
-    body: ClassVar[Json] = {**CHAT, "max_tokens": 321}
-    extra: ClassVar[tuple[Json, Json]] = ({"min_p": 0.1}, {"min_p": 0.1})
+    body = {**CHAT, "max_tokens": 321}
+    extra = ({"min_p": 0.1}, {"min_p": 0.1})
 
 
-class Anthropic:
+class Anthropic(Dialect):
     """`POST …/v1/messages`."""
 
     provider = "anthropic"
-    base_path = ""
     path = "/v1/messages"
     paths = re.compile(r".*/v1/messages")
-    key_header = ("authorization", "Bearer ")
-    body: ClassVar[Json] = {
+    body = {
         "model": "model-1",
         "system": "You extract.",
         "messages": [{"role": "user", "content": "A notice."}],
         "max_tokens": 321,
     }
-    by_schema: ClassVar = {
+    by_schema = {
         "json_schema": {"output_config": {"format": {"type": "json_schema", "schema": SENT_SCHEMA}}},
         "json_object": {},
         "none": {},
     }
-    named: ClassVar[Json] = {}
-    deterministic: ClassVar[Json] = {}
+    named = {}
+    deterministic = {}
     unavailable = ("temperature", "top_p", "seed")
-    extra: ClassVar[tuple[Json, Json]] = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
-    seeded: ClassVar = None
-    cache_mark: ClassVar = "cache_control"
+    extra = ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}})
+    cache_mark = "cache_control"
     usage = ("usage", "input_tokens", "output_tokens")
-    in_a_sum: ClassVar = "cache_read_input_tokens"
+    in_a_sum = "cache_read_input_tokens"
     cached = ("cache_creation", "ephemeral_1h_input_tokens")
     beside = (("id",), ("model",), ("usage",), ("stop_reason",))
-    unsaid = ()
 
-    _STOP: ClassVar = {"stop": "end_turn", "length": "max_tokens"}
-    _ERRORS: ClassVar = {
+    _STOP = {"stop": "end_turn", "length": "max_tokens"}
+    _ERRORS = {
         400: "invalid_request_error",
         401: "authentication_error",
         403: "permission_error",
@@ -218,40 +208,36 @@ class Anthropic:
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "request-001"}
 
 
-class Google:
+class Google(Dialect):
     """`POST …/models/<name>:generateContent`, under v1, v1beta or a project's path of Vertex AI."""
 
     provider = "google"
-    base_path = ""
     path = "/v1/models/model-1:generateContent"
     paths = re.compile(r"/v1(beta1?/projects/.*|beta)?/models/.*:generateContent")
     key_header = ("x-goog-api-key", "")
-    body: ClassVar[Json] = {
+    body = {
         "systemInstruction": {"role": "user", "parts": [{"text": "You extract."}]},
         "contents": [{"role": "user", "parts": [{"text": "A notice."}]}],
         "generationConfig": {"maxOutputTokens": 321, "seed": 424_242},
     }
-    by_schema: ClassVar = {
+    by_schema = {
         "json_schema": {
             "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": SENT_SCHEMA}
         },
         "json_object": {"generationConfig": {"responseMimeType": "application/json"}},
         "none": {},
     }
-    named: ClassVar[Json] = {"generationConfig": {"temperature": 0.7, "topP": 0.9}}
-    deterministic: ClassVar[Json] = {"generationConfig": {"temperature": 0.0}}
-    unavailable = ()
-    extra: ClassVar[tuple[Json, Json]] = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
-    seeded: ClassVar = "generationConfig"
-    cache_mark: ClassVar = None
+    named = {"generationConfig": {"temperature": 0.7, "topP": 0.9}}
+    deterministic = {"generationConfig": {"temperature": 0.0}}
+    extra = ({"top_k": 20}, {"generationConfig": {"topK": 20}})
+    seeded = "generationConfig"
     usage = ("usageMetadata", "promptTokenCount", "candidatesTokenCount")
-    in_a_sum: ClassVar = "thoughtsTokenCount"
-    cached: ClassVar = ("cachedContentTokenCount", None)
+    in_a_sum = "thoughtsTokenCount"
+    cached = ("cachedContentTokenCount", None)
     beside = (("responseId",), ("modelVersion",), ("usageMetadata",), ("candidates", 0, "finishReason"))
-    unsaid = ()
 
-    _STOP: ClassVar = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
-    _ERRORS: ClassVar = {
+    _STOP = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
+    _ERRORS = {
         400: "INVALID_ARGUMENT",
         401: "UNAUTHENTICATED",
         403: "PERMISSION_DENIED",

@@ -93,16 +93,6 @@ class Hang:
         asked.received.wait_for_hang_up(self.seconds)
 
 
-def SlowFirstByte(seconds: float = 0.3) -> Behaviour:
-    """The usual answer, later."""
-
-    def answer(asked: Asked) -> None:
-        asked.received.stopping.wait(seconds)
-        asked.answer(Answer())
-
-    return answer
-
-
 @dataclass(frozen=True, slots=True)
 class Endless:
     """A body that never ends, as fast as it is read; `sent` counts its bytes."""
@@ -113,18 +103,6 @@ class Endless:
     def __call__(self, asked: Asked) -> None:
         asked.received.send(b"HTTP/1.1 %d Odd\r\ncontent-type: application/json\r\n\r\n" % self.code)
         asked.received.for_ever(b" " * 65_536, self.sent)
-
-
-def EchoKey(code: int = 401) -> Behaviour:
-    """Repeats the key it was sent: in an error body, or with 200 in the answer's text."""
-
-    def echo(asked: Asked) -> None:
-        if code == 200:
-            asked.answer(Answer(text=f"your key is {asked.key}"))
-        else:
-            asked.refuse(code, f"incorrect API key provided: {asked.key}")
-
-    return echo
 
 
 def Refusal(text: str = "I cannot help with that") -> Answer:

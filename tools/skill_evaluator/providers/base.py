@@ -6,7 +6,7 @@ and whatever it does: what is wrong in one costs nobody else's call.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pydantic.dataclasses
@@ -172,37 +172,29 @@ class Failure:
     status: Annotated[HttpStatus | None, _or_else(None)] = None
 
 
+@dataclass(eq=False, repr=False)
 class ProviderError(SkillEvaluatorError):
     """A call that brought no completion: why, whether to try again and when, whether to stop the model.
 
     `rejected` is a request that the server found wrong: perhaps its settings, perhaps this one document.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        message: str = "",
-        *,
-        kind: FailureKind = "provider_error",
-        status: int | None = None,
-        retryable: bool = False,
-        retry_after_s: float | None = None,
-        throttled: bool = False,
-        fatal: bool = False,
-        perhaps_billed: bool = False,
-        rejected: bool = False,
-    ) -> None:
-        super().__init__(message if str(message).strip() else reason)
-        self.reason = reason
-        self.kind = kind
-        self.status = status
-        self.retryable = retryable
-        usable = isinstance(retry_after_s, int | float) and retry_after_s >= 0  # not a number compares false
-        self.retry_after_s = retry_after_s if usable else None
-        self.throttled = throttled
-        self.fatal = fatal
-        self.perhaps_billed = perhaps_billed
-        self.rejected = rejected
+    reason: str
+    message: InitVar[str] = ""
+    _: KW_ONLY
+    kind: FailureKind = "provider_error"
+    status: int | None = None
+    retryable: bool = False
+    retry_after_s: float | None = None
+    throttled: bool = False
+    fatal: bool = False
+    perhaps_billed: bool = False
+    rejected: bool = False
+
+    def __post_init__(self, message: str) -> None:
+        super().__init__(message if str(message).strip() else self.reason)
+        usable = isinstance(self.retry_after_s, int | float) and self.retry_after_s >= 0  # not a number compares false
+        self.retry_after_s = self.retry_after_s if usable else None
 
     def failure(self, redact: Callable[[str], str] = str) -> Failure:
         """Return the same as a value, keys struck out before it is cut to length, so that no part of one is left."""

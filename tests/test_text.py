@@ -15,6 +15,7 @@ from skill_evaluator.text import (
     key_path,
     nearest,
     normalise,
+    same_json,
     without_punctuation,
     words,
 )
@@ -62,6 +63,14 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
         (-0.0, 0, True),
         (1e20, 10**20, True),
         (2**53 + 1, float(2**53), False),
+        (int("7" * 400), int("7" * 399 + "8"), False),
+        (10**400, 1e308, False),
+        (1e308, int(1e308), True),
+        (5e-324, 0, False),
+        ("\u212b", "\u00c5", True),
+        ("\ud800", "\udfff", False),
+        ("", None, False),
+        (False, 0, False),
         (1, True, False),
         (1, "1", False),
         ("é", "e\u0301", True),
@@ -83,6 +92,7 @@ def test_normalising_twice_changes_nothing_more(text: str) -> None:
     ],
 )
 def test_equal_values_have_one_canonical_text_and_one_frozen_form(value: Any, other: Any, same: bool) -> None:
+    assert same_json(value, other) is same_json(other, value) is same
     assert (canonical_json(value) == canonical_json(other)) is same
     assert (frozen(value) == frozen(other)) is same
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.library import CASES, SKILL, Library, ended, only_journal, read, wait_until
+from tests.support.library import SKILL, Library, ended, only_journal, read, wait_until
 
 pytestmark = pytest.mark.faults
 
@@ -125,19 +125,6 @@ def test_a_killed_run_leaves_no_process_that_goes_on_scoring(tree: Library, serv
         process.kill()
         process.wait()
         wait_until(lambda: not any(map(_runs, forked)))
-
-
-@pytest.mark.parametrize("keys", [5_000, 100_000])
-def test_an_object_of_very_many_keys_is_scored_in_time_or_not_at_all(library: Library, keys: int) -> None:
-    many = json.dumps({"title": "alpha", "year": 2024, **{f"k{number}": number for number in range(keys)}})
-    library.record_answers(
-        {(case, index): many if case == "alpha" else notice(case) for case in CASES for index in range(2)}
-    )
-    begun = time.monotonic()
-    assert library.evaluate().code == 0
-    assert time.monotonic() - begun < 40
-    (row,) = library.rows()
-    assert row["failures"] == ({} if keys < 50_000 else {"unparseable": 2})
 
 
 def test_what_was_too_costly_is_so_for_score_and_explain(tree: Library, server: ChatServer) -> None:

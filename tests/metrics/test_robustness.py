@@ -14,7 +14,7 @@ from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.diagnosis.per_field import per_field
-from skill_evaluator.parsing.answer import Parsed, parse_output
+from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import ALIGNMENTS, ORDER_SCHEMA, answers, order_plan
@@ -188,44 +188,6 @@ def test_odd_keys_are_keys(odd: str, align: str) -> None:
     found = assert_sane({odd: {odd: 1}, "lines": [{odd: 1}]}, {odd: {odd: 2}, "lines": [{odd: 2}]}, align)
     assert found["exact_match"] == found["field_level_f1"] == 0
     assert_sane({odd: 1, "a": {"b": 2}}, {"a": {odd: 1}, "b": 2}, align)
-
-
-@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
-def test_odd_values_are_read_as_they_were_written(odd: Any) -> None:
-    text = json.dumps({"a": odd, "b": [odd]})
-    assert parse_output(text, "json") == Parsed(value=json.loads(text), found="whole")
-    once = canonical_json({"a": odd})
-    assert canonical_json(json.loads(once)) == once
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        (int("7" * 400), int("7" * 399 + "8"), False),
-        (10**400, 1e308, False),
-        (2**53, 2**53 + 1, False),
-        (2.0**53, 2**53, True),
-        (1e308, int(1e308), True),
-        (-0.0, 0, True),
-        (5e-324, 0, False),
-        (0.1 + 0.2, 0.3, False),
-        ("e\u0301", "\u00e9", True),
-        ("\u212b", "\u00c5", True),
-        ("\ud800", "\udfff", False),
-        ("\ud800", "?", False),
-        ("", None, False),
-        ("1", 1, False),
-        (True, 1, False),
-        (False, 0, False),
-        ([], {}, False),
-    ],
-)
-def test_all_metrics_hold_the_same_values_for_equal(one: Any, other: Any, equal: bool) -> None:
-    found = assert_sane({"a": one}, {"a": other})
-    leaves = not isinstance(one, list)  # an empty array has none
-    assert found["exact_match"] == found["pairwise_exact_match"] == found["tara_at_n"] == equal
-    assert found["field_level_f1"] == found["pairwise_field_f1"] == (equal if leaves else 1)
-    assert found["distinct_outputs"] == 2 - equal
 
 
 TEXT_RULES = [

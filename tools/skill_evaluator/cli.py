@@ -217,10 +217,7 @@ def _report_bug(keys: Sequence[str], problem: Exception) -> NoReturn:
 
 
 def _with_resume_value(arguments: list[str]) -> list[str]:
-    """Give `--resume` the value `latest` where it stands alone, which Typer does not know.
-
-    The argument after it is its RUN if it looks like a run id (they begin with the year) or a path.
-    """
+    """Give `--resume` the value `latest` unless a run's id, which begins with the year, or a path follows it."""
     following = [*arguments[1:], ""]
     return [
         "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument

@@ -164,10 +164,7 @@ def records_in(path: Path) -> list[Record]:
 
 
 def _case_score(case_id: str, answers: Sequence[ForeignAnswer], metrics: Sequence[str], replicates: int) -> CaseScore:
-    """Return one case; a replicate that the others have and it lacks was not run.
-
-    A metric is undefined for it if answers could be scored, and it scored none.
-    """
+    """Return one case: a replicate that it lacks was not run; a metric that scored no answer is undefined for it."""
     lacking = replicates - len(answers)
     scored = [answer.scores for answer in answers if answer.outcome == SCORED]
     return CaseScore(

@@ -140,10 +140,7 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
 
 
 def _contradictions(books: Books, row: Row, record: Record) -> Iterator[Problem]:
-    """Yield what a row says otherwise than its record, and whether the record is another than the row was added for.
-
-    A row without a digest, as older evaluators wrote it, does not tell the latter.
-    """
+    """Yield what a row says otherwise than its record, and whether the record is another than the row was added for."""
     if record.draft:
         yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of a draft, which has no row; remove it")
     expected = record.row()

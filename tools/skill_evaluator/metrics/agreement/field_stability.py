@@ -1,9 +1,7 @@
 """How steady is each field over the answers to one document?"""
 
-from collections import Counter
-from collections.abc import Hashable
-
 from skill_evaluator.metrics.base import CaseAnswers
+from skill_evaluator.metrics.diagnosis.field_profile import field_values
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
@@ -21,12 +19,8 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     """
     if answers.n < 2:
         return {}
-    paths = (path for path, rule in answers.plan.leaves.items() if rule.compare != "ignore")
-    tallied = {path: Counter[Hashable]() for path in paths} | answers.tally().values
-    parsed = answers.groups.total()
-    # the commonest value is the one given most often, or absence
-    modal = {path: max(parsed - counts.total(), max(counts.values(), default=0)) for path, counts in tallied.items()}
-    return {path: times / answers.n for path, times in modal.items()}
+    values = field_values(answers)
+    return {path: max(counts.values(), default=0) / answers.n for path, counts in values.items()}
 
 
 def field_stability(answers: CaseAnswers) -> float | None:

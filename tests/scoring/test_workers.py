@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.scoring.workers import Workers
+from skill_evaluator.scoring.parallel import Workers
 
 from tests.support.library import wait_until
 
@@ -132,7 +132,7 @@ def test_closing_ends_work_that_would_take_long() -> None:
 _SCRIPT = """
 import time
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.scoring.workers import Workers
+from skill_evaluator.scoring.parallel import Workers
 import os
 workers = Workers(lambda seconds: time.sleep(seconds) or os.getpid(), SafetyLimits(), 2)
 pids = {workers.submit((0.2,), None).result() for _ in range(1)}

@@ -1,21 +1,34 @@
-"""What another tool measured → a record, which verdicts, histories and rankings take. What it did not say is None."""
+"""Results that another tool measured, in its own files → records, which verdicts, histories and rankings take.
 
+What a source does not say is None. What a file holds tells its tool: promptfoo's JSON, an inspect log, lm-eval's
+samples, else a table (CSV, TSV or JSON Lines) with a line an answer.
+"""
+
+import math
 import re
 import shutil
-from collections import Counter
-from collections.abc import Sequence
+import sys
+import zipfile
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+from pydantic import AliasPath, BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
-from skill_evaluator.errors import LeaderboardError, refuse
-from skill_evaluator.exchange.foreign import ForeignAnswer, ForeignRun, read_results
-from skill_evaluator.files import read_json, replace_text
+from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.case_table import Odd
+from skill_evaluator.library.case_table import Odd, Rows, read_rows
 from skill_evaluator.library.components import check_semver, load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
+from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import ANSWERED, SCORED, SCORED_ELSEWHERE, Record, parse_record
@@ -26,6 +39,19 @@ from skill_evaluator.scoring.recording import case_record, counts_of
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
+CELL = SizeLimit(most=16_000_000)
+_CASE = ("case", "case_id", "id")
+_REPLICATE = ("replicate", "epoch")
+_TRUTH = ("truth", "expected", "target")
+_MODEL, _OUTPUT, _ERROR, _SCORES = "model", "output", "error", "scores"
+_FIGURES = ("cost_usd", "latency_s", "input_tokens", "output_tokens")
+_WORDS = {"true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
+_TABLES = (".csv", ".tsv", ".jsonl")
+_LONGEST_ID = 100
+_FAILED = 2  # promptfoo's failureReason: no answer came, or none could be judged
+_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's scores in letters, with the values that it gives them
+_MOST_OF_A_LOG = 256_000_000
+_ZSTD = 93  # the method in a ZIP
 _AGREEMENT = "pairwise_exact_match"
 _NO_NAME = re.compile(r"[^A-Za-z0-9._@:/-]+")
 _NO_VERSION = re.compile(r"[^A-Za-z0-9.+-]+")
@@ -37,6 +63,392 @@ output: text
 ---
 The prompt of this component is kept elsewhere. Here are the results that were imported from {tool}.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignAnswer:
+    """One answer: what it scored, or that the provider failed (`outcome`); `case` is all that is said of its case."""
+
+    case_id: str
+    case: Any = None
+    outcome: str = SCORED
+    scores: Mapping[str, float | None]
+    output: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignRun:
+    """All answers of one model to one prompt, by case, each case's in the order of its replicates.
+
+    `primary` is the metric that the source puts first, if it names one.
+    """
+
+    tool: str
+    skill: str | None = None
+    version: str | None = None
+    model: str | None = None
+    timestamp: str | None = None
+    prompt: str | None = None
+    primary: str | None = None
+    answers: Sequence[ForeignAnswer]
+
+    @property
+    def by_case(self) -> dict[str, list[ForeignAnswer]]:
+        """The answers to each case."""
+        cases = defaultdict(list)
+        for answer in self.answers:
+            cases[answer.case_id].append(answer)
+        return dict(cases)
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics of all answers, the primary one first, else in their order."""
+        names = dict.fromkeys(name for answer in self.answers for name in answer.scores)
+        return sorted(names, key=lambda name: name != self.primary)
+
+
+def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
+    """Read the runs in a file of another tool, by what it holds; raise LeaderboardError."""
+    if path.suffix in _TABLES:
+        return _runs_of_table(path, odd)
+    value = _read_log(path) if path.suffix == ".eval" else read_json(path, LeaderboardError)
+    if isinstance(value, dict) and "samples" in value and "eval" in value:
+        return [_inspect_run(validated(_InspectLog, value, path, LeaderboardError), path)]
+    if isinstance(value, dict) and isinstance(value.get("results"), dict):
+        return _promptfoo_runs(validated(_Promptfoo, value, path, LeaderboardError), path)
+    raise LeaderboardError(
+        f"{path} holds no results that are read: a record, promptfoo's JSON, inspect's .eval or .json, "
+        "lm-eval's samples, or a table (.csv, .tsv, .jsonl)"
+    )
+
+
+def _at(place: str, default: Any = None) -> Any:
+    """Declare a field that stands at a dotted place in the file."""
+    return Field(default, validation_alias=AliasPath(*place.split(".")))
+
+
+class _Titled(BaseModel):
+    id: str | None = None
+    label: str | None = None
+    raw: str | None = None
+
+
+class _Result(BaseModel):
+    """One result of promptfoo."""
+
+    provider: _Titled
+    prompt_at: NonNegativeInt = _at("promptIdx", ...)
+    variables: dict[str, Any] = _at("vars", {})
+    description: str | None = _at("testCase.description")
+    assertions: Any = _at("testCase.assert")
+    output: Any = _at("response.output")
+    input_tokens: NonNegativeInt | None = _at("response.tokenUsage.prompt")
+    output_tokens: NonNegativeInt | None = _at("response.tokenUsage.completion")
+    score: float | None = None
+    named_scores: dict[str, float | None] = _at("namedScores", {})
+    cost: NonNegativeFloat | None = None
+    latency_ms: NonNegativeFloat | None = _at("latencyMs")
+    failure: int | None = _at("failureReason")
+
+
+class _Promptfoo(BaseModel):
+    timestamp: str | None = _at("results.timestamp")
+    prompts: list[_Titled] = _at("results.prompts", ...)
+    results: list[_Result] = _at("results.results", ...)
+
+
+def _promptfoo_runs(file: _Promptfoo, path: Path) -> list[ForeignRun]:
+    """Return a run for each provider; raise LeaderboardError where the file has several prompts, or no result."""
+    templates = {at: prompt.raw for at, prompt in enumerate(file.prompts)}  # one a prompt and provider
+    prompts = list(dict.fromkeys(templates.get(result.prompt_at) for result in file.results))
+    if len(prompts) != 1:
+        raise LeaderboardError(
+            f"{path} holds results of {len(prompts)} prompts, and one is compared with one: give promptfoo eval "
+            "--filter-prompts"
+        )
+    runs = defaultdict(list)
+    for at, result in enumerate(file.results):
+        runs[result.provider.label or result.provider.id].append(_promptfoo_answer(result, f"{path}, results[{at}]"))
+    said = {"tool": "promptfoo", "timestamp": file.timestamp, "prompt": prompts[0] or None}
+    return [ForeignRun(model=model, answers=answers, **said) for model, answers in runs.items()]  # type: ignore[arg-type]
+
+
+def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
+    failed = result.failure == _FAILED
+    scores = {name: score_of(value, f"{where}.namedScores.{name}") for name, value in result.named_scores.items()}
+    return ForeignAnswer(
+        case_id=_promptfoo_case(result),
+        case={"vars": result.variables, "assert": result.assertions},
+        outcome="provider_error" if failed else SCORED,
+        scores={} if failed else {"score": score_of(result.score, f"{where}.score"), **scores},
+        output=None if result.output is None else _text(result.output),
+        input_tokens=result.input_tokens,
+        output_tokens=result.output_tokens,
+        cost_usd=result.cost or None,  # promptfoo writes 0 where it knows no price
+        latency_s=None if result.latency_ms is None else result.latency_ms / 1000,
+    )
+
+
+def _promptfoo_case(result: _Result) -> str:
+    """Return a test's description, or its variables; a long one is abbreviated and told apart by its digest."""
+    name = result.description or ", ".join(f"{key}={_text(value)}" for key, value in result.variables.items())
+    if 0 < len(name) <= _LONGEST_ID and name.isprintable():
+        return name
+    mark = digest(canonical_json(result.variables)).removeprefix("sha256:")[:8]
+    return f"{''.join(filter(str.isprintable, name))[:_LONGEST_ID]}… {mark}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+class _Score(BaseModel):
+    value: Any
+
+
+class _Sample(BaseModel):
+    """One sample of inspect."""
+
+    id: str | int
+    epoch: int
+    question: Any = _at("input")
+    target: Any = None
+    output: str | None = _at("output.completion")
+    input_tokens: NonNegativeInt | None = _at("output.usage.input_tokens")
+    output_tokens: NonNegativeInt | None = _at("output.usage.output_tokens")
+    seconds: NonNegativeFloat | None = _at("output.time")
+    scores: dict[str, _Score] | None = None
+    error: Any = None
+
+
+class _InspectLog(BaseModel):
+    task: str = _at("eval.task", ...)
+    version: int | str | None = _at("eval.task_version")
+    model: str = _at("eval.model", ...)
+    created: str = _at("eval.created", ...)
+    headline: str | None = _at("results.headline.score")
+    samples: list[_Sample]
+
+
+def _read_log(path: Path) -> dict[str, Any]:
+    """Read inspect's .eval, which is a ZIP of JSON files; raise LeaderboardError."""
+    try:
+        with zipfile.ZipFile(path) as log:
+            names = ["header.json", *(name for name in log.namelist() if name.startswith("samples/"))]
+            if sum(log.getinfo(name).file_size for name in names) > _MOST_OF_A_LOG:
+                raise LeaderboardError(f"{path} unpacks to more than {_MOST_OF_A_LOG:,} bytes")
+            header, *samples = (
+                parse_json(_member(log, name).decode("utf-8", "replace"), path / name, LeaderboardError)
+                for name in names
+            )
+    except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
+        raise LeaderboardError(f"{path} is no log of a finished inspect run: {problem}") from None
+    return {**(header if isinstance(header, dict) else {}), "samples": samples}
+
+
+def _member(log: zipfile.ZipFile, name: str) -> bytes:
+    """Return a file of an archive; raise BadZipFile where it is damaged.
+
+    What is packed with zstd, as inspect packs, is taken as it stands and unpacked here: zipfile does so from Python
+    3.14 on.
+    """
+    info = log.getinfo(name)
+    if info.compress_type != _ZSTD or sys.version_info >= (3, 14):
+        return log.read(info)
+    import zstandard
+
+    packed = copy(info)
+    packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    try:
+        with log.open(packed) as raw:
+            content = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True).read(info.file_size)
+    except zstandard.ZstdError as problem:
+        raise zipfile.BadZipFile(f"{name}: {problem}") from None
+    if zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"{name} is damaged")
+    return content
+
+
+def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
+    return ForeignRun(
+        tool="inspect",
+        skill=log.task.rpartition("/")[2],
+        version=f"{log.version}.0.0" if isinstance(log.version, int) else log.version,
+        model=log.model,
+        timestamp=log.created,
+        primary=log.headline,
+        answers=[
+            _inspect_answer(sample, f"{path}, sample {sample.id} epoch {sample.epoch}")
+            for sample in sorted(log.samples, key=lambda sample: sample.epoch)
+        ],
+    )
+
+
+def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
+    failed = sample.error is not None
+    scores: dict[str, float | None] = {}
+    for name, score in ({} if failed else sample.scores or {}).items():
+        parts: Mapping[str, Any] = score.value if isinstance(score.value, dict) else {"": score.value}
+        for part, value in parts.items():
+            letter = _LETTERS.get(value, value) if isinstance(value, str) else value
+            scores[f"{name}/{part}" if part else name] = score_of(letter, f"{where}, score {name}")
+    return ForeignAnswer(
+        case_id=str(sample.id),
+        case={"input": sample.question, "target": sample.target},
+        outcome="provider_error" if failed else SCORED,
+        scores=scores,
+        output=sample.output,
+        input_tokens=sample.input_tokens,
+        output_tokens=sample.output_tokens,
+        latency_s=sample.seconds,
+    )
+
+
+def _runs_of_table(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
+    """Read a table of answers, or lm-eval's samples, one run a model; raise LeaderboardError."""
+    try:
+        rows = read_rows(path, CELL, odd)
+    except SkillEvaluatorError as problem:
+        raise LeaderboardError(str(problem)) from None
+    if all("doc_id" in row and "target" in row for _, row in rows):
+        return [ForeignRun(tool="lm-eval", answers=list(_lm_eval_answers(rows, path)))]
+    return _table_runs(rows, path, odd)
+
+
+def score_of(value: Any, where: str) -> float | None:
+    """Return a score from 0 to 1; None for what was not measured; raise LeaderboardError for anything else."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    number = _number(value)
+    if number is None or not 0.0 <= number <= 1.0:
+        shown = f"{repr(value)[:60]} at {where}"
+        raise LeaderboardError(f"{shown} is no score from 0 to 1; leave it empty where nothing was measured")
+    return number
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, true and pass as 1; None for anything else."""
+    if isinstance(value, str):
+        word = value.strip().casefold()
+        try:
+            return _WORDS[word] if word in _WORDS else float(word)
+        except ValueError:
+            return None
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return math.inf
+
+
+def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
+    """Yield the answers of lm-eval's samples: a line a document and filter, with the metrics it names."""
+    filters = {row.get("filter") for _, row in rows}
+    documents: dict[str, ForeignAnswer] = {}
+    for line, row in rows:
+        names = row.get("metrics")
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
+            raise LeaderboardError(f"{path}:{line} names no metrics that it has; is it of lm-eval from 0.4.5 on?")
+        ending = f",{row['filter']}" if len(filters) > 1 else ""
+        scores = {f"{name}{ending}": score_of(row[name], f"{path}:{line}, {name}") for name in names}
+        response = row.get("filtered_resps")
+        output = response[0] if isinstance(response, list) and response and isinstance(response[0], str) else None
+        case_id = str(row["doc_id"])
+        earlier = documents.get(case_id)
+        if earlier is None:
+            case = row.get("doc_hash") or row.get("doc")
+            documents[case_id] = ForeignAnswer(case_id=case_id, case=case, scores=scores, output=output)
+        else:
+            documents[case_id] = replace(earlier, scores={**earlier.scores, **scores})
+    yield from documents.values()
+
+
+def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
+    """Return the runs of a table; a column of numbers from 0 to 1 is a score, and an odd cell in it an error."""
+    columns = list(dict.fromkeys(name for _, row in rows for name in row))
+    case_column = next((name for name in _CASE if name in columns), None)
+    if case_column is None:
+        raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
+    truth = next((name for name in _TRUTH if name in columns), None)
+    others = {case_column, truth, *_REPLICATE, _MODEL, _OUTPUT, _ERROR, _SCORES, *_FIGURES}
+    metrics = [name for name in columns if name not in others and _holds_scores(name, rows)]
+    exact = _OUTPUT in columns and truth is not None
+    if not metrics and not exact and _SCORES not in columns:
+        raise LeaderboardError(
+            f"{path} has nothing to compare: no column holds scores from 0 to 1, nor are there 'output' and 'truth'"
+        )
+    replicate = next((name for name in _REPLICATE if name in columns), None)
+    taken: Counter[tuple[str | None, str, str]] = Counter()
+    runs: dict[str | None, list[tuple[float, ForeignAnswer]]] = defaultdict(list)
+    for line, row in rows:
+        try:
+            where = f"{path}:{line}"
+            case_id, model = str(row.get(case_column) or ""), row.get(_MODEL) or None
+            number = str(row.get(replicate) or "") if replicate else ""
+            if not case_id:
+                raise LeaderboardError(f"{where} names no case")
+            if isinstance(model, list | dict):
+                raise LeaderboardError(f"{where}: 'model' is to be a text")
+            scores = {name: score_of(row.get(name), f"{where}, {name}") for name in metrics}
+            nested = row.get(_SCORES) or {}
+            if not isinstance(nested, dict):
+                raise LeaderboardError(f"{where}: 'scores' is to be an object of scores by metric")
+            scores |= {str(name): score_of(value, f"{where}, scores.{name}") for name, value in nested.items()}
+            output = row.get(_OUTPUT)
+            failed = bool(row.get(_ERROR))
+            if exact and not failed:
+                scores["exact_match"] = float(_is_equal(row.get(truth or ""), output))
+            answer = ForeignAnswer(
+                case_id=case_id,
+                case=None if truth is None else row.get(truth),
+                outcome="provider_error" if failed else SCORED,
+                scores={} if failed else scores,
+                output=None if output is None else _text(output),
+                **{name: _figure(row.get(name), f"{where}, {name}", whole="tokens" in name) for name in _FIGURES},  # type: ignore[arg-type]
+            )
+            taken[model, case_id, number] += 1  # a row that is left out takes no replicate from the next
+            if replicate and taken[model, case_id, number] > 1:
+                raise LeaderboardError(f"{where}: replicate {number} of {case_id} is there twice")
+            place = _number(number)
+            runs[model if model is None else str(model)].append((0.0 if place is None else place, answer))
+        except LeaderboardError as problem:
+            odd(problem)
+    return [
+        ForeignRun(tool="table", model=model, answers=[answer for _, answer in sorted(found, key=lambda one: one[0])])
+        for model, found in runs.items()
+    ]
+
+
+def _holds_scores(column: str, rows: Rows) -> bool:
+    """Return whether half of a column's cells are numbers from 0 to 1 and none is another number, but for nan, inf."""
+    numbers = [_number(value) for _, row in rows if (value := row.get(column)) not in (None, "")]
+    finite = [number for number in numbers if number is not None and math.isfinite(number)]
+    return bool(finite) and 2 * len(finite) >= len(numbers) and min(finite) >= 0.0 and max(finite) <= 1.0
+
+
+def _figure(value: Any, where: str, *, whole: bool) -> float | None:
+    """Return a count or an amount that is not below 0; None where there is none."""
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number is None or not 0.0 <= number < math.inf or (whole and number != int(number)):
+        raise LeaderboardError(f"{repr(value)[:60]} at {where} is no number from 0 on")
+    return int(number) if whole else number
+
+
+def _is_equal(truth: Any, output: Any) -> bool:
+    """Return whether an output is the truth: as JSON values where both are, else as texts without outer white space."""
+    return (isinstance(truth, str) and truth == output) or _value(truth) == _value(output)
+
+
+def _value(content: Any) -> str:
+    if not isinstance(content, str):
+        return canonical_json(content)
+    parsed = parse_output(content, "json")
+    return canonical_json(parsed.value) if parsed.found == "whole" else canonical_json(content.strip())
 
 
 @options

@@ -1,6 +1,6 @@
 """One text in, its scores out: parsed, held against its contract, compared with the truth of its case.
 
-That is what a worker does (`scoring/workers.py`); `CaseScore` and `Scorecard` are what a run's scores are reduced to.
+That is what a worker does (`scoring/parallel.py`); `CaseScore` and `Scorecard` are what a run's scores are reduced to.
 """
 
 from collections import Counter

@@ -1,7 +1,5 @@
 """`--scenario`: what the model is sent, what the record says, and how a run under one goes on."""
 
-from pathlib import Path
-
 import pytest
 from skill_evaluator.records.leaderboard import newest_recorded
 
@@ -46,10 +44,3 @@ def test_a_saved_run_is_scored_again_under_its_scenario(polite: Library) -> None
     again = polite.call("score", str(polite.run_folder()))
     assert (again.code, again.err) == (0, "")
     assert read(polite.run_folder() / "record.json")["scenario"] == "polite"
-
-
-def test_an_unknown_scenario_is_an_error_before_any_call(polite: Library, server: ChatServer) -> None:
-    ended = polite.evaluate_here("--scenario", "polit")
-    assert (ended.code, server.requests) == (2, 0)
-    assert "unknown scenario 'polit'" in ended.err
-    assert not Path(polite.results).exists()

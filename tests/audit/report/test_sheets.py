@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.audit.report.calls import print_audit_runs, size_page
+from skill_evaluator.audit.report.calls import print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
 from skill_evaluator.audit.run.asking import AskedAudit, AuditRun
-from skill_evaluator.audit.run.drawing import AskedModel, AuditSize
 from skill_evaluator.audit.run.gathering import CallTally
 from skill_evaluator.audit.run.plan import AuditManifest
 
@@ -35,19 +34,10 @@ def asked(model_id: str = "m0", stopped: str | None = None) -> AskedAudit:
     return AskedAudit(request=request, audit=audit(), folder=folder, models=1, runs=[run], pending={})
 
 
-def test_a_size_raises_a_doubt_for_each_lack_and_an_unknown_price_is_unknown_in_the_total() -> None:
+def test_a_size_raises_a_doubt_for_each_lack() -> None:
     assert audit().doubts == []
     for lacking in ({"models": 3}, {"scenarios": 5}, {"questions": 49}, {"replicates": 1}):
         assert len(audit(**lacking).doubts) == 1
-
-    def priced(model_id: str, cost: float | None) -> AskedModel:
-        amounts = {"calls": 600, "input_tokens_estimate": 1, "output_tokens_upper": 2}
-        return AskedModel(model_id=model_id, provider="openai", note="set", cost_upper_usd=cost, **amounts)
-
-    size = AuditSize(audit=audit(2), models=[priced("m0", 1.5), priced("m1", None)], noted="key", closing="done")
-    lines = size_page(size).markdown().splitlines()
-    assert "2 models × 6 scenarios × 50 questions of 1 benchmark × 2 replicates = 1,200 calls." in lines
-    assert "| all |  |  | 1,200 | 2 | 4 | unknown |" in lines
 
 
 def test_the_columns_of_a_run_add_up_to_what_was_planned(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 """`switch`: may the library go to another model? Rows, what stands in for a model that is gone, caps and exit codes."""
 
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -87,15 +86,6 @@ def test_a_dry_run_asks_and_writes_nothing_and_names_what_cannot_be_asked(two: L
             for one in two.evaluate_here("--dry-run", "-n", "5", "--format", "json").json["models"]
         )
     )
-
-
-def test_a_dry_run_of_twenty_components_takes_seconds(two: Library) -> None:
-    names = many(two, 20)
-    begun = time.process_time()
-    ended = two.call("switch", "old", "new", *names, "--dry-run")
-    assert ended.code == 0
-    assert ended.out.count("part-") == 20
-    assert time.process_time() - begun < 10
 
 
 def test_the_record_of_a_model_that_is_gone_stands_in(two: Library, server: ChatServer) -> None:

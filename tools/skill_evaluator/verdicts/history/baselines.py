@@ -269,20 +269,19 @@ def scenario_runs(archive: Archive, baseline: Record) -> list[Record]:
     return [record for record in named if is_measured_alike(record, baseline, *_REWORDED)]
 
 
-def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record], metric: str | None = None) -> Rewording | None:
-    """Return the standard deviation over scenarios of a metric's strict mean, less what replicates explain.
+def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record]) -> Rewording | None:
+    """Return the standard deviation over scenarios of the primary metric's mean, less what replicates explain.
 
-    The metric is the baseline's primary one by default, and the cases are those that all the runs and the baseline have
+    The cases are those that all the runs and the baseline have
     unchanged. Runs of one scenario are pooled. None for fewer than two scenarios, or without a common case.
 
     The variance that replicates explain is that of a case's mean, by the scatter of its replicates. What is left is
     multiplied by what the root of an estimate lacks on average, as the audit does.
     """
-    metric = metric or baseline.primary_metric
     by_scenario: dict[str, list[Record]] = {}
     for record in under_scenarios:
         by_scenario.setdefault(f"{record.scenario}\n{record.digests.get('scenario')}", []).append(record)
-    tables = [_pooled_scores(records, metric) for _, records in sorted(by_scenario.items())]
+    tables = [_pooled_scores(records, baseline.primary_metric) for _, records in sorted(by_scenario.items())]
     digests = {(case.case_id, case.digest) for case in baseline.per_case}
     common = sorted(digests.intersection(*tables)) if len(tables) >= _FEWEST else []
     if not common:

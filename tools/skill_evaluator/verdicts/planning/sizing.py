@@ -19,27 +19,27 @@ FEW_CASES = 8  # fewer are announced
 _SPREAD = 0.15  # standard deviation of one case's difference between two versions, typical of flaky fields
 _FALL, _POWER = 0.96, 0.8  # one-sided at four fifths of alpha, as a verdict is; seen in four of five comparisons
 _LEAST = 4  # cases: the paired t of fewer cannot reach that level, whatever they do
-_ENOUGH, _MOST = 12, 1000  # cases
+_ENOUGH, _MOST_TOLD = 12, 1000  # cases
+_DROP = 0.05  # the tolerance of a policy that says nothing else
 
 
-def can_show(cases: int, tolerance: float = 0.05) -> str:
+def can_show(cases: int) -> str:
     """Return what this number of cases can and cannot show, if their differences spread as is typical.
 
     >>> can_show(3)
     '3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12'
     """
-    tolerance = tolerance or 0.05
     if cases < 2:
         return "1 case: nothing can turn red unless its answers are known to be independent (`profile: sampled`)"
     size, seen = counted(cases, "case"), typical_drop(cases)
-    if seen is not None and seen <= tolerance:
+    if seen is not None and seen <= _DROP:
         return f"{size}: a drop of {seen:.2g} is seen"
     more = f"{_ENOUGH} would see {typical_drop(_ENOUGH):.2g}"
     if cases >= _ENOUGH:
-        enough = next((more for more in range(cases, _MOST) if (typical_drop(more) or 1.0) <= tolerance), _MOST)
+        enough = next((more for more in range(cases, _MOST_TOLD) if (typical_drop(more) or 1.0) <= _DROP), _MOST_TOLD)
         more = f"about {enough} would see it"
     lost = "a lost field" if seen is None else f"a drop of {seen:.2g}"
-    return f"{size}: {lost} is seen, a drop of {tolerance:g} is not; {more}"
+    return f"{size}: {lost} is seen, a drop of {_DROP:g} is not; {more}"
 
 
 def typical_drop(cases: int) -> float | None:

@@ -1,11 +1,14 @@
-"""The judges' page: what each judging came to, as rates beside their control, scores and comparisons.
+"""The judges' page: the newest judgings of a folder, each read as what it is, and what each of them came to.
 
-Evidence, justifications and what was judged are not in it: they are read where the judging lies.
+Rates stand beside the judge's control, the newest calibration of the same judge, settings and prompts on planted pairs.
+Evidence, justifications and what was judged are not on the page: they are read where the judging lies.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +16,17 @@ from skill_evaluator import __version__
 from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, SiteBlock, site_sections
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.judging import RESULTS, read_judging
-from skill_evaluator.judges.calibration.detection import read_calibration
+from skill_evaluator.files import read_json, validated
+from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
+from skill_evaluator.judges.asking.results import JudgingHead
+from skill_evaluator.judges.calibration.detection import measured_by, rates_beside, read_calibration
 from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
-from skill_evaluator.judges.modes.regression_results import RegressionResults
-from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.modes.pairwise import PairwiseResults
+from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
+from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
+from skill_evaluator.judges.panel.cascade import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
 from skill_evaluator.judges.people.labelled import review_status
 from skill_evaluator.judges.people.queue import ReviewStatus, queue_in
-from skill_evaluator.judges.recorded import (
-    RESULTS_OF,
-    Controlled,
-    JudgingResults,
-    RecordedJudging,
-    beside_controls,
-    judging_digest,
-    newest_judgings,
-    read_recorded,
-)
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words, rate_sheet
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
@@ -38,14 +35,88 @@ from skill_evaluator.reports.reviewing import queue_blocks
 from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
 from skill_evaluator.text import canonical_json, digest
 
+JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
+_KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is a cascade
+    ("score", False): ScoreResults,
+    ("score", True): ScoreCascadeResults,
+    ("pairwise", False): PairwiseResults,
+    ("pairwise", True): CascadeResults,
+    ("regression", False): RegressionResults,
+    ("regression", True): RegressionCascadeResults,
+    ("calibrate", False): JudgeCalibration,
+}
+RESULTS_OF = frozenset(mode for mode, _ in _KINDS)  # drafts are judgings, too, and have no results
+
+
+def newest_judgings(place: Path, most: int) -> tuple[list[Path], int]:
+    """Return the folders of the newest judgings, and how many are older; a folder that is not there has none.
+
+    The name of a judging begins with the moment it began.
+    """
+    folders = sorted((path.parent for path in place.glob(f"*/{JUDGING}")), reverse=True)
+    return folders[:most], max(0, len(folders) - most)
+
+
+def judging_digest(folder: Path) -> str:
+    """Return a digest of what a judging asked and came to; raise JudgeError where its files cannot be read."""
+    parts = [folder / JUDGING, folder / RESULTS]
+    try:
+        return digest(b"".join(hashlib.sha256(part.read_bytes()).digest() for part in parts if part.exists()))
+    except OSError as problem:
+        raise JudgeError(f"{folder} cannot be read: {problem.strerror}") from None
+
+
+def read_recorded(folder: Path) -> JudgingResults | None:
+    """Read the results of the judging in a folder; return None for one that has none, as a draft never does.
+
+    Raise JudgeError for what cannot be read.
+    """
+    mode, path = read_judging(folder).mode, folder / RESULTS
+    if mode not in RESULTS_OF or not path.exists():
+        return None
+    value = read_json(path, JudgeError)
+    if not isinstance(value, dict):
+        raise JudgeError(f"{path} holds no results")
+    version = value.get("results_version")
+    if isinstance(version, int) and version > RESULTS_VERSION:
+        raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")
+    kind = _KINDS.get((mode, "cascade" in value), _KINDS[mode, False])
+    results = validated(kind, value, path, JudgeError)
+    if results.judging is None:
+        raise JudgeError(f"{path} does not say which judging it is of")
+    return results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controlled:
+    """The rates of a judge by dimension, with those of its control; without one `problem` says why there is none."""
+
+    rates: list[BatchDimension]
+    calibration: str | None = None
+    problem: str = ""
+
+
+def beside_controls(
+    results: RegressionResults, judge: JudgeRegressions, calibrations: Iterable[JudgeCalibration]
+) -> Controlled:
+    """Return what a judge of a batch reports beside its control; `calibrations` are those there are, newest first."""
+    problem = measured_by(judge.judge, results.judging.prompts, None)
+    for calibration in calibrations:
+        measured = measured_by(judge.judge, results.judging.prompts, calibration)
+        if not isinstance(measured, str):
+            name = None if calibration.judging is None else calibration.judging.id
+            return Controlled(rates=rates_beside(judge.dimensions, measured), calibration=name)
+        problem = measured
+    return Controlled(rates=rates_beside(judge.dimensions, {}), problem=str(problem))
+
+
 _MOST = 100  # judgings, the newest ones
 _OF_SETTINGS = "of settings"  # the page of the calibration that they name: no judging has a space in its name
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def judging_row(recorded: RecordedJudging) -> dict[str, Any]:
+def _row(head: JudgingHead, results: JudgingResults) -> dict[str, Any]:
     """Return the line of a judging in the list of all."""
-    head, results = recorded.head, recorded.results
     judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
     words, mood = _outcome(results)
     return {
@@ -75,9 +146,8 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
     return f"output 1 wins: {'; '.join(parts)}", None
 
 
-def judging_sections(recorded: RecordedJudging, controls: "Mapping[str, Controlled]") -> list[dict[str, Any]]:
+def _sections(results: JudgingResults, controls: Mapping[str, Controlled]) -> list[dict[str, Any]]:
     """Return what the page of a judging shows; `controls` are by judge, of regressions alone."""
-    results = recorded.results
     if isinstance(results, JudgeCalibration):
         return site_sections(calibration_page(results).blocks)
     rates: list[Block] = []
@@ -87,7 +157,7 @@ def judging_sections(recorded: RecordedJudging, controls: "Mapping[str, Controll
     return site_sections([*judged_blocks(results), *rates, *judged_doubts(results)])
 
 
-def _rates(judge: str, controlled: "Controlled") -> SiteBlock:
+def _rates(judge: str, controlled: Controlled) -> SiteBlock:
     """Return the rates of a judge beside their control."""
     series = (("this batch", "reported"), ("controls", "control"), ("corrected", "corrected"))
     rows = [point(rate.dimension, name, getattr(rate, key)) for rate in controlled.rates for name, key in series]
@@ -206,17 +276,17 @@ class _JudgingPages:
 
     def _drawn(self, folder: Path, first_line: str, calibrations: Sequence[Path]) -> dict[str, Any] | None:
         """Write the page of a judging and return its row; None for one without results."""
-        recorded = read_recorded(folder)
-        if recorded is None:
+        results = read_recorded(folder)
+        if results is None or results.judging is None:
             self.unfinished += [folder.name] if read_judging(folder).mode in RESULTS_OF else []
             return None
-        results, controls = recorded.results, {}
+        head, controls = results.judging, dict[str, Controlled]()
         if isinstance(results, RegressionResults):
             every = self._every_calibration(calibrations)
             controls = {judge.judge.model_id: beside_controls(results, judge, every) for judge in results.judges}
-        row = {**judging_row(recorded), "id": folder.name, "judging": recorded.head.id}
+        row = {**_row(head, results), "id": folder.name, "judging": head.id}
         text = json.dumps(row).replace("/", "\\/")  # so that no name in it ends the comment
-        page = data_script(f"judgings/{folder.name}", {**row, "sections": judging_sections(recorded, controls)})
+        page = data_script(f"judgings/{folder.name}", {**row, "sections": _sections(results, controls)})
         self._site.write(f"data/judgings/{folder.name}.js", f"{first_line}\n/* {text} */\n{page}")
         return row
 
@@ -225,9 +295,9 @@ class _JudgingPages:
         if not self._calibrations:
             for folder in folders:
                 with suppress(JudgeError):  # which is said where its page would be written
-                    recorded = read_recorded(folder)
-                    if recorded is not None and isinstance(recorded.results, JudgeCalibration):
-                        self._calibrations.append(recorded.results)
+                    results = read_recorded(folder)
+                    if isinstance(results, JudgeCalibration):
+                        self._calibrations.append(results)
             self._calibrations += [] if self._named is None else [self._named]
         return self._calibrations
 

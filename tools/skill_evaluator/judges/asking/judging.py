@@ -6,7 +6,7 @@ Resuming and results go by it.
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +70,7 @@ class Judging(FrozenModel):
 class Asking:
     """What a mode asks: its questions, and what they were made from. `items`: by id, a digest of the texts.
 
+    `paper` is the rubric, or what stands in its place, as it is kept beside the results; `rubric` is its digest.
     `notes` are sentences for the dry run, `warnings` for every run. `judging_id` is that of the judging where something
     else has fixed it, such as a plan.
     """
@@ -82,6 +83,7 @@ class Asking:
     questions: Sequence[JudgeQuestion]
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    paper: Mapping[str, Any] = field(default_factory=dict)
     judging_id: str | None = None
     skill: str | None = None
 
@@ -191,9 +193,9 @@ RESULTS = "evaluation_results.json"
 BIAS = "bias_analysis_report.md"
 
 
-def write_papers(folder: Path, rubric: Mapping[str, Any], asking: Asking, results: FrozenModel, bias: str) -> None:
+def write_papers(folder: Path, asking: Asking, results: FrozenModel, bias: str) -> None:
     """Write all four; raise StorageError."""
-    replace_text(folder / RUBRIC, json_text(rubric))
+    replace_text(folder / RUBRIC, json_text(asking.paper))
     replace_text(folder / PROMPT, _prompt_page(asking))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
     replace_text(folder / BIAS, bias)

@@ -69,6 +69,7 @@ class RegressionBatch:
                 *self.compared.notes,
             ],
             warnings=warnings,
+            paper=self.paper,
             judging_id=judging_id,
             skill=self.compared.skill,
         )

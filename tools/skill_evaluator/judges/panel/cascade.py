@@ -308,10 +308,6 @@ class JudgedBatch(Protocol):
         """What judges are asked."""
 
     @property
-    def paper(self) -> Mapping[str, Any]:
-        """By what they judge, as it is kept beside the results."""
-
-    @property
     def cascade_remarks(self) -> Sequence[str]:
         """What has to be said of a cascade."""
 

@@ -383,6 +383,7 @@ def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged
         items={**questions.plain.items, **questions.changed.items},
         questions=[question for part in parts for question in part.questions],
         notes=_notes(questions),
+        paper=paper,
     )
     if request.dry_run:
         return bench.size(asking)
@@ -398,7 +399,7 @@ def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged
         for part in asked.runs
     ]
     measured = measured_answers(questions, judges, head, request.bar, families_of(bench.configuration.models))
-    write_papers(asked.folder, paper, asking, measured.calibration, drawn(measured.calibration))
+    write_papers(asked.folder, asking, measured.calibration, drawn(measured.calibration))
     measured.write(asked.folder)
     return Judged(
         results=measured.calibration,

@@ -189,7 +189,7 @@ def _part(batch: JudgedBatch, keys: Collection[Key]) -> Asking:
 
 def _write(batch: JudgedBatch, asked: AskedJudging, results: Any, drawn: Drawn) -> None:
     """Write what a judging leaves beside its journals."""
-    write_papers(asked.folder, batch.paper, batch.asking, results, drawn(results))
+    write_papers(asked.folder, batch.asking, results, drawn(results))
     batch.write(asked.folder, results)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, Voices, choose_criteria, strict_criteria
@@ -70,6 +69,7 @@ def read_comparison(request: PairwiseRequest, bench: Bench, *, cascade: bool) ->
             questions=[question for match in matches for question in match.questions],
             notes=["every pair is asked in both orders"],
             warnings=voices.check_families(cascade=cascade),
+            paper=rubric.paper,
         ),
         rubric=rubric,
         matches=matches,
@@ -86,11 +86,6 @@ class PairBatch:
     matches: Sequence[PairMatch]
     voices: Voices
     cascade_remarks: Sequence[str] = ()
-
-    @property
-    def paper(self) -> Mapping[str, Any]:
-        """The rubric."""
-        return self.rubric.paper
 
     @property
     def questions(self) -> Mapping[Key, Sequence[JudgeQuestion]]:

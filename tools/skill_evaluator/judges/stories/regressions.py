@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import Voices
@@ -144,11 +143,6 @@ class JudgedRegressions:
     policy: JudgePolicy
     calibration: JudgeCalibration | None
     cascade_remarks: Sequence[str] = ()
-
-    @property
-    def paper(self) -> Mapping[str, Any]:
-        """The dimensions, and the rules by which is decided."""
-        return self.batch.paper
 
     @property
     def questions(self) -> Mapping[Key, Sequence[JudgeQuestion]]:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import NamedRubric, Voices, choose_criteria, strict_criteria
@@ -72,6 +71,7 @@ def read_scoring(request: ScoreRequest, bench: Bench, *, cascade: bool) -> "Scor
             items={item.id: item.digest for item in items.values()},
             questions=[asked.question for asked in questions],
             warnings=voices.check_families(cascade=cascade),
+            paper=rubric.paper,
             skill=skill,
         ),
         rubric=rubric,
@@ -119,11 +119,6 @@ class ScoreBatch:
     left_out: Mapping[str, str]
     voices: Voices
     cascade_remarks: Sequence[str] = ()
-
-    @property
-    def paper(self) -> Mapping[str, Any]:
-        """The rubric."""
-        return self.rubric.paper
 
     @property
     def questions(self) -> Mapping[Key, Sequence[JudgeQuestion]]:

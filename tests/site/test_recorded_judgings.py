@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.recorded import judging_digest, newest_judgings, read_recorded
+from skill_evaluator.site.judges import judging_digest, newest_judgings, read_recorded
 
 from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, written
 
@@ -36,10 +36,9 @@ def change(path: Path, **changed: Any) -> None:
 
 
 def test_results_are_read_by_mode_and_a_draft_and_what_has_none_yet_have_none(folder: Path) -> None:
-    recorded = read_recorded(folder)
-    assert isinstance(recorded.results, ScoreResults)
-    assert recorded.head.mode == "score"
-    assert recorded.head.skill is None
+    results = read_recorded(folder)
+    assert isinstance(results, ScoreResults)
+    assert (results.judging.mode, results.judging.skill) == ("score", None)
     change(folder / "judging.json", mode="rubric")
     assert read_recorded(folder) is None
     change(folder / "judging.json", mode="score")

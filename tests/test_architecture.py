@@ -59,7 +59,6 @@ TELL_A_STORY = {  # the files in commands/ that import more; it may only get sho
     "lint",
     "plan",
     "report",
-    "review",
     "scenarios",
     "schemas",
     "try_",

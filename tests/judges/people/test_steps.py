@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.steps import differences, first_shown, keys_of, label_from, shown_outputs, steps_of
+from skill_evaluator.judges.people.steps import ReviewScreen, differences
 
 from tests.support.reviews import NOON, change, pair, scored
 
@@ -14,11 +14,11 @@ IMPACT = "impact of the difference in factuality"
 
 def test_the_order_is_by_chance_for_each_reviewer_and_stays_the_same() -> None:
     items = [pair(f"p{number}") for number in range(200)]
-    ada, ben = ([first_shown(item, name, 0) for item in items] for name in ("ada", "ben"))
-    assert ada == [first_shown(item, "ada", 0) for item in items]
+    ada, ben = ([ReviewScreen.of(item, name, 0).first for item in items] for name in ("ada", "ben"))
+    assert ada == [ReviewScreen.of(item, "ada", 0).first for item in items]
     assert 70 < ada.count(1) < 130
     assert 70 < sum(one == other for one, other in zip(ada, ben, strict=True)) < 130
-    assert ada != [first_shown(item, "ada", 1) for item in items]
+    assert ada != [ReviewScreen.of(item, "ada", 1).first for item in items]
 
 
 def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
@@ -35,28 +35,31 @@ def test_a_key_means_what_stands_there_and_ten_is_the_key_0() -> None:
         ),
         (change(), {"factuality": "1", IMPACT: "3", "tone": "0"}, 2, [("candidate_better", "high"), ("same", None)]),
     ):
-        label = label_from(item, "ada", first, keys, NOON)  # type: ignore[arg-type]
+        screen = ReviewScreen(item=item, reviewer="ada", first=first)  # type: ignore[arg-type]
+        label = screen.label(keys, NOON)
         assert [(answer.answer, answer.impact) for answer in label.answers] == answers, item
-        assert keys_of(item, label, first) == keys, item
+        assert screen.keys(label) == keys, item
     scale = ReviewQuestion(name="tone", levels=dict.fromkeys(range(1, 11), ""))
     item = review_item("score", "s", ["text"], [scale], ["random"])
-    assert list(steps_of(item)[0].choices)[-1] == "0"
-    assert label_from(item, "ada", 1, {"tone": "0"}, NOON).answers[0].answer == "10"
+    screen = ReviewScreen(item=item, reviewer="ada")
+    assert list(screen.steps[0].choices)[-1] == "0"
+    assert screen.label({"tone": "0"}, NOON).answers[0].answer == "10"
 
 
 def test_the_impact_is_asked_whichever_is_better_and_keys_that_are_no_answer_are_refused() -> None:
-    _, impact, *_ = steps_of(change())
+    steps = ReviewScreen(item=change(), reviewer="ada").steps
+    _, impact, *_ = steps
     assert [impact.is_asked({"factuality": key}) for key in "120"] == [True, True, False]
-    assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps_of(change()))
+    assert not any("baseline" in f"{step}" or "candidate" in f"{step}" for step in steps)
     for keys in ({}, {"overall": "3"}, {"overall": "1", "other": "1"}):
         with pytest.raises(JudgeError, match="no answer"):
-            label_from(pair(), "ada", 1, keys, NOON)
+            ReviewScreen(item=pair(), reviewer="ada").label(keys, NOON)
 
 
 @given(st.text(min_size=1), st.text(), st.integers())
 def test_either_order_shows_both_outputs(reviewer: str, text: str, seed: int) -> None:
     item = pair(outputs=[text, "other"])
-    assert sorted(shown_outputs(item, first_shown(item, reviewer, seed))) == sorted(item.outputs)
+    assert sorted(ReviewScreen.of(item, reviewer, seed).outputs) == sorted(item.outputs)
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", " ", "\n", "12", ".", "ß"])).map("".join)

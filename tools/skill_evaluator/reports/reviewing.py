@@ -1,24 +1,60 @@
 """Reviews on the terminal: an item with both outputs, and how far a queue is. What is asked is decided elsewhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.text import Text
 
 from skill_evaluator.display import number
 from skill_evaluator.display.pages import Block, Captioned, Heading, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Format, Sheet
-from skill_evaluator.judges.people.items import ReviewItem
-from skill_evaluator.judges.people.queue import ReviewStatus
-from skill_evaluator.judges.people.steps import ReviewStep, differences
+from skill_evaluator.display.sheets import Format, Sheet, show
+from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.judges.people.queue import Queued, ReviewStatus
+from skill_evaluator.judges.people.steps import ReviewScreen, ReviewStep, differences
 from skill_evaluator.reports.judging import row_of
 from skill_evaluator.text import counted
 
 _SHOWN_AS = "\n\t"
 
 
-def item_pieces(item: ReviewItem, outputs: Sequence[str]) -> Iterator[Text]:
+class QuitError(Exception):
+    """The reviewer has had enough for now."""
+
+
+class SkipError(Exception):
+    """The reviewer leaves this item for later."""
+
+
+def ask_reviewer(screen: ReviewScreen, read_key: Callable[[], str]) -> tuple[dict[str, str], str]:
+    """Show an item and take its answers; return the keys by step, and a note if one was written.
+
+    Raise SkipError or QuitError where the reviewer presses s or q.
+    """
+    show(_item_pieces(screen))
+    keys: dict[str, str] = {}
+    note = ""
+    for step in screen.steps:
+        if not step.is_asked(keys):
+            continue
+        show([_step_text(step)])
+        key = read_key()
+        while key not in step.choices:
+            if key == "q":
+                raise QuitError
+            if key == "s":
+                raise SkipError
+            if key == "t":
+                print("note: ", end="", file=sys.stderr, flush=True)
+                note = sys.stdin.readline().strip()
+            key = read_key()
+        keys[step.name] = key
+    return keys, note
+
+
+def _item_pieces(screen: ReviewScreen) -> Iterator[Text]:
     """Yield the texts of an item under headings, with what either output has alone in bold."""
+    item, outputs = screen.item, screen.outputs
     for name, text in (("Document", item.document), ("Reference", item.reference)):
         if text:
             yield _heading(name)
@@ -35,7 +71,7 @@ def item_pieces(item: ReviewItem, outputs: Sequence[str]) -> Iterator[Text]:
         yield marked
 
 
-def step_text(step: ReviewStep) -> Text:
+def _step_text(step: ReviewStep) -> Text:
     """Return a question with its keys."""
     text = Text("\n").append(visible(step.name), "bold")
     if step.text:
@@ -47,6 +83,13 @@ def step_text(step: ReviewStep) -> Text:
 
 def _heading(name: str) -> Text:
     return Text(f"\n── {name} ──", "bold")
+
+
+def print_queued(queued: Queued, noun: str) -> int:
+    """Print how many items or labels came to the queue; return the exit code."""
+    there = queued.given - queued.fresh
+    print(f"{counted(queued.fresh, noun)} added to {queued.folder}{f', {there} there already' if there else ''}")
+    return EXIT_OK
 
 
 def print_review_status(status: ReviewStatus, form: Format) -> None:

@@ -23,6 +23,7 @@ from skill_evaluator.judges.people.queue import (
     ReviewAnswer,
     ReviewerAgreement,
     ReviewLabel,
+    ReviewQueue,
     ReviewStatus,
     allowed_answers,
     latest,
@@ -130,6 +131,23 @@ def _scored(item: ReviewItem, scores: Mapping[str, Mapping[str, int]]) -> Scored
         output=item.outputs[0],
         reference=item.reference or None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedLabels:
+    """How many labels went into a file, and how many were left out: disputed, or of what is held out there."""
+
+    taken: int
+    disputed: int
+    held_out: int
+
+
+def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
+    """Write what people agree on into a file of labels, as `merge_labels`."""
+    items = queue.items()
+    labelled = labelled_items(items, latest(queue.labels(items)))
+    taken, held_out = merge_labels(path, labelled.lines)
+    return ExportedLabels(taken=taken, disputed=labelled.disputed, held_out=held_out)
 
 
 def merge_labels(path: Path, fresh: Sequence[LabelLine]) -> tuple[int, int]:

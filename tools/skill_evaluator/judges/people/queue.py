@@ -5,6 +5,7 @@ adds its own. A line that is there twice, as after a merge, counts once. Labels 
 """
 
 import csv
+import datetime
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -176,6 +177,19 @@ def queue_in(config: Path) -> ReviewQueue:
     return ReviewQueue(folder=config / REVIEWS)
 
 
+def begun_queue(config: Path) -> ReviewQueue:
+    """Return the queue of a configuration folder; raise JudgeError where nothing was ever queued."""
+    queue = queue_in(config)
+    if not (queue.folder / QUEUE).exists():
+        raise JudgeError(f"{queue.folder / QUEUE} does not exist; queue something with `review add FILE`")
+    return queue
+
+
+def now() -> str:
+    """Return this moment as the files have it."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:
     """Return an item of the queue; raise JudgeError where there is none of that id."""
     if item_id not in items:
@@ -225,10 +239,10 @@ def labels_table(items: Mapping[str, ReviewItem], labels: Iterable[ReviewLabel])
     return page.getvalue()
 
 
-def read_labels_table(path: Path, items: Mapping[str, ReviewItem], now: str) -> list[ReviewLabel]:
+def read_labels_table(path: Path, items: Mapping[str, ReviewItem], moment: str) -> list[ReviewLabel]:
     """Read labels from CSV, with commas or semicolons; raise JudgeError with the line of what is wrong.
 
-    Rows with the same item, reviewer and time are one label. Where the time is empty it is `now`.
+    Rows with the same item, reviewer and time are one label. Where the time is empty it is this `moment`.
     """
     labels = []
     for (item, reviewer, at), rows in _grouped(path).items():
@@ -242,7 +256,7 @@ def read_labels_table(path: Path, items: Mapping[str, ReviewItem], now: str) -> 
                 {
                     "item": item,
                     "reviewer": reviewer,
-                    "at": at or now,
+                    "at": at or moment,
                     "first": {"1": 1, "2": 2}.get(first.get("first", "")),
                     "answers": answers,
                     "note": next((row["note"] for _, row in rows if row.get("note")), ""),
@@ -312,6 +326,15 @@ def _inert(cell: str) -> str:
 
 def _bare(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """What came to a queue: how many of those given were not there yet."""
+
+    folder: Path
+    fresh: int
+    given: int
 
 
 class ReviewerAgreement(FrozenModel):

@@ -6,7 +6,6 @@ goes out as JSON only, and the page puts it in as text. It names no model, and n
 a judge would block looks for a reason to.
 """
 
-import datetime
 import hmac
 import json
 import secrets
@@ -16,7 +15,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field, ValidationError
@@ -24,14 +23,14 @@ from pydantic import Field, ValidationError
 from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import StrictModel, first_problem
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.people.items import ReviewId, ReviewItem
+from skill_evaluator.judges.people.items import ReviewId
 from skill_evaluator.judges.people.queue import ReviewLabel, ReviewQueue, item_of, latest
-from skill_evaluator.judges.people.steps import differences, first_shown, keys_of, label_from, shown_outputs, steps_of
+from skill_evaluator.judges.people.steps import ReviewScreen, differences
 
 
-def item_screen(item: ReviewItem, first: Literal[1, 2], label: ReviewLabel | None) -> dict[str, Any]:
-    """Return the JSON of an item for a reviewer before whom this output stands first."""
-    outputs = shown_outputs(item, first)
+def item_screen(screen: ReviewScreen, label: ReviewLabel | None) -> dict[str, Any]:
+    """Return the JSON of an item as its reviewer sees it."""
+    item, outputs = screen.item, screen.outputs
     pieces = differences(*outputs) if len(outputs) > 1 else ([(outputs[0], False)],)
     names = ("A", "B") if len(outputs) > 1 else ("Output",)
     return {
@@ -46,9 +45,9 @@ def item_screen(item: ReviewItem, first: Literal[1, 2], label: ReviewLabel | Non
                 "choices": [{"key": key, "meaning": meaning} for key, meaning in step.choices.items()],
                 "after": None if step.only_after is None else {"step": step.only_after[0], "keys": step.only_after[1]},
             }
-            for step in steps_of(item)
+            for step in screen.steps
         ],
-        "keys": {} if label is None else keys_of(item, label, first),
+        "keys": {} if label is None else screen.keys(label),
         "note": "" if label is None else label.note,
     }
 
@@ -98,7 +97,7 @@ class _RefusedError(Exception):
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """The page for one queue; `port` 0 takes a free one. Raises OSError where the port is taken."""
+    """The page for one queue; `port` 0 takes a free one. Raises JudgeError where the port is taken."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -107,7 +106,10 @@ class ReviewServer(ThreadingHTTPServer):
         self.queue = queue
         self.seed = seed
         self.token = secrets.token_urlsafe(24)
-        super().__init__((HOST, port), _Exchange)
+        try:
+            super().__init__((HOST, port), _Exchange)
+        except OSError as problem:
+            raise JudgeError(f"cannot listen on {HOST}:{port}: {problem.strerror}; choose another --port") from None
         self.hosts = frozenset(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
 
     @property
@@ -131,14 +133,13 @@ class ReviewServer(ThreadingHTTPServer):
         items = self.queue.items()
         item = item_of(items, item_id)
         label = latest(self.queue.labels(items)).get(item_id, {}).get(reviewer)
-        return item_screen(item, first_shown(item, reviewer, self.seed), label)
+        return item_screen(ReviewScreen.of(item, reviewer, self.seed), label)
 
     def keep(self, request: LabelRequest) -> dict[str, Any]:
         """Keep what a reviewer said; raise JudgeError where it is no answer, and StorageError."""
         item = item_of(self.queue.items(), request.item)
-        first = first_shown(item, request.reviewer, self.seed)
-        at = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
-        fresh = self.queue.label([label_from(item, request.reviewer, first, request.keys, at, request.note)])
+        screen = ReviewScreen.of(item, request.reviewer, self.seed)
+        fresh = self.queue.label([screen.label(request.keys, note=request.note)])
         return {"kept": len(fresh)}
 
 

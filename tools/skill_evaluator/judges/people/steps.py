@@ -12,13 +12,13 @@ from itertools import groupby
 from typing import Literal
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion
-from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, refuse_misfit
+from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, ReviewQueue, latest, now, refuse_misfit
 
-_IMPACTS: Mapping[str, Literal["low", "medium", "high"]] = {"1": "low", "2": "medium", "3": "high"}
 _IMPACT = "impact of the difference in"
 _BETTER = {"1": "A is better", "2": "B is better", "0": "neither"}
-_DEGREES = {"1": "low", "2": "medium", "3": "high"}
+_DEGREES: Mapping[str, Impact] = {"1": "low", "2": "medium", "3": "high"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,36 +38,89 @@ class ReviewStep:
         return self.only_after is None or keys.get(self.only_after[0]) in self.only_after[1]
 
 
-def first_shown(item: ReviewItem, reviewer: str, seed: int) -> Literal[1, 2]:
-    """Return the output that stands first before a reviewer: of a pair either, by chance, and always the same."""
-    if len(item.outputs) == 1:
-        return 1
-    return 1 if hashlib.sha256(f"{seed}/{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2 else 2
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewScreen:
+    """An item before a reviewer; `first`: the output that stands first, of a pair either, by chance."""
 
+    item: ReviewItem
+    reviewer: str
+    first: Literal[1, 2] = 1
 
-def shown_outputs(item: ReviewItem, first: int) -> tuple[str, ...]:
-    """Return the outputs in the order in which they are shown."""
-    return item.outputs if first == 1 else item.outputs[::-1]
+    @classmethod
+    def of(cls, item: ReviewItem, reviewer: str, seed: int) -> "ReviewScreen":
+        """Return what a reviewer is shown of an item, which is always the same."""
+        drawn = hashlib.sha256(f"{seed}/{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
+        return cls(item=item, reviewer=reviewer, first=1 if drawn or len(item.outputs) == 1 else 2)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs in the order in which they are shown."""
+        return self.item.outputs if self.first == 1 else self.item.outputs[::-1]
 
-def steps_of(item: ReviewItem) -> list[ReviewStep]:
-    """Return what is asked of an item, in order: each of its questions, after a regression's how much it matters.
+    @property
+    def steps(self) -> list[ReviewStep]:
+        """What is asked, in order: each question, after a regression's how much it matters.
 
-    A reviewer does not know which output is the baseline: the impact is asked whichever is better.
-    """
-    steps = []
-    for question in item.questions:
-        steps.append(ReviewStep(name=question.name, text=question.text, choices=_choices(item, question)))
-        if item.kind == "regression":
-            steps.append(
-                ReviewStep(
-                    name=f"{_IMPACT} {question.name}",
-                    text="How much does the difference matter?",
-                    choices=_DEGREES,
-                    only_after=(question.name, ("1", "2")),
+        A reviewer does not know which output is the baseline: the impact is asked whichever is better.
+        """
+        steps = []
+        for question in self.item.questions:
+            steps.append(ReviewStep(name=question.name, text=question.text, choices=_choices(self.item, question)))
+            if self.item.kind == "regression":
+                steps.append(
+                    ReviewStep(
+                        name=f"{_IMPACT} {question.name}",
+                        text="How much does the difference matter?",
+                        choices=_DEGREES,
+                        only_after=(question.name, ("1", "2")),
+                    )
                 )
+        return steps
+
+    def label(self, keys: Mapping[str, str], at: str | None = None, note: str = "") -> ReviewLabel:
+        """Return the label that keys give, step → key; raise JudgeError for a key or a step that is not there."""
+        item, steps = self.item, {step.name: step for step in self.steps}
+        for name, key in keys.items():
+            if name not in steps or key not in steps[name].choices:
+                raise JudgeError(f"key '{key}' for '{name}' is no answer to item {item.id}")
+        answers = []
+        for question in item.questions:
+            if question.name not in keys:
+                raise JudgeError(f"there is no answer to '{question.name}' of item {item.id}")
+            impact = _DEGREES.get(keys.get(f"{_IMPACT} {question.name}", ""))
+            answer = _meaning(item, keys[question.name], self.first)
+            answers.append(
+                ReviewAnswer(question=question.name, answer=answer, impact=None if answer == "same" else impact)
             )
-    return steps
+        label = ReviewLabel(
+            item=item.id, reviewer=self.reviewer, at=at or now(), first=self.first, answers=tuple(answers), note=note
+        )
+        refuse_misfit(label, item)
+        return label
+
+    def keys(self, label: ReviewLabel) -> dict[str, str]:
+        """Return the keys by which a label is given."""
+        keys = {}
+        for answer in label.answers:
+            if self.item.kind == "score":
+                keys[answer.question] = _score_key(int(answer.answer))
+                continue
+            keys[answer.question] = next(
+                key for key in _BETTER if _meaning(self.item, key, self.first) == answer.answer
+            )
+            if answer.impact is not None:
+                degree = next(key for key, name in _DEGREES.items() if name == answer.impact)
+                keys[f"{_IMPACT} {answer.question}"] = degree
+        return keys
+
+
+def screens_of(queue: ReviewQueue, reviewer: str, seed: int) -> list[ReviewScreen]:
+    """Return what a reviewer has not labelled yet, the first queued first."""
+    items = queue.items()
+    counting = latest(queue.labels(items))
+    return [
+        ReviewScreen.of(item, reviewer, seed) for item in items.values() if reviewer not in counting.get(item.id, {})
+    ]
 
 
 def _choices(item: ReviewItem, question: ReviewQuestion) -> Mapping[str, str]:
@@ -78,43 +131,6 @@ def _choices(item: ReviewItem, question: ReviewQuestion) -> Mapping[str, str]:
 
 def _score_key(score: int) -> str:
     return str(score % 10)  # 10 is the key 0
-
-
-def label_from(
-    item: ReviewItem, reviewer: str, first: Literal[1, 2], keys: Mapping[str, str], at: str, note: str = ""
-) -> ReviewLabel:
-    """Return the label that keys give, step → key; raise JudgeError for a key or a step that is not there."""
-    steps = {step.name: step for step in steps_of(item)}
-    for name, key in keys.items():
-        if name not in steps or key not in steps[name].choices:
-            raise JudgeError(f"key '{key}' for '{name}' is no answer to item {item.id}")
-    answers = []
-    for question in item.questions:
-        if question.name in keys:
-            impact = _IMPACTS.get(keys.get(f"{_IMPACT} {question.name}", ""))
-            answer = _meaning(item, keys[question.name], first)
-            answers.append(
-                ReviewAnswer(question=question.name, answer=answer, impact=None if answer == "same" else impact)
-            )
-    if len(answers) < len(item.questions):
-        missing = next(question.name for question in item.questions if question.name not in keys)
-        raise JudgeError(f"there is no answer to '{missing}' of item {item.id}")
-    label = ReviewLabel(item=item.id, reviewer=reviewer, at=at, first=first, answers=tuple(answers), note=note)
-    refuse_misfit(label, item)
-    return label
-
-
-def keys_of(item: ReviewItem, label: ReviewLabel, first: int) -> dict[str, str]:
-    """Return the keys by which a label is given when this output stands first."""
-    keys = {}
-    for answer in label.answers:
-        if item.kind == "score":
-            keys[answer.question] = _score_key(int(answer.answer))
-            continue
-        keys[answer.question] = next(key for key in _BETTER if _meaning(item, key, first) == answer.answer)
-        if answer.impact is not None:
-            keys[f"{_IMPACT} {answer.question}"] = next(key for key, name in _IMPACTS.items() if name == answer.impact)
-    return keys
 
 
 def _meaning(item: ReviewItem, key: str, first: int) -> str:

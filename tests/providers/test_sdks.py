@@ -3,12 +3,13 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from skill_evaluator.library.config import Params, Settings
-from skill_evaluator.providers import BATCHES, PROVIDERS
+from skill_evaluator.library.config import Model, Params, Settings
+from skill_evaluator.providers import BATCHES, PROVIDERS, google
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches
 
@@ -151,3 +152,20 @@ def test_a_google_batch_is_that_of_its_library() -> None:
         client.close()
         assert ours == server.bodies["theirs"]
         assert [batch.name for batch in server.batches] == ["run.1", "run.1"]
+
+
+def test_vertex_is_where_googles_library_has_it() -> None:
+    from google import genai
+    from google.auth.credentials import AnonymousCredentials
+    from google.genai._transformers import t_model
+
+    for location in ("global", "eu", "europe-west4"):
+        for name in ("model-1", "acme/model-1", "publishers/acme/models/model-1"):
+            client = genai.Client(enterprise=True, project="p", location=location, credentials=AnonymousCredentials())
+            path = f"{t_model(client._api_client, name)}:generateContent"
+            identity: Any = SimpleNamespace(
+                identifiers={"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": location}
+            )
+            url, model_path = google._address(Model(id="m", provider="google", api_id=name), identity)
+            assert f"{url}{model_path}:generateContent" == client._api_client._build_request("post", path, {}).url
+            client.close()

@@ -62,16 +62,9 @@ class _Connection(ResponseHandler):
         """Check whether the next request may be sent: the server has neither hung up nor sent anything unasked."""
         if not super().is_connected() or self.should_close or self.transport is None:
             return False
-        return not _is_readable(self.transport.get_extra_info("socket").fileno())
-
-
-def _is_readable(descriptor: int) -> bool:
-    """Check what the loop may not have seen yet."""
-    if not hasattr(select, "poll"):
-        return bool(select.select([descriptor], [], [], 0)[0])
-    polled = select.poll()
-    polled.register(descriptor, select.POLLIN)
-    return bool(polled.poll(0))
+        unseen = select.poll()  # what the loop has not seen yet
+        unseen.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return not unseen.poll(0)
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -150,7 +143,10 @@ class Client:
         try:
             async with asyncio.timeout(self._timeout_s):
                 for _ in range(1 + _MOST_MOVES):
-                    data = content if file is None else _form(body, file)
+                    data: Any = content
+                    if file is not None:
+                        data = aiohttp.FormData(body)
+                        data.add_field("file", file[1], filename=file[0], content_type=file[2])
                     async with self._opened().request(
                         method, url, data=data, headers=sent, allow_redirects=False, proxy=self._proxy
                     ) as response:
@@ -216,13 +212,6 @@ class Client:
         return HttpAnswer(
             status=response.status, headers=headers, content=bytes(body[:most]), latency_s=response.latency_s
         )
-
-
-def _form(fields: Mapping[str, str], file: tuple[str, bytes, str]) -> aiohttp.FormData:
-    name, content, kind = file
-    form = aiohttp.FormData(fields)
-    form.add_field("file", content, filename=name, content_type=kind)
-    return form
 
 
 def _trust() -> ssl.SSLContext:

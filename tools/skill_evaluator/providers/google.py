@@ -177,26 +177,18 @@ def _address(model: Model, identity: Identity | None) -> tuple[str, str]:
     if identity is not None:
         named, usual_version = identity.identifiers, "v1beta1"
         location = named.get("GOOGLE_CLOUD_LOCATION", "global")
-        url = model.base_url or _vertex_url(location)
+        hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
+        url = model.base_url or f"https://{hosts.get(location, f'{location}-aiplatform')}.googleapis.com"
         scope = f"/projects/{named['GOOGLE_CLOUD_PROJECT']}/locations/{location}"
-        if not model.api_name.startswith(("projects/", "models/", "publishers/")):
-            publisher, _, name = model.api_name.rpartition("/")
+        path = model.api_name
+        if path.startswith("projects/"):
+            scope = ""
+        elif not path.startswith(("models/", "publishers/")):
+            publisher, _, name = path.rpartition("/")
             path = f"publishers/{publisher or 'google'}/models/{name}"
-        elif model.api_name.startswith("projects/"):
-            scope, path = "", model.api_name
-        else:
-            path = model.api_name
     version = _VERSION_AT_END.search(url)
     root = url[: version.start()] if version else url.rstrip("/")
     return f"{root}/{version[1] if version else usual_version}{scope}", f"/{path}"
-
-
-def _vertex_url(location: str) -> str:
-    if location == "global":
-        return "https://aiplatform.googleapis.com"
-    if location in ("us", "eu"):
-        return f"https://aiplatform.{location}.rep.googleapis.com"
-    return f"https://{location}-aiplatform.googleapis.com"
 
 
 def _identity(key: str | None) -> Identity:

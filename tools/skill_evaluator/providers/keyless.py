@@ -86,11 +86,19 @@ class Identity:
         """Ask GitHub for a token that lives for five minutes; raise ProviderError. Must not run in a loop's thread."""
         import asyncio
 
+        from skill_evaluator.providers.client import Client
+
+        async def ask() -> HttpAnswer:
+            client = Client(url, {"authorization": f"Bearer {self._request_token}"}, _TIMEOUT_S, _MOST_BYTES)
+            try:
+                return await client.send("GET")
+            finally:
+                await client.close()
+
         audience = self._federation.audience.format_map(self.identifiers)
         url = f"{os.environ.get(REQUEST_URL, '')}&audience={quote(audience, safe='')}"
         try:
-            answer = asyncio.run(_got(url, {"authorization": f"Bearer {self._request_token}"}))
-            token = _Answer.model_validate_json(answer.content).value
+            token = _Answer.model_validate_json(asyncio.run(ask()).content).value
         except StatusError as problem:
             status = problem.answer.status
             refused = status in (400, 401, 403)
@@ -129,16 +137,6 @@ def of_its_library() -> Iterator[None]:
         raise ConfigError(
             f"auth: oidc needs the vendor's library ({problem.name}): pip install 'skill-evaluator[keyless]'"
         ) from None
-
-
-async def _got(url: str, headers: Mapping[str, str]) -> HttpAnswer:
-    from skill_evaluator.providers.client import Client
-
-    client = Client(url, headers, _TIMEOUT_S, _MOST_BYTES)
-    try:
-        return await client.send("GET")
-    finally:
-        await client.close()
 
 
 class _Named(dict[str, str]):

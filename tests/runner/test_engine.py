@@ -1,4 +1,4 @@
-"""One model's calls: how they are retried, when the rest is given up, and that each has exactly one outcome."""
+"""One model's calls: how they are retried, when the rest is given up or stopped, that each has exactly one outcome."""
 
 import asyncio
 import random
@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
+from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.providers.wire import error_from_status
+from skill_evaluator.runner.engine import Stop
 from skill_evaluator.runner.journal import Journal, read_answers
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Replicate
@@ -39,9 +41,9 @@ def _fails_with(errors: Iterable[ProviderError]) -> Script:
     return script
 
 
-def _always(code: int) -> Script:
+def _always(code: int, **headers: str) -> Script:
     async def script(request: Request, times: int) -> Completion:
-        raise _status(code)
+        raise _status(code, **headers)
 
     return script
 
@@ -323,12 +325,77 @@ def test_usage_that_cannot_be_counts_as_the_worst_case(tokens: tuple[int, int]) 
 def test_keys_are_struck_out_of_everything_kept() -> None:
     async def script(request: Request, times: int) -> Completion:
         if request.case_id == "b":
-            raise error_from_status(500, {}, "the key is s3cret")
-        return Completion(text="s3cret", served_model="m-s3cret", request_id="s3cret-1")
+            raise error_from_status(500, {}, "the key is s3cret-key")
+        return Completion(text="s3cret-key", served_model="m-s3cret-key", request_id="s3cret-key-1")
 
-    driven = _run(script, cases=["a", "b"], replicates=1, redact=lambda text: text.replace("s3cret", "***"))
+    driven = _run(script, cases=["a", "b"], replicates=1, redact=Redactor(["s3cret-key"]))
     completion, failure = driven.outcomes[0].completion, driven.outcomes[1].error
     assert completion is not None
-    assert (completion.text, completion.served_model, completion.request_id) == ("***", "m-***", "***-1")
+    kept = (completion.text, completion.served_model, completion.request_id)
+    assert kept == ("[redacted]", "m-[redacted]", "[redacted]-1")
     assert failure is not None
-    assert failure.message == "the key is ***"
+    assert failure.message == "the key is [redacted]"
+
+
+SOON, LONG = 0.02, 60.0
+
+
+def _stopped(script: Script, **job: object) -> Driven:
+    """Drive an engine that is asked to stop soon after it began; it must then end by itself."""
+
+    async def run() -> Driven:
+        stop = Stop()
+        asyncio.get_running_loop().call_later(SOON, stop.event.set)
+        return await asyncio.wait_for(drive(script, stop=stop, **job), 5)  # type: ignore[arg-type]
+
+    return asyncio.run(run())
+
+
+def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        await asyncio.sleep(40 * SOON)
+        return answer()
+
+    driven = _stopped(script, concurrency=2)
+    assert [outcome.completion for outcome in driven.outcomes] == [answer(), answer()]
+    assert len(driven.provider.requests) == 2
+    assert driven.halted is not None
+    assert (driven.halted.kind, driven.halted.reason) == ("not_run", "interrupted")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [_always(500, **{"retry-after": "60"}), _always(429, **{"retry-after": "60"})],
+    ids=["a pause before trying again", "a pause for all calls"],
+)
+def test_a_pause_is_not_slept_through(script: Script) -> None:
+    driven = _stopped(script, concurrency=3, retry={"max_retry_after_s": LONG})
+    assert len(driven.provider.requests) == 3
+    assert driven.outcomes == []  # they are asked again when the run goes on
+
+
+def test_calls_waiting_for_their_turn_are_not_made() -> None:
+    driven = _stopped(_at_once, concurrency=3, limits={"requests_per_minute": 2})
+    assert len(driven.provider.requests) == len(driven.outcomes) == 1
+
+
+def test_calls_waiting_for_a_place_are_not_made() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        if (request.case_id, request.replicate, times) == ("a", 0, 1):
+            raise _status(429, **{"retry-after-ms": "0"})
+        await asyncio.sleep(5 * SOON)
+        return answer()
+
+    driven = _stopped(script, concurrency=4)
+    assert len(driven.provider.requests) == 4
+    assert len(driven.outcomes) == 3
+
+
+def test_a_run_whose_last_calls_were_in_flight_is_whole() -> None:
+    async def script(request: Request, times: int) -> Completion:
+        await asyncio.sleep(3 * SOON)
+        return answer()
+
+    driven = _stopped(script, cases=["a", "b"], replicates=1, concurrency=2)
+    assert len(driven.outcomes) == 2
+    assert driven.halted is None

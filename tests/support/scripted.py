@@ -77,7 +77,7 @@ async def drive(
     budget: Budget | None = None,
     price: Price | None = None,
     stop: Stop | None = None,
-    redact: Callable[[str], str] | None = None,
+    redact: Redactor | None = None,
     on_outcome: OnOutcome | None = None,
     provider: ScriptedProvider | None = None,
     caching: Caching | None = None,

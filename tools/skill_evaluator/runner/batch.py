@@ -137,7 +137,13 @@ class BatchEngine:
                     self.halted = failure
                 continue
             await self._keep(batch, status, results)
-            await self._delete(batch, status)
+            if self._settings.batch.delete_results:
+                try:
+                    await self._job.batches.delete(status)
+                except ProviderError as problem:
+                    self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
+                else:
+                    self._journal.deleted(batch)
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
         """Return the status of a batch that is over; None of one that goes on."""
@@ -213,15 +219,6 @@ class BatchEngine:
         busy = self._on_outcome(replicate)
         if busy is not None:
             await asyncio.wait([asyncio.wrap_future(busy)])
-
-    async def _delete(self, batch: Batch, status: BatchStatus) -> None:
-        if self._settings.batch.delete_results:
-            try:
-                await self._job.batches.delete(status)
-            except ProviderError as problem:
-                self._remarks.append(f"{batch.batch_id} could not be deleted: {self._redact(str(problem))}")
-            else:
-                self._journal.deleted(batch)
 
     async def _submit_rest(self) -> None:
         """Create batches of the calls that are in none, as far as the budget and the vendor's limits go."""

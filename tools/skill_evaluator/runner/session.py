@@ -253,7 +253,10 @@ class _RunningRun:
                 self._errors[call] = replicate
             else:
                 cost = dearest_cost(run.model, self.price, replicate.completion)
-                session.budget.count_earlier(self._most_usd(call) if cost is None else cost)  # None: nobody told
+                if cost is None:  # nobody told
+                    batch = run.manifest.transport == "batch"
+                    cost = Most.of(self.request_for(call), self.price, batch=batch).usd
+                session.budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 questions.on_outcome(run, replicate)
         self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
@@ -270,10 +273,6 @@ class _RunningRun:
     def request_for(self, call: Call) -> Request:
         """Return the request of a call."""
         return self.questions.request_for(self.run, call)
-
-    def _most_usd(self, call: Call) -> float:
-        batch = self.run.manifest.transport == "batch"
-        return Most.of(self.request_for(call), self.price, batch=batch).usd
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""

@@ -1,4 +1,4 @@
-"""A judging that was killed or stopped goes on, whatever is judged: no answered question is asked again."""
+"""A judging that was killed or stopped goes on, by the one story of them all: no answered question is asked again."""
 
 import json
 from collections.abc import Callable
@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method, written
+from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, answer, compared, method
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
-from tests.support.judged import CHANGE
 from tests.support.judged import answer as regression
 
 SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
 PAIRWISE = method("pairwise_comparison")
-ITEM = {"input": "Add 5 and 7.", "output": QUOTE}
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
 JUDGE = ("--items", ITEMS, "--judge", "served")
 Prepared = tuple[tuple[str, ...], int, Callable[[Asked], str]]
-
-
-def scores(library: JudgingLibrary) -> Prepared:
-    library.items(*({"id": f"i{n}", **ITEM} for n in range(8)))
-    return ("score", RUBRIC, *JUDGE, "-n", "2"), 16, lambda _: answer(totals=written(3))
 
 
 def pairs(library: JudgingLibrary) -> Prepared:
@@ -32,11 +25,6 @@ def pairs(library: JudgingLibrary) -> Prepared:
     library.rubric({"method": PAIRWISE})
     library.items(*({"id": f"i{n}", **PAIR} for n in range(6)))
     return ("pairwise", RUBRIC, *JUDGE), 12, better
-
-
-def regressions(library: JudgingLibrary) -> Prepared:
-    library.items(*({"id": f"p{n}", **CHANGE} for n in range(6)))
-    return ("regression", *JUDGE), 12, lambda _: SAME
 
 
 def calibration(library: JudgingLibrary) -> Prepared:
@@ -51,7 +39,7 @@ def calibration(library: JudgingLibrary) -> Prepared:
     )
 
 
-@pytest.mark.parametrize("prepare", [scores, pairs, regressions, calibration])
+@pytest.mark.parametrize("prepare", [pairs, calibration])
 def test_a_killed_judging_resumes_and_asks_no_answered_question_again(
     prepare: Callable[[JudgingLibrary], Prepared], tmp_path: Path, server: ChatServer
 ) -> None:

@@ -432,18 +432,19 @@ def reduce_matches(
     strata = dict.fromkeys(result.stratum for result in results)
     pairs = [result for match, result in judged if match.of_a_pair]
     named = [result for match, result in judged if not match.of_a_pair]
+    strictest = max(criterion.confidence_threshold for criterion in criteria)
     return JudgePreferences(
         judge=judge,
         criteria=[
             *(_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria),
-            _overall(criteria, judged),
+            _figures(OVERALL, sum(one.weight for one in criteria), strictest, judged),
         ],
         strata={
-            stratum: mean_within(_shares([pair for pair in pairs if pair.stratum == stratum], OVERALL))
-            for stratum in strata
-        }
-        if pairs
-        else {},
+            stratum: mean_within(
+                [share for pair in pairs if pair.stratum == stratum and (share := pair.shares[OVERALL]) is not None]
+            )
+            for stratum in (strata if pairs else ())
+        },
         rankings=[rank(name, named) for name in names] if named else [],
         matches=results,
     )
@@ -460,12 +461,6 @@ def _result(match: PairMatch, names: Sequence[str], judgements: Sequence[PairJud
         shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
         judgements=list(judgements),
     )
-
-
-def _overall(criteria: Sequence[Criterion], judged: Judged) -> PairwiseCriterion:
-    thresholds = [criterion.confidence_threshold for criterion in criteria]
-    weight = sum(criterion.weight for criterion in criteria)
-    return _figures(OVERALL, weight, max(thresholds), judged)
 
 
 def _figures(name: str, weight: float, threshold: float, judged: Judged) -> PairwiseCriterion:
@@ -501,10 +496,6 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged) -> Pair
         noise=noise,
         flips_beyond_noise=None if noise is None else difference(position.flips, noise),
     )
-
-
-def _shares(results: Sequence[MatchResult], name: str) -> list[float]:
-    return [share for result in results if (share := result.shares[name]) is not None]
 
 
 def rank(criterion: str, results: Sequence[MatchResult]) -> Ranking:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from itertools import chain, islice
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -64,9 +64,8 @@ class Table:
 
     def kind_of(self, name: str) -> Kind:
         """Return the type of a column by its name."""
-        named = (column.kind for column in self.columns if column.name == name)
-        starts = ((column.name.removesuffix("<metric>"), column.kind) for column in self.of_metrics)
-        return next(chain(named, (kind for start, kind in starts if name.startswith(start))))
+        named = {column.name: column.kind for column in self.columns}
+        return named[name] if name in named else self.of_metrics[_place(self, name)[1]].kind
 
 
 _RUN = (
@@ -220,7 +219,7 @@ class Exported:
         self._blocks: Iterable[str | bytes]
         if request.to == "junit":
             suites = _verdict_suites(map(recorded, names), request.models)
-            self._blocks = (junit_text(part, "skill-evaluator") for part in [suites])
+            self._blocks = [junit_text(suites, "skill-evaluator")]
             return
         if request.to == "parquet" and request.out is None:
             raise LeaderboardError("Parquet is no text to print; give --out FILE")

@@ -27,16 +27,19 @@ class Comparison:
         self,
         truth: Any,
         output: Any,
-        plan: FieldPlan,
-        schema_valid: Callable[[Any], bool],
+        plan: FieldPlan | None = None,
+        schema_valid: Callable[[Any], bool] = lambda output: True,
         truth_side: Side | None = None,
     ) -> None:
-        """Take `truth_side`, if given, for `Side(truth, plan)`: kept for a case, its work is done once."""
+        """Take `truth_side`, if given, for `Side(truth, plan)`: kept for a case, its work is done once.
+
+        Without a plan leaves are compared by the type of their values.
+        """
         self.truth = truth
         self.output = output
-        self.plan = plan
-        self.truth_side = truth_side or Side(truth, plan)
-        self.output_side = Side(output, plan)
+        self.plan = plan or FieldPlan()
+        self.truth_side = truth_side or Side(truth, self.plan)
+        self.output_side = Side(output, self.plan)
         self._schema_valid = schema_valid
 
     @cached_property
@@ -98,7 +101,7 @@ class CaseAnswers:
     An answer that could not be parsed agrees with nothing; a call that brought no answer is not counted at all.
     """
 
-    plan: FieldPlan
+    plan: FieldPlan = field(default_factory=FieldPlan)
     groups: Counter[str] = field(default_factory=Counter)
     raw: Counter[Hashable] = field(default_factory=Counter)
     n: int = 0

@@ -10,8 +10,7 @@ def exact_match(comparison: Comparison) -> float:
     Key order and white space between tokens never matter, 1 = 1.0, text is compared as NFC, a null member equals an
     absent one, arrays are ordered. Range {0, 1}, 1 is best; undefined without truth.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}, FieldPlan(), bool))
+    >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}))
     1.0
     """
     return float(same_json(comparison.truth, comparison.output))

@@ -12,8 +12,7 @@ def field_level_f1(comparison: Comparison) -> float | None:
     all fields stay out.
     van Rijsbergen 1979, Information Retrieval, ch. 7 (micro-averaged over leaves).
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> field_level_f1(Comparison({"a": 1, "b": 2}, {"a": 1, "b": 3}, FieldPlan(), bool))
+    >>> field_level_f1(Comparison({"a": 1, "b": 2}, {"a": 1, "b": 3}))
     0.5
     """
     matched, of_truth, of_output = counted_weight(comparison.rows)

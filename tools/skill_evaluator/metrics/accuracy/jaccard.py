@@ -14,8 +14,7 @@ def jaccard(comparison: Comparison) -> float | None:
     an array empty on both sides → 1; undefined without truth, or where neither schema nor values have an array.
     Jaccard 1901; multiset form, Ruzicka 1958.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}, FieldPlan(), bool))
+    >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}))
     0.5
     """
     truth, output = comparison.truth_side.item_counts, comparison.output_side.item_counts

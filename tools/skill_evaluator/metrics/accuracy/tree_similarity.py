@@ -17,8 +17,7 @@ def tree_similarity(comparison: Comparison) -> float | None:
     about 1,000 nodes, only if they are nested at random and very different. Zhang and Shasha 1989,
     https://doi.org/10.1137/0218082.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}, FieldPlan(), bool))  # 1 − 1 ÷ (3 + 3)
+    >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334
     """
     truth, output = trees(comparison.truth, comparison.output)

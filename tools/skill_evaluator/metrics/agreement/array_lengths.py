@@ -23,8 +23,7 @@ def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
     shares no length. Range of `stability` 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than two
     answers.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":[1,2]}', '{"a":[2,3]}', '{"a":[1]}', '{}'): answers.add(text, text)
     >>> array_lengths(answers)["a"]
     ArrayLengths(stability=0.5, shortest=0, longest=2)
@@ -50,8 +49,7 @@ def array_length_stability(answers: CaseAnswers) -> float | None:
 
     Range 0 to 1, 1 is best; undefined for fewer than two answers, or where neither schema nor answers have an array.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":[1],"b":[]}', '{"a":[2],"b":[3]}'): answers.add(text, text)
     >>> array_length_stability(answers)
     0.75

@@ -11,8 +11,7 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     is a value too, an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty
     for fewer than two answers.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): answers.add(text, text)
     >>> round(field_stability_by_path(answers)["a"], 3)
     0.667
@@ -28,8 +27,7 @@ def field_stability(answers: CaseAnswers) -> float | None:
 
     Range 0 to 1, 1 is best; undefined for fewer than two answers or without fields.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":1,"b":1}', '{"a":1,"b":2}'): answers.add(text, text)
     >>> field_stability(answers)
     0.75

@@ -23,8 +23,7 @@ def pairwise_field_f1(answers: CaseAnswers) -> float | None:
     unparseable answer scores 0; undefined for fewer than two answers, or where no field of any of them counts. Of more
     than 63 different answers about 2,000 pairs stand for all: every answer is in as many, and they are always the same.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":1,"b":0}', '{"a":2,"b":0}'): answers.add(text, text)
     >>> pairwise_field_f1(answers)
     0.5

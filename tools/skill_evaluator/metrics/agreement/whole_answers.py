@@ -8,8 +8,7 @@ def pairwise_exact_match(answers: CaseAnswers) -> float | None:
 
     Range 0 to 1, 1 is best; unparseable answers agree with nothing; undefined for fewer than two answers.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ("1", "1", "2"): answers.add(text, text)
     >>> round(pairwise_exact_match(answers), 3)
     0.333
@@ -22,8 +21,7 @@ def distinct_outputs(answers: CaseAnswers) -> float | None:
 
     Range 1 to N, 1 is best; undefined for fewer than two answers.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ("1", "1", "2"): answers.add(text, text)
     >>> distinct_outputs(answers)
     2.0
@@ -37,8 +35,7 @@ def tarr_at_n(answers: CaseAnswers) -> float | None:
     Range {0, 1}, 1 is best; undefined for fewer than two answers. Averaged over cases it is the total agreement rate of
     Atil et al. 2024, https://arxiv.org/abs/2408.04667 (TARr@N).
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ("1", "1.0"): answers.add(text, "1")
     >>> tarr_at_n(answers), tara_at_n(answers)
     (0.0, 1.0)
@@ -51,8 +48,7 @@ def tara_at_n(answers: CaseAnswers) -> float | None:
 
     Range {0, 1}, 1 is best; undefined for fewer than two answers.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ("1", "no number"): answers.add(text, "1" if text == "1" else None)
     >>> tara_at_n(answers)
     0.0

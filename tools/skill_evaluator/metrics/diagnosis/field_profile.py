@@ -19,8 +19,7 @@ def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
 
     An array path counts the multiset of its values as one value. The paths are those of the schema and those seen.
 
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":1}', '{"a":1}', '{"b":2}'): answers.add(text, text)
     >>> [sorted(counts.values()) for counts in field_values(answers).values()]
     [[1, 2], [1, 2]]
@@ -53,8 +52,7 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
     of its values; where that stays the same but items swap values between answers, the field is `flaky`.
 
     >>> from skill_evaluator.metrics.diagnosis.field_profile import field_values
-    >>> from skill_evaluator.comparing.field_plan import FieldPlan
-    >>> answers = CaseAnswers(FieldPlan())
+    >>> answers = CaseAnswers()
     >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): answers.add(text, text)
     >>> field_profile(answers, field_values(answers), {"b": 2, "c": 1})
     {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}

@@ -148,7 +148,7 @@ def test_schema_valid_is_what_jsonschema_says_of_shipped_contracts(name: str) ->
     truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]
     pool = pool_of(truths)
     mutated = [mutate(truth, component.plan, pool, seed)[0] for truth in truths for seed in range(12)]
-    found = verdicts_of(component.conforms, component.schema, truths + mutated)
+    found = verdicts_of(component.contract.conforms, component.schema, truths + mutated)
     assert found[True] >= len(truths)
     assert found[False] >= len(truths)
 

@@ -25,9 +25,9 @@ TUPLE = {"type": "array", "items": [{"type": "string"}]}
 )
 def test_the_contract_is_that_of_the_schemas_draft(tmp_path: Path, schema: Any, output: Any, expected: float) -> None:
     skill = component(tmp_path, schema=schema)
-    assert schema_valid(Comparison(None, output, skill.plan, skill.conforms)) == expected
+    assert schema_valid(Comparison(None, output, skill.plan, skill.contract.conforms)) == expected
 
 
 def test_without_a_schema_every_answer_keeps_it(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
-    assert schema_valid(Comparison(None, "anything", skill.plan, skill.conforms)) == 1.0
+    assert schema_valid(Comparison(None, "anything", skill.plan, skill.contract.conforms)) == 1.0

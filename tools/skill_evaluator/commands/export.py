@@ -3,7 +3,7 @@
 from skill_evaluator.api import Library
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
-from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.exchange.exported import ExportRequest
 from skill_evaluator.text import counted
 
@@ -16,6 +16,8 @@ EXAMPLES = (
 
 def export(options: ExportRequest) -> int:
     """Write records as tables (CSV, JSON Lines, Parquet), or verdicts as JUnit XML. Makes no call."""
+    if options.to == "parquet" and options.out is None:
+        raise LeaderboardError("Parquet is no text to print; give --out FILE")
     exported = Library.at(options).export(options)
     if options.out is None:
         for block in exported:

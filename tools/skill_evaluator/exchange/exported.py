@@ -221,8 +221,6 @@ class Exported:
             suites = _verdict_suites(map(recorded, names), request.models)
             self._blocks = [junit_text(suites, "skill-evaluator")]
             return
-        if request.to == "parquet" and request.out is None:
-            raise LeaderboardError("Parquet is no text to print; give --out FILE")
         paths = [path for name in names for path in _record_files(name, request.components)]
         if not paths:
             raise LeaderboardError(f"nothing is recorded in {', '.join(request.sources) or request.components} yet")

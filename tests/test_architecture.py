@@ -47,20 +47,14 @@ ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
 TELL_A_STORY = {  # the files in commands/ that import more; it may only get shorter
     "audit",
-    "cases",
     "collect",
     "compare",
     "demo",
     "evaluate",
     "evaluating",
     "history",
-    "init",
     "judge",
-    "lint",
-    "plan",
-    "report",
     "scenarios",
-    "schemas",
     "try_",
 }
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from skill_evaluator.ci.plan import Plan
     from skill_evaluator.ci.planning import PlanRequest
     from skill_evaluator.ci.publishing import Published, PublishRequest
+    from skill_evaluator.display.options import PlatformName
     from skill_evaluator.evaluation.discrimination import CaseAudit
     from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
@@ -343,6 +344,22 @@ class Library:
             raise FixtureError(f"the cases belong into {where}; name a clone of it with --fixtures DIR")
         return import_cases(table, odd or refuse)
 
+    def fetch_cases(self, platform: "PlatformName | None" = None) -> tuple[str, str, Path] | None:
+        """Bring the fixtures that settings.yaml names in another repository: its name, their commit, their folder.
+
+        None where it names none. A `platform` is handed the commit for later jobs.
+        """
+        from skill_evaluator.ci.fixtures import fetched_fixtures
+        from skill_evaluator.ci.platforms import PLATFORMS
+
+        elsewhere = self.settings.fixtures
+        if elsewhere is None:
+            return None
+        folder, commit = fetched_fixtures(elsewhere)
+        if platform is not None:
+            PLATFORMS[platform].set_outputs({"commit": commit})
+        return elsewhere.repository, commit, folder
+
     def audit_cases(self, skill: str, models: Sequence[str] = ()) -> "CaseAudit":
         """Say which cases never told two versions or models apart, and which disagree, as `cases audit` does."""
         from skill_evaluator.evaluation.discrimination import audit_component  # imports scipy
@@ -374,6 +391,21 @@ class Library:
         from skill_evaluator.ci.planning import PlanRequest, make_plan
 
         return make_plan(request or self._asked(PlanRequest, options))
+
+    @staticmethod
+    def write_plan(plan: "Plan", path: Path) -> None:
+        """Write a plan as the file that jobs, `collect` and `report` read."""
+        from skill_evaluator.files import json_text, replace_text
+
+        replace_text(path, json_text(plan.model_dump(mode="json")))
+
+    @staticmethod
+    def restore(plan: Path, job: str, results: Path) -> None:
+        """Make the run folders of a job of a plan that collects, from what is pending of it."""
+        from skill_evaluator.ci.pending import restore_job
+        from skill_evaluator.ci.plan import read_plan
+
+        restore_job(read_plan(plan), job, results)
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""

@@ -1,10 +1,11 @@
 """The JSON Schema of every file format, from the model of its file or line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from skill_evaluator.files import json_text
+from skill_evaluator.files import json_text, replace_text
 
 FORMATS: Mapping[str, str] = {
     "models": "skill_evaluator.library.config.Models",
@@ -75,3 +76,11 @@ def schema_text(name: str) -> str:
 def edited_schemas() -> dict[str, str]:
     """Return the schemas of the files that people write, by name."""
     return {name: schema_text(name) for name in EDITED}
+
+
+def write_schemas(folder: Path) -> Iterator[Path]:
+    """Write the schema of every format into a folder, and yield its path."""
+    for name in FORMATS:
+        path = folder / f"{name}.json"
+        replace_text(path, schema_text(name))
+        yield path

@@ -1,8 +1,6 @@
 """`skill-evaluator cases`: make cases of the rows of a table, fetch them, and say what each one tells."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.ci.fixtures import fetched_fixtures
-from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.options import leave_out
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -66,14 +64,11 @@ def cases_fetch(options: CasesFetchOptions) -> int:
 
     Every command that reads cases does the same first.
     """
-    elsewhere = Library.at(options).settings.fixtures
-    if elsewhere is None:
+    fetched = Library.at(options).fetch_cases(options.platform)
+    if fetched is None:
         print("settings.yaml names no other repository for fixtures; nothing was fetched")
-        return EXIT_OK
-    folder, commit = fetched_fixtures(elsewhere)
-    print(f"{elsewhere.repository} at {commit} is in {folder}")
-    if options.platform:
-        PLATFORMS[options.platform].set_outputs({"commit": commit})
+    else:
+        print("{} at {} is in {}".format(*fetched))
     return EXIT_OK
 
 

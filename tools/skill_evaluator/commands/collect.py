@@ -13,9 +13,6 @@ from pathlib import Path
 from skill_evaluator.api import Library
 from skill_evaluator.api.batches import OpenBatches
 from skill_evaluator.ci.collecting import CollectRequest
-from skill_evaluator.ci.pending import restore_job
-from skill_evaluator.ci.plan import read_plan
-from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.display.addresses import Site
@@ -31,7 +28,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.providers import Configuration
-from skill_evaluator.reports.ci import outcome_page, print_outcome
+from skill_evaluator.reports.ci import print_outcome, tell_outcome
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 
@@ -60,8 +57,7 @@ def collect(options: CollectOptions) -> int:
     outcome = Library.at(options).collect(options)
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
-    if options.platform:
-        PLATFORMS[options.platform].add_summary(outcome_page(outcome, site=site))
+    tell_outcome(outcome, options.platform, site)
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
@@ -74,7 +70,7 @@ def _collect_batches(options: CollectOptions) -> int:
     library, artifacts = Library.at(options), options.artifacts
     if options.planned is not None:
         roots = [artifacts or options.components]
-        restore_job(read_plan(options.plan), options.planned, roots[0])
+        library.restore(options.plan, options.planned, roots[0])
     elif artifacts is not None and not artifacts.is_dir():
         raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
     else:

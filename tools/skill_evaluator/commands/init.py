@@ -7,10 +7,11 @@ import typer
 from rich.text import Text
 
 from skill_evaluator.api import Library
-from skill_evaluator.ci.layout import InitRequest, Proposal
+from skill_evaluator.ci.layout import InitRequest
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Sheet, show
+from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.reports.lint import standings
 from skill_evaluator.text import counted
 
 EXAMPLES = (
@@ -57,7 +58,7 @@ def _adopt(options: InitRequest) -> None:
     """Show what of a library can be evaluated, and propose what else it lacks; write it if told so."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = Library.propose(options, _choose if asks else lambda *_: None)
-    show([_standings(proposal), Text()])
+    show([standings(proposal), Text()])
     for place, text in proposal.files.items():
         print(f"proposed {place}{': ' + ' '.join(text.split()) if place in proposal.declared else ''}")
     if proposal.ignored:
@@ -77,18 +78,3 @@ def _choose(name: str, parts: Sequence[str]) -> str | None:
         print(f"{number}: {visible(part)}")
     number = typer.prompt("Number", type=int, default=0)
     return parts[number - 1] if 0 < number <= len(parts) else None
-
-
-def _standings(proposal: Proposal) -> Sheet:
-    rows = []
-    for component in proposal.linted:
-        if component.name in proposal.contracts:
-            standing, why = "ready", f"with {proposal.contracts[component.name]} as its contract"
-        elif component.problems:
-            standing, why = "wrong", component.problems[0]
-        elif component.not_evaluated is not None:
-            standing, why = "not yet", component.not_evaluated.partition(": ")[2]
-        else:
-            standing, why = "ready", "; ".join((counted(component.cases, "case"), *component.inferred))
-        rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
-    return Sheet(columns=("component", "evaluated", "why"), rows=rows)

@@ -7,11 +7,10 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.linting import LintRequest
-from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.options import FormatOption, flag, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.reports.lint import not_evaluated, print_linted
+from skill_evaluator.reports.lint import mark_linted, not_evaluated, print_linted
 from skill_evaluator.text import counted
 
 EXAMPLES = ("skill-evaluator lint <component>", "skill-evaluator lint --base origin/main")
@@ -29,17 +28,7 @@ def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     found = Library.at(options).lint(options)
     print_linted(found.components, options.format)
-    warnings = {**found.edited, **found.stale}
-    for message in warnings.values():
-        print(f"warning: {visible(message)}", file=sys.stderr)
-    if options.platform:
-        annotate = PLATFORMS[options.platform].annotate
-        for problem in found.problems:
-            annotate("error", problem.message, problem.file, problem.line)
-        for path, message in found.broken.items():
-            annotate("error", message, path.as_posix())
-        for path, message in warnings.items():
-            annotate("warning", message, path.as_posix())
+    mark_linted(found, options.platform)
     wrong = list(found.broken.values())
     if found.problems:
         bad = sum(bool(component.problems) for component in found.components)

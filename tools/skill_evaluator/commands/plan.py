@@ -6,13 +6,10 @@ It makes no call and needs no key. Jobs and `collect` go by the plan.json it wri
 from pathlib import Path
 
 from skill_evaluator.api import Library
-from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.options import FormatOption, Legs, option, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
-from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.reports.ci import plan_page, print_plan
+from skill_evaluator.reports.ci import print_plan, tell_plan
 
 EXAMPLES = (
     "skill-evaluator plan --base origin/main",
@@ -43,13 +40,7 @@ def plan(options: PlanOptions) -> int:
         print_sizing(library.sizing(options.names[0], options.detect, options.models), options.format)
         return EXIT_OK
     made = library.plan(options)
-    replace_text(options.out, json_text(made.model_dump(mode="json")))
+    library.write_plan(made, options.out)
     print_plan(made, options.format)
-    if options.platform:
-        platform = PLATFORMS[options.platform]
-        attests = library.settings.attestations.since is not None
-        platform.set_outputs({**outputs_of(made, options.legs.split()), "attest": attests})
-        platform.add_summary(plan_page(made))
-        for fault in made.faults:
-            platform.annotate("warning", fault.message, fault.file, fault.line)
+    tell_plan(made, options.platform, options.legs, attests=library.settings.attestations.since is not None)
     return EXIT_OK

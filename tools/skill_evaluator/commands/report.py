@@ -1,15 +1,12 @@
 """`skill-evaluator report`: what became of a plan, as a page, a job's summary, and one comment on the pull request."""
 
-import sys
 from pathlib import Path
 
 from skill_evaluator.api import Library
-from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import PlanError
-from skill_evaluator.reports.ci import outcome_page, print_outcome
+from skill_evaluator.reports.ci import announce, outcome_page, print_outcome, refuse_untold
 
 EXAMPLES = ("skill-evaluator report collected --platform github",)
 EXITS = {
@@ -37,22 +34,13 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 def report(options: ReportOptions) -> int:
     """Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about."""
-    if options.platform is None and (options.commit or options.open_from):
-        raise PlanError("--commit and --open need --platform github, which they are about")
-    platform = None if options.platform is None else PLATFORMS[options.platform]
-    if platform is not None and (options.commit or options.open_from):
-        platform.check_access()
+    if options.commit or options.open_from:
+        refuse_untold(options.platform)
     library = Library.at(options)
     settings, outcome = library.settings, library.outcome(options.collected, options.plan)
     site = Site(settings.site.address)
     print_outcome(outcome, options.format, site)
-    if platform is not None:
+    if options.platform is not None:
         page = outcome_page(outcome, options.published, site)
-        platform.add_summary(page)
-        if options.commit:
-            address = platform.comment(options.commit, page)
-            print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
-        if options.open_from and any(run.run_id for run in outcome.runs):
-            address = platform.pull_request(options.open_from, options.to, "Record evaluations")
-            print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
+        announce(outcome, options.platform, page, options.commit, (options.open_from, options.to))
     return outcome.exit_code(settings.policy)

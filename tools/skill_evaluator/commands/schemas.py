@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from skill_evaluator.api.schemas import FORMATS, schema_text
+from skill_evaluator.api.schemas import write_schemas
 from skill_evaluator.display.options import CONFIG, argument, options
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.files import replace_text
 
 EXAMPLES = ("skill-evaluator schemas .evaluator/schemas",)
 
@@ -19,8 +18,6 @@ class SchemasOptions:
 
 def schemas(options: SchemasOptions) -> int:
     """Write the JSON Schema of every file format, for editors and other tools."""
-    for name in FORMATS:
-        path = options.folder / f"{name}.json"
-        replace_text(path, schema_text(name))
+    for path in write_schemas(options.folder):
         print(path)
     return EXIT_OK

@@ -15,6 +15,7 @@ COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
+PlatformName = Literal["github"]
 _Options = TypeVar("_Options")
 
 
@@ -83,7 +84,7 @@ class ConfigOption:
 class PlatformOption:
     """A command that CI runs, too."""
 
-    platform: Literal["github"] | None = option("Also tell the CI this runs in: outputs, summary, marks on files.")
+    platform: PlatformName | None = option("Also tell the CI this runs in: outputs, summary, marks on files.")
 
 
 @options

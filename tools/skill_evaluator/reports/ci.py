@@ -3,20 +3,25 @@
 Text from outside is never taken for mark-up, and a page has limits that keep the most important in it.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rich.text import Text
 
 from skill_evaluator.ci.doctor import DoctorReport
+from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.outcome import JudgedOutcome, Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
+from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Fold, Lines, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.errors import PlanError
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
 from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
@@ -75,6 +80,15 @@ def print_plan(plan: Plan, form: Format) -> None:
         markdown=lambda: plan_page(plan).markdown(),
         text=lambda: [*_plan_sheets(plan), *(Text(visible(line), no_wrap=True) for line in lines)],
     )
+
+
+def tell_plan(plan: Plan, platform: PlatformName | None, legs: str, *, attests: bool) -> None:
+    """Hand a plan to the jobs that come after, and tell its page and faults, where it is made in CI."""
+    if platform is not None:
+        PLATFORMS[platform].set_outputs({**outputs_of(plan, legs.split()), "attest": attests})
+        PLATFORMS[platform].add_summary(plan_page(plan))
+        for fault in plan.faults:
+            PLATFORMS[platform].annotate("warning", fault.message, fault.file, fault.line)
 
 
 def _plan_sheets(plan: Plan) -> list[Sheet | str]:
@@ -207,6 +221,33 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
             *([legend_section(compared)] if compared else []),
         ]
     )
+
+
+def tell_outcome(outcome: Outcome, platform: PlatformName | None, site: Site) -> None:
+    """Tell the page of an outcome where it is collected in CI."""
+    if platform is not None:
+        PLATFORMS[platform].add_summary(outcome_page(outcome, site=site))
+
+
+def refuse_untold(platform: PlatformName | None) -> None:
+    """Raise PlanError or ConfigError where there is no pull request to tell of an outcome."""
+    if platform is None:
+        raise PlanError("--commit and --open need --platform github, which they are about")
+    PLATFORMS[platform].check_access()
+
+
+def announce(
+    outcome: Outcome, platform: PlatformName, page: Page, commit: str | None, branches: tuple[str | None, str]
+) -> None:
+    """Tell a page as summary, and in the pull request of a commit; open one of the records on the first branch."""
+    told, (branch, to) = PLATFORMS[platform], branches
+    told.add_summary(page)
+    if commit:
+        address = told.comment(commit, page)
+        print(f"comment: {address or 'no merged pull request has this commit'}", file=sys.stderr)
+    if branch and any(run.run_id for run in outcome.runs):
+        address = told.pull_request(branch, to, "Record evaluations")
+        print(f"pull request of the records: {address or 'there is nothing to review'}", file=sys.stderr)
 
 
 def _drift_sections(result: ComparisonResult, site: Site) -> list[Section]:

@@ -1,15 +1,20 @@
 """Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.checking.rubrics import RubricLint
+from skill_evaluator.ci.layout import Proposal
+from skill_evaluator.ci.linting import LintedLibrary
+from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE
+from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
-from skill_evaluator.display.safe_text import name_text
+from skill_evaluator.display.safe_text import name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.text import counted
 
@@ -28,6 +33,19 @@ def print_linted(linted: Sequence[Linted], form: Format) -> None:
             ]
         ),
     )
+
+
+def mark_linted(found: LintedLibrary, platform: PlatformName | None) -> None:
+    """Warn of what decides how a change is checked; mark everything on its file where this runs in CI."""
+    warnings = {**found.edited, **found.stale}
+    for message in warnings.values():
+        print(f"warning: {visible(message)}", file=sys.stderr)
+    if platform is not None:
+        for problem in found.problems:
+            PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
+        for level, marks in (("error", found.broken), ("warning", warnings)):
+            for path, message in marks.items():
+                PLATFORMS[platform].annotate(level, message, path.as_posix())
 
 
 def not_evaluated(linted: Sequence[Linted]) -> list[str]:
@@ -141,3 +159,19 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
         json=lambda: linted.model_dump(mode="json"),
         page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]),
     )
+
+
+def standings(proposal: Proposal) -> Sheet:
+    """Return what of a library can be evaluated, a row a component, and why not the rest."""
+    rows = []
+    for component in proposal.linted:
+        if component.name in proposal.contracts:
+            standing, why = "ready", f"with {proposal.contracts[component.name]} as its contract"
+        elif component.problems:
+            standing, why = "wrong", component.problems[0]
+        elif component.not_evaluated is not None:
+            standing, why = "not yet", component.not_evaluated.partition(": ")[2]
+        else:
+            standing, why = "ready", "; ".join((counted(component.cases, "case"), *component.inferred))
+        rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
+    return Sheet(columns=("component", "evaluated", "why"), rows=rows)

@@ -93,7 +93,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.parsing.choice",
     "skill_evaluator.audit.report.page",
     "skill_evaluator.verdicts.decide.comparison",
-    "skill_evaluator.evaluation.discrimination",
     "skill_evaluator.verdicts.decide.measuring",
     "skill_evaluator.verdicts.planning.ranking",
     "skill_evaluator.reports.planning",

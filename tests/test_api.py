@@ -396,5 +396,7 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     manifest, view = library.explain(run.folder.name, field="date")
     assert (manifest.run_id, isinstance(view, FieldView)) == (run.record.run_id, True)
     assert library.score(run.folder)[0].record == run.record
+    (checked,) = library.lint(names=("receipts",)).components
+    assert (checked.name, checked.problems) == ("receipts", [])
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")

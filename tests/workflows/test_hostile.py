@@ -155,7 +155,10 @@ def test_elsewhere_nothing_is_changed(capsys: pytest.CaptureFixture[str], monkey
 def test_an_error_that_quotes_a_file_is_no_command(tmp_path: Path) -> None:
     front = f"---\nversion: 1.0.0\nname: {json.dumps(EVERYTHING)}\n---\nDo.\n"
     wrong: tuple[tuple[str | None, Any], ...] = (
-        (".evaluator/models.yaml", {"models": [{"id": "m", "provider": EVERYTHING}]}),
+        (
+            ".evaluator/models.yaml",
+            {"models": [{"id": "m", "provider": EVERYTHING[-100:]}]},
+        ),  # a longer one is not quoted
         (".evaluator/settings.yaml", {EVERYTHING: [EVERYTHING]}),
         (f"components/{SKILL}/prompt.md", front),
         (None, None),  # the name of a component

@@ -90,35 +90,27 @@ def review_item(
     item: str,
     outputs: Sequence[str],
     questions: Sequence[ReviewQuestion],
-    reasons: Sequence[ReviewReason],
-    *,
-    document: str = "",
-    reference: str = "",
-    judging: str | None = None,
-    stratum: str = "all",
+    reasons: Sequence[ReviewReason] = ("random",),
+    **more: Any,
 ) -> ReviewItem:
-    """Return an item with its id; raise pydantic's ValidationError for texts and questions that do not go together.
+    """Return an item with its id; `more` are fields of it that have a default.
+
+    Raise pydantic's ValidationError for texts and questions that do not go together.
 
     >>> question = ReviewQuestion(name="overall", text="Which is better?")
-    >>> len(review_item("pairwise", "p1", ["one", "two"], [question], ["random"]).id)
+    >>> len(review_item("pairwise", "p1", ["one", "two"], [question]).id)
     20
     """
     drawn = ReviewItem.model_construct(
         id="",
         kind=kind,
         item=item,
-        judging=judging,
-        stratum=stratum,
         reasons=tuple(dict.fromkeys(reasons)),
-        document=document,
-        reference=reference,
         outputs=tuple(outputs),
         questions=tuple(questions),
+        **more,
     )
     return ReviewItem.model_validate({**drawn.model_dump(), "id": drawn.content_id()})
-
-
-_NO_DOUBT: tuple[ReviewReason, ...] = ("random",)
 
 
 def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | None = None) -> ReviewItem:
@@ -140,7 +132,6 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judging: str | 
         item.id,
         [item.output],
         questions,
-        _NO_DOUBT,
         document=item.input,
         reference="\n\n".join(beside),
         judging=judging,
@@ -164,7 +155,6 @@ def paired_item(
         item.id if tuple(item.texts) == PAIR else f"{item.id}/{places[0]}-{places[1]}",
         [item.texts[name] for name in names],
         [*(questions if len(questions) > 1 else []), overall],
-        _NO_DOUBT,
         document=item.input,
         judging=judging,
         stratum=item.stratum,
@@ -178,7 +168,6 @@ def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
         pair.id,
         [pair.item.baseline_output, pair.item.candidate_output],
         [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
-        _NO_DOUBT,
         document=pair.item.shown,
         judging=judging,
         stratum=pair.item.stratum,

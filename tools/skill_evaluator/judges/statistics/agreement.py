@@ -5,8 +5,7 @@ Only people's labels make a judge trusted. That it agrees with itself, in both o
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skill_evaluator.judges.statistics.bounded import BAR, Figure, Z, coefficient
 
@@ -77,8 +76,7 @@ def _weights(count: int, weighting: Weighting) -> Floats:
     return {"nominal": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weighting]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class Trust(NamedTuple):
     """`trusted`: None where the labels do not decide. `more_labels`: about so many more would.
 
     `more_labels` is None where nothing is open, and where no number up to 10,000 would decide, or none can be told.
@@ -86,7 +84,6 @@ class Trust:
 
     trusted: bool | None
     kappa: Figure
-    bar: float
     more_labels: int | None = None
 
 
@@ -105,16 +102,16 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     kappa = cohen_kappa(table, weighting)
     trusted = _decided(kappa, bar)
     if trusted is not None or kappa.ci95 is None:
-        return Trust(trusted=trusted, kappa=kappa, bar=bar)
+        return Trust(trusted=trusted, kappa=kappa)
     n = kappa.n
     low, high = n, MOST_LABELS
     if _decided(cohen_kappa(table * (high / n), weighting), bar) is None:
-        return Trust(trusted=None, kappa=kappa, bar=bar)
+        return Trust(trusted=None, kappa=kappa)
     while high - low > 1:
         middle = (low + high) // 2
         undecided = _decided(cohen_kappa(table * (middle / n), weighting), bar) is None
         low, high = (middle, high) if undecided else (low, middle)
-    return Trust(trusted=None, kappa=kappa, bar=bar, more_labels=high - n)
+    return Trust(trusted=None, kappa=kappa, more_labels=high - n)
 
 
 def _decided(kappa: Figure, bar: float) -> bool | None:

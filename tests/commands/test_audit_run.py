@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from skill_evaluator import Library
 from skill_evaluator.audit.run.gathering import gather
 
 from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
@@ -187,3 +188,15 @@ def test_the_answers_and_what_they_cost_are_in_no_component(served: AuditLibrary
         ".lock",
     }
     assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", json.loads((folder / "audit.json").read_text())["id"])
+
+
+def test_a_program_asks_and_reads_what_came_of_it(served: AuditLibrary) -> None:
+    places = served.places
+    library = Library(places.components, config=places.config, fixtures=places.fixtures)
+    wanted = {"benchmarks": (SKILL, SECOND), "questions": 2}
+    assert library.audit_size(**wanted).total.calls == 2 * 2 * len(SCENARIOS) * 2
+    asked = library.audit(**wanted, audits=served.audits, max_calls=3)
+    assert (asked.complete, [run.tally.answered for run in asked.runs]) == (False, [3])
+    assert f"audit run --resume {asked.audit.id} " in asked.next_words
+    assert library.audit(resume="latest", audits=served.audits).complete
+    assert library.audit_report(audits=served.audits, missing="questions").result.cohort == ["served"]

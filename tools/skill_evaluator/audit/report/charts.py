@@ -53,6 +53,7 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
+_SAID = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}  # what a mark stands for
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
 _NARROWEST = 420  # a line of scenarios
@@ -184,11 +185,10 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     across, up = map(drawn_from, bars)
     marks = drawn_from(_drawn(shown)).mark_point(filled=True, size=75, opacity=1, stroke="white", strokeWidth=0.8)
     x, y = axes.x("ability"), axes.y("fluctuation")
-    words = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}
     layers = [
         across.mark_rule(**look).encode(x=axes.x("low"), x2="high", y=y, color=colour),
         up.mark_rule(**look).encode(x=x, y=axes.y("low"), y2="high", color=colour),
-        marks.encode(x=x, y=y, color=colour, shape=shape, **words),
+        marks.encode(x=x, y=y, color=colour, shape=shape, **_SAID),
     ]
     if len(shown) > MOST_NAMED:
         return layers
@@ -233,9 +233,7 @@ def heat_map(result: AuditResult) -> Any:
         "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=colour, description="said:N", tooltip=alt.Tooltip("said:N")
-    )
+    squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, **_SAID)
     height = _CELL_HEIGHT * len(result.models)
     return alt.layer(squares, text).properties(width=width, height=height, title=heading)
 
@@ -271,9 +269,7 @@ def neutrality_chart(result: AuditResult) -> Any:
         drawn_from([{"zero": 0}]).mark_rule(color=GREY).encode(y=alt.Y("zero:Q", title=up)),
         drawn_from(rows).mark_circle(color=GREY, opacity=0.3, size=26, aria=False).encode(x=x, y=y),
         line.mark_line(color=_BLUE, strokeWidth=2, aria=False),
-        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(
-            description="said:N", tooltip=alt.Tooltip("said:N")
-        ),
+        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(**_SAID),
         marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
     ]
     for side, shown in (
@@ -367,8 +363,7 @@ def odds_chart(result: AuditResult) -> Any:
         y=_model_axis(best_first(result)),
         color=alt.Color("grade:N", scale=colours, sort=shown, legend=grade_legend()),
         order=alt.Order("place:Q"),
-        description="said:N",
-        tooltip=alt.Tooltip("said:N"),
+        **_SAID,
     ).properties(
         width=_BOX_WIDTH,
         height=_BOX_STEP * len(result.models),

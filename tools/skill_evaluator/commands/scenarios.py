@@ -4,7 +4,7 @@ import sys
 
 from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
-from skill_evaluator.audit.report.family import print_family
+from skill_evaluator.audit.report.calls import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.display.options import FormatOption, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR

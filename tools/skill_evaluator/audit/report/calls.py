@@ -1,14 +1,17 @@
-"""The calls of an audit: before any is made what they take and could tell, and after them what became of each.
+"""What is printed around an audit: what it takes, what became of its calls, and whether its scenarios can carry it.
 
 A dry run prints the first, so this module does without numpy.
 """
 
+import shlex
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.run.drawing import AuditSize
-from skill_evaluator.display import cost_words
+from skill_evaluator.display import cost_words, probability
+from skill_evaluator.display.options import words_of
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
@@ -17,12 +20,16 @@ from skill_evaluator.runner.session import print_pending
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
+    from skill_evaluator.audit.findings.family import FamilyCheck, Trial
     from skill_evaluator.audit.run.asking import AskedAudit, AuditRun
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
 _AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _COUNT_COLUMNS = ("planned", "scored", "unparseable", "refused, cut off", "failed", "not asked", "cost", "p50 s")
+_STYLES = {"error": "red", "warning": "yellow"}
+_REMARKS = ("scenario", "", "rule", "remark")
+_PAIRS = ("scenario", "and", "text alike", "answers alike")
 
 
 def print_size(size: AuditSize, form: Format) -> None:
@@ -138,3 +145,62 @@ def _counts(run: "AuditRun") -> list[Cell]:
         Cell(cost_words(tally.cost_usd, tally.hit_rate)),
         Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
     ]
+
+
+def share(value: float | None) -> str:
+    """Format a share of a whole, in per cent.
+
+    >>> share(0.1234), share(None)
+    ('12 %', '–')
+    """
+    return "–" if value is None else f"{value * 100:.0f} %" if value >= 0.1 or not value else f"{value * 100:.1f} %"
+
+
+def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequest | None = None) -> None:
+    """Print what is known of a family; a `request` to check it gets the command of a trial that it lacks."""
+    name = "the scenarios" if check.family is None else f"the family {check.family}"
+    remarks = [
+        [
+            Cell("all" if remark.scenario is None else remark.scenario, code=remark.scenario is not None),
+            Cell(remark.severity, _STYLES[remark.severity]),
+            Cell(remark.rule),
+            Cell(remark.message, code=True),
+        ]
+        for remark in check.remarks
+    ]
+    pairs = [
+        [
+            *(Cell(name, code=True) for name in (pair.first, pair.second)),
+            Cell(share(pair.likeness)),
+            Cell(share(pair.agreement)),
+        ]
+        for pair in check.pairs
+    ]
+    words = f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({'; '.join(check.reasons)})."
+    blocks: list[Block] = [
+        Only(("markdown",), [Heading("Scenarios", level=2)]),
+        Line(words, style="bold"),
+        Sheet(columns=_REMARKS, rows=remarks, whole=frozenset({"scenario", "rule"})),
+        Line(f"{_trial_words(check.trial)}."),
+        Sheet(columns=_PAIRS, rows=pairs, numbers=frozenset(_PAIRS[2:])),
+        Line("What no program can say; read each template for it:"),
+        Lines(check.review, "[ ]"),
+    ]
+    print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
+    if request is not None and check.trial is None and check.verdict == "not settled":
+        again = ["skill-evaluator", "audit", "run", *words_of(request, "components", "fixtures", "config", "audits")]
+        again += ["--scenario", check.family] if check.family else []
+        print(f"a small trial, once all are reviewed: {shlex.join([*again, '--questions', '20'])}", file=sys.stderr)
+
+
+def _trial_words(trial: "Trial | None") -> str:
+    """Say what answers tell of the family."""
+    if trial is None:
+        return "trial: none of these scenarios"
+    size = f"{counted(trial.models, 'model')}, {counted(trial.questions, 'question')}"
+    words = f"trial ({size}): answers differ between two scenarios in {share(trial.moved)} of the questions"
+    if trial.itself is not None:
+        words += f", and in {share(trial.itself)} by themselves"
+    if trial.p is not None:
+        words += f" (p of no more: {probability(trial.p)})"
+    return f"{words}; {trial.neutrality}"

@@ -19,13 +19,13 @@ def points(value: float | None, places: int = 2) -> str:
     return "–" if value is None else f"{value:.{places}f}"
 
 
-def signed_points(value: float | None) -> str:
+def signed_points(value: float) -> str:
     """Format a difference; one that rounds to nothing has no sign.
 
     >>> signed_points(-1.234), signed_points(0.001)
     ('-1.23', '0.00')
     """
-    return "–" if value is None else f"{value:+.2f}" if round(value, 2) else "0.00"
+    return f"{value:+.2f}" if round(value, 2) else "0.00"
 
 
 def with_interval(value: float | None, ci95: Interval | None) -> str:
@@ -45,15 +45,6 @@ def fluctuation_words(model: ModelAudit) -> str:
 def about_words(result: AuditResult) -> str:
     """Say which scenarios the intervals and odds are about."""
     return "these scenarios" if result.resampled == "cases" else "other scenarios like these"
-
-
-def share(value: float | None) -> str:
-    """Format a share of a whole, in per cent.
-
-    >>> share(0.1234), share(None)
-    ('12 %', '–')
-    """
-    return "–" if value is None else f"{value * 100:.0f} %" if value >= 0.1 or not value else f"{value * 100:.1f} %"
 
 
 def likelihood(value: float | None) -> str:
@@ -94,14 +85,12 @@ def possible_grades(models: Sequence[ModelAudit]) -> list[str]:
     return list(dict.fromkeys(grade for model in models for grade in model.grade_probability or {}))
 
 
-def quartile_words(cuts: Thresholds | None) -> str:
+def quartile_words(cuts: Thresholds) -> str:
     """Say where each grade ends and the next begins.
 
     >>> quartile_words(Thresholds(q25=1.3, q50=1.57, q75=2.04))
     '1.30 · 1.57 · 2.04'
     """
-    if cuts is None:
-        return "–"
     quartiles = " · ".join(map(points, (cuts.q25, cuts.q50, cuts.q75)))
     finer = f" ({', '.join(f'{name} {points(cut)}' for name, cut in cuts.cuts.items())})" if cuts.cuts else ""
     return f"{quartiles}{finer}"

@@ -1,6 +1,6 @@
 """The providers, by the name that models.yaml uses, and the keys they are asked with.
 
-Nothing here imports a vendor's SDK; opening a provider does. A package of its own may add one through the entry-point
+Nothing here imports the HTTP client; the first call does. A package of its own may add one through the entry-point
 group `skill_evaluator.providers` (an object of type `ProviderKind`).
 """
 

@@ -307,7 +307,7 @@ class ProviderKind:
     """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
 
     `open` gets the model, its key (None if it needs none) and the settings, of which `timeout_s` is the time limit of a
-    call and `limits` says how much is taken; the vendor's SDK is imported in there and nowhere else. `check` raises
+    call and `limits` says how much is taken; a library that is slow to import is imported in there. `check` raises
     ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
     itself decides. `revision` goes up when equal settings come to give other answers. With a `federation` a model may
     have `auth: oidc`; its key is then the one that requests identity tokens. `caching` says whether

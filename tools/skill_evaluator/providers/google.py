@@ -131,7 +131,6 @@ def caching(model: Model) -> Caching | None:
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model. A base_url may end in a version of the API."""
-    check(model)
     identity = _identity(key) if model.auth == "oidc" else None
     url, model_path = _address(model, identity)
     sampling = usual_sampling(model)

@@ -1,7 +1,7 @@
 """A job's identity in place of a key: the token that GitHub Actions gives, and why a vendor did not take it.
 
-The token lives for five minutes, so it is asked for whenever an SDK exchanges it for an access token. Neither token is
-written anywhere; every `Redactor` knows both. Its own module because all vendors share it.
+The token lives for five minutes, so it is asked for whenever a vendor's library exchanges it for an access token.
+Neither token is written anywhere; every `Redactor` knows both. Its own module because all vendors share it.
 """
 
 import base64

@@ -47,6 +47,11 @@ def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> Non
     assert (row["per_field"]["year"]["right"], row["per_field"]["year"]["n"]) == (4, 5)
 
 
+def test_help_shows_what_a_person_types_and_not_what_only_workflows_do(library: Library) -> None:
+    shown = library.call("evaluate", "--help").out
+    assert [flag in shown for flag in ("--replicates", "--invocation", "--baseline-commit")] == [True, False, False]
+
+
 def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
     ended = library.evaluate_here()
     assert f"{SKILL} 1.0.0 · recorded" in ended.out

@@ -39,7 +39,9 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     scenario: str | None = option("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
     invocation: str | None = option(
-        "What the run ids begin with; plan gives one to all its jobs, which ask what it planned.", metavar="ID"
+        "What the run ids begin with; plan gives one to all its jobs, which ask what it planned.",
+        metavar="ID",
+        hidden=True,
     )
     adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag(
@@ -49,7 +51,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         "Ask the baseline beside it, in turns, whatever the policy says; an error where that cannot be."
     )
     baseline_commit: str | None = option(
-        "With --with-baseline: take the prompt of this commit, whatever is recorded.", metavar="COMMIT"
+        "With --with-baseline: take the prompt of this commit, whatever is recorded.", metavar="COMMIT", hidden=True
     )
     aa: bool = flag("Run the recorded version again to measure noise.")
     neutral: int | None = option(

@@ -105,6 +105,10 @@ class Library:
         names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
         return kind(**{name: place for name, place in own.items() if name in names}, **options)
 
+    def _of(self, kind: type[RequestT], skill: str | RequestT, options: dict[str, Any]) -> RequestT:
+        """Return a request of a component by its name and options; one that is a request already as it is."""
+        return self._asked(kind, {"skill": skill, **options}) if isinstance(skill, str) else skill
+
     @cached_property
     def settings(self) -> "Settings":
         """What settings.yaml says."""
@@ -149,11 +153,12 @@ class Library:
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
         With the configuration for `collecting`, what batches have brought is taken, and nothing is asked.
         """
+        from skill_evaluator.evaluation.request import EvaluationRequest
         from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
         return evaluate(
-            self._evaluation(skill, options),
+            self._of(EvaluationRequest, skill, options),
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
@@ -167,13 +172,9 @@ class Library:
     def dry_run(self, skill: "str | EvaluationRequest", **options: Any) -> "DryRun":
         """Check everything that an evaluation needs, without a call, and return what it would take."""
         from skill_evaluator.evaluation.dry_run import dry_run
-
-        return dry_run(self._evaluation(skill, options))
-
-    def _evaluation(self, skill: "str | EvaluationRequest", options: dict[str, Any]) -> "EvaluationRequest":
         from skill_evaluator.evaluation.request import EvaluationRequest
 
-        return self._asked(EvaluationRequest, {"skill": skill, **options}) if isinstance(skill, str) else skill
+        return dry_run(self._of(EvaluationRequest, skill, options))
 
     def compare(
         self,
@@ -269,21 +270,21 @@ class Library:
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
 
-    def mutants(self, request: "MutationRequest | None" = None, **options: Any) -> "MutationEstimate":
+    def mutants(self, skill: "str | MutationRequest", **options: Any) -> "MutationEstimate":
         """List the ways in which a prompt would be damaged, and what asking them would take; make no call."""
         from skill_evaluator.evaluation.mutating import size_mutants
         from skill_evaluator.evaluation.request import MutationRequest
 
-        return size_mutants(request or self._asked(MutationRequest, options))
+        return size_mutants(self._of(MutationRequest, skill, options))
 
     def mutate(
-        self, request: "MutationRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
+        self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
     ) -> "MutationResult":
         """Damage a prompt in known ways and tell which damage the cases notice; `options` are those of the command."""
         from skill_evaluator.evaluation.mutating import mutate
         from skill_evaluator.evaluation.request import MutationRequest
 
-        return mutate(request or self._asked(MutationRequest, options), watch or _unseen)
+        return mutate(self._of(MutationRequest, skill, options), watch or _unseen)
 
     def switch(
         self, request: "SwitchRequest | None" = None, *, watch: "Watch | None" = None, **options: Any

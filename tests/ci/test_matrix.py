@@ -125,6 +125,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         "key_variable": "OPENAI_API_KEY",
         "max_cost": "0.025000",
         "limits": "",
+        "lock": "requirements-leg-lock.txt",
         "baseline": "",
         "transport": "direct",
     }

@@ -78,6 +78,7 @@ def test_a_plan_has_a_job_a_model_and_what_each_may_spend(priced: AuditLibrary) 
         "key_variable": "ANTHROPIC_API_KEY",
         "max_cost": "0.005000",
         "limits": "",
+        "lock": "requirements-leg-lock.txt",
     }
     assert "Reason: `a <b>look`" in (priced.root / "GITHUB_STEP_SUMMARY").read_text()
 

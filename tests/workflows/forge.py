@@ -39,7 +39,12 @@ class Forge:
         shutil.rmtree(self.library.component)
         for path in WORKFLOWS.glob("*.yml"):
             self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
-        for name in ("requirements-lock.txt", "requirements.txt"):
+        for name in (
+            "requirements-lock.txt",
+            "requirements-leg-lock.txt",
+            "requirements-plan-lock.txt",
+            "requirements.txt",
+        ):
             self.library.write(f".evaluator/{name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
         chat, batches, api = _free_ports(3)

@@ -200,6 +200,7 @@ def job_words(job: MatrixJob) -> dict[str, str]:
         "shard": job.shard or "",
         "environment": job.environment,
         "key_variable": job.key_variable,
+        "lock": "requirements-leg-lock.txt" if job.key_variable else "requirements-lock.txt",  # a vendor's needs less
         "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
         "limits": "" if job.limits is None else job.limits.model_dump_json(exclude_none=True),
     }

@@ -259,8 +259,10 @@ def _member(log: zipfile.ZipFile, name: str) -> bytes:
     info = log.getinfo(name)
     if info.compress_type != _ZSTD or sys.version_info >= (3, 14):
         return log.read(info)
-    import zstandard
-
+    try:
+        import zstandard
+    except ImportError:
+        raise LeaderboardError(f"{log.filename} needs a library: pip install 'skill-evaluator[inspect]'") from None
     packed = copy(info)
     packed.compress_type, packed.file_size, packed.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
     try:

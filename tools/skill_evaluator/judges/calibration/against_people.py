@@ -67,7 +67,13 @@ def against_people(
 
 
 def bias_of(
-    bias: str, mode: JudgedMode, criterion: str, shift: Figure, moved: Figure | None = None, way: str = ""
+    bias: str,
+    mode: JudgedMode,
+    criterion: str,
+    shift: Figure,
+    moved: Figure | None = None,
+    way: str = "",
+    lost: int = 0,
 ) -> BiasResult:
     """Return the row of a bias; by the interval of its shift it is there, is none to speak of, or is undecided."""
     present = None
@@ -75,7 +81,15 @@ def bias_of(
         low, high = shift.ci95
         present = True if low > 0 or high < 0 else False if low >= -_SMALL and high <= _SMALL else None
     return BiasResult(
-        bias=bias, mode=mode, criterion=criterion, way=way, items=shift.n, shift=shift, moved=moved, present=present
+        bias=bias,
+        mode=mode,
+        criterion=criterion,
+        way=way,
+        items=shift.n,
+        shift=shift,
+        moved=moved,
+        lost=lost,
+        present=present,
     )
 
 

@@ -204,41 +204,28 @@ def _part(rubric: NamedRubric | None, items: Sequence[JudgedItem], seed: int) ->
     return AskedPart(rubric=rubric, matches=matches, scores=scores, pairs=judged, questions=questions, prompts=prompts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredAnswers:
-    """The answers as the other modes have them, and what the judges are worth by them."""
-
-    preferences: PairwiseResults
-    scores: Sequence[JudgeScores]
-    regressions: RegressionResults
-    planted: PlantedSet
-    calibration: JudgeCalibration
-
-    def write(self, folder: Path) -> None:
-        """Write verdicts, scores, planted pairs and what was said of them, as far as asked; raise StorageError."""
-        if self.preferences.judges:
-            write_verdicts(folder, self.preferences)
-        if self.scores:
-            write_scores(folder, self.scores)
-        if self.planted.pairs:
-            replace_blocks(folder / PLANTED, (f"{pair.model_dump_json()}\n" for pair in self.planted.pairs))
-            replace_text(folder / REGRESSIONS, json_text(self.regressions.model_dump(mode="json")))
-
-
-def measured_answers(
+def _measure_and_write(
     asked: CalibrationQuestions,
     judges: Sequence[JudgeAnswers],
     head: JudgingHead,
     bar: float,
     families: Mapping[str, str],
-) -> MeasuredAnswers:
-    """Read all answers and measure every judge; `bar` is that of trust, `families` those of models.yaml by id."""
+    folder: Path,
+) -> JudgeCalibration:
+    """Measure every judge by its answers; write them as the other modes have them, and the planted pairs."""
     plain, planted, held_out = asked.plain, asked.planted, asked.labels.held_out
     preferences = [plain.preferences(judge) for judge in judges if plain.matches]
     scores = [plain.scores_by(judge) for judge in judges if plain.scores]
-    regressions = _results([plain.regressions(judge) for judge in judges], head)
-    verdicts = [verdict for judged in preferences for verdict in verdicts_of(judged)]
-    scored = [score for judged in scores for score in scores_of(judged)]
+    judged, rules = [plain.regressions(judge) for judge in judges], ShipRules()
+    blocking = [dimension.name for dimension in dimensions_of() if dimension.blocking]
+    regressions = RegressionResults(
+        judging=head,
+        rules=RulesResult(one_low=rules.one_low, high_stakes=rules.high_stakes, blocking=blocking),
+        ship_decision=most_careful([judge.ship_decision for judge in judged]),
+        judges=judged,
+    )
+    verdicts = [verdict for mine in preferences for verdict in verdicts_of(mine)]
+    scored = [score for mine in scores for score in scores_of(mine)]
     scales = {one.id: one.highest for one in plain.criteria}
     parts = [
         *against_people(asked.labels, verdicts, scored, bar, scales, families),
@@ -251,17 +238,18 @@ def measured_answers(
         for part in (part for part in parts if part.judge == name):
             merged = merged.model_copy(update={key: getattr(part, key) for key in part.model_fields_set - {"judge"}})
         results.append(merged.model_copy(update={"biases": [*merged.biases, *_measure_probes(asked, judge)]}))
-    return MeasuredAnswers(
-        preferences=PairwiseResults(judging=head, judges=preferences),
-        scores=scores,
-        regressions=regressions,
-        planted=planted,
-        calibration=JudgeCalibration(
-            bar=bar,
-            judging=head,
-            judges=results,
-            held_out=against_people(held_out, verdicts, scored, bar, scales, families),
-        ),
+    if preferences:
+        write_verdicts(folder, PairwiseResults(judging=head, judges=preferences))
+    if scores:
+        write_scores(folder, scores)
+    if planted.pairs:
+        replace_blocks(folder / PLANTED, (f"{pair.model_dump_json()}\n" for pair in planted.pairs))
+        replace_text(folder / REGRESSIONS, json_text(regressions.model_dump(mode="json")))
+    return JudgeCalibration(
+        bar=bar,
+        judging=head,
+        judges=results,
+        held_out=against_people(held_out, verdicts, scored, bar, scales, families),
     )
 
 
@@ -296,24 +284,11 @@ def _rows(
             shift([before for before, _ in given], [after for _, after in given]),
             rate(sum(before != after for before, after in given), len(given)),
             way=way,
-        ).model_copy(update={"lost": 0 if way else lost})
+            lost=0 if way else lost,
+        )
         for way, given in (("", everything), *ways)
         if given
     ]
-
-
-def _results(judges: Sequence[JudgeRegressions], head: JudgingHead) -> RegressionResults:
-    rules = ShipRules()
-    return RegressionResults(
-        judging=head,
-        rules=RulesResult(
-            one_low=rules.one_low,
-            high_stakes=rules.high_stakes,
-            blocking=[dimension.name for dimension in dimensions_of() if dimension.blocking],
-        ),
-        ship_decision=most_careful([judge.ship_decision for judge in judges]),
-        judges=list(judges),
-    )
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
@@ -398,11 +373,11 @@ def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged
         )
         for part in asked.runs
     ]
-    measured = measured_answers(questions, judges, head, request.bar, families_of(bench.configuration.models))
-    write_papers(asked.folder, asking, measured.calibration, drawn(measured.calibration))
-    measured.write(asked.folder)
+    families = families_of(bench.configuration.models)
+    calibration = _measure_and_write(questions, judges, head, request.bar, families, asked.folder)
+    write_papers(asked.folder, asking, calibration, drawn(calibration))
     return Judged(
-        results=measured.calibration,
+        results=calibration,
         folder=asked.folder,
         code=EXIT_OK if asked.complete else EXIT_INCOMPLETE,
         stopped=asked.stopped,

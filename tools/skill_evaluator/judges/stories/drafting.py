@@ -182,7 +182,9 @@ def scenarios_question(domain: str, seed: int) -> tuple[JudgeQuestion, JudgeProm
     form = {"scenarios": [{"name": "…", "intent": "…", "template": f"…\n\n{SLOT}"}]}
     slots = {"form": json.dumps(form, indent=2, ensure_ascii=False), "slot": SLOT}
     mark = mark_of(seed, digest(domain))
-    return make_question(QUESTION, prompt, slots, {"domain": domain}, _scenarios_schema(), mark), prompt
+    scenario = object_schema({key: {"type": "string"} for key in ("name", "intent", "template")})
+    schema = object_schema({"scenarios": {"type": "array", "items": scenario}})
+    return make_question(QUESTION, prompt, slots, {"domain": domain}, schema, mark), prompt
 
 
 def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
@@ -193,12 +195,6 @@ def read_scenarios(answer: str | Unscored, family: str) -> dict[str, str]:
         front = {"name": name, "intent": " ".join(scenario.intent.split()), "unreviewed": True}
         texts[name] = f"---\n{_HEADER}{yaml_text(front)}---\n{scenario.template}\n"
     return texts
-
-
-def _scenarios_schema() -> dict[str, object]:
-    text = {"type": "string"}
-    scenario = object_schema({"name": text, "intent": text, "template": text})
-    return object_schema({"scenarios": {"type": "array", "items": scenario}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

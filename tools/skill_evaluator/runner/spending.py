@@ -1,16 +1,15 @@
 """The cap on a month: what its runs cost so far, held before any call is made.
 
 A run costs what its record says. What has no record (an audit, a judging, mutants, a run that was killed) costs what
-its answers on this machine do.
+its answers on this machine do, and a run that lies with a vendor in batches the most that it may.
 """
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, NonNegativeInt, PositiveFloat, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, ValidationError
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel, read_bytes
@@ -28,7 +27,7 @@ from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted
 
-_RECORDS, _RESULTS = "evals/records", "evals/results"
+_RECORDS, _RESULTS, _PENDING = "evals/records", "evals/results", "evals/pending"
 _NO_PRICE = (
     "budget.month_usd of settings.yaml cannot be kept: no price is known for '{}'; "
     "give it price: {{input, output}} in models.yaml, or leave it out with --model"
@@ -41,7 +40,8 @@ _SHARD = re.compile(r"-\d+of\d+$")  # how the id of a run in shards ends
 class Month(FrozenModel):
     """What the runs that began in a month (UTC) cost so far, and the cap on it.
 
-    The cost of the runs in `unknown` is not told, or not in full: it is not in `spent_usd`.
+    The cost of the runs in `unknown` is not told, or not in full: it is not in `spent_usd`. `lying_usd` is the most
+    that the runs may cost which lie with a vendor in batches.
     """
 
     month: Label
@@ -49,18 +49,20 @@ class Month(FrozenModel):
     spent_usd: Usd
     runs: NonNegativeInt
     unknown: list[RunId]
+    lying_usd: Usd = Field(default=0.0, exclude_if=lambda usd: not usd)
 
     @property
     def left_usd(self) -> float:
         """What may still be spent; below 0 where too much was."""
-        return self.cap_usd - self.spent_usd
+        return self.cap_usd - self.spent_usd - self.lying_usd
 
     @property
     def words(self) -> str:
         """What was spent of the cap, and what is not known of it, in a sentence."""
         unknown = f"; {counted(len(self.unknown), 'run')} of unknown cost not in it" if self.unknown else ""
         spent = f"${self.spent_usd:,.2f} of ${self.cap_usd:,.2f}"
-        return f"{counted(self.runs, 'run')} of {self.month} cost {spent}{unknown}"
+        lying = f", those at a vendor in batches ${self.lying_usd:,.2f} more at most" if self.lying_usd else ""
+        return f"{counted(self.runs, 'run')} of {self.month} cost {spent}{lying}{unknown}"
 
     def why_refused(self, costs: Mapping[str, float | None], max_cost: float | None = None) -> str | None:
         """Say why calls may not be made that cost so much at most by model, and what to do; None where they may."""
@@ -105,6 +107,7 @@ class _Paid(BaseModel):
     model_id: Label = ""
     tokens: RowTokens = RowTokens(input=None, output=None)
     transport: Label = "direct"
+    tops_up: RunId | None = None
     reasons: dict[str, int] = {}
 
     def cost_by(self, prices: Mapping[str, Priced]) -> float | None:
@@ -113,6 +116,25 @@ class _Paid(BaseModel):
             return self.cost_usd
         counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
         return usage_cost(prices[self.model_id][1], Usage(**counts, batch=self.transport == "batch"))
+
+
+class _Job(BaseModel):
+    cost_upper_usd: Usd | None
+    max_cost_usd: Usd | None = None
+
+    @property
+    def most_usd(self) -> float | None:
+        """The most that its calls cost."""
+        costs = [cost for cost in (self.cost_upper_usd, self.max_cost_usd) if cost is not None]
+        return min(costs, default=None)
+
+
+class _Lying(BaseModel):
+    """The keys that are read of a pending file."""
+
+    created: Label
+    entries: list[_Job]
+    judgings: list[_Job] = []
 
 
 def month_of(
@@ -136,65 +158,87 @@ def month_of(
     models = load_models(config, settings.limits)
     kinds = kinds_of(models, str(config / "models.yaml"))
     prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
+    places = (month, components, repository, refs)
     costs: dict[str, list[float | None]] = {}
+    contained: set[str | None] = set()  # runs that another one topped up: its record has their calls
     unknown: set[str] = set()
-    for name, text in _records(month, components, results, repository, refs):
+    for name, text in (*_texts(_RECORDS, *places), *_kept_records(month, components, results)):
         try:
             paid = _Paid.model_validate_json(text)
         except ValidationError:
             costs.setdefault(name, []).append(None)
-            continue
-        if paid.settings is not None and paid.timestamp.startswith(month):
-            run_id = paid.run_id.partition(PARTIAL)[0]
-            costs.setdefault(run_id, []).append(paid.cost_by(prices))
-            unknown |= {run_id} if LOST in paid.reasons else set()
+        else:
+            if paid.settings is not None and paid.timestamp.startswith(month):
+                run_id = paid.run_id.partition(PARTIAL)[0]
+                costs.setdefault(run_id, []).append(paid.cost_by(prices))
+                contained.add(paid.tops_up)
+                unknown |= {run_id} if LOST in paid.reasons else set()
     # a record may be there several times, and tell how far a run had come; a run in shards may be joined
     spent = {
         run_id: max(told, key=lambda cost: -1 if cost is None else cost)
         for run_id, told in costs.items()
-        if _SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs
+        if run_id not in contained and (_SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs)
     }
-    unknown = (unknown & spent.keys()) | {run_id for run_id, cost in spent.items() if cost is None}
+    lying = {name: most for name, most in _lying(_texts(_PENDING, *places), month) if name not in costs}
+    unknown = (unknown & spent.keys()) | {run_id for run_id, cost in {**spent, **lying}.items() if cost is None}
     for name, folder in _unrecorded(components, results, own):
         try:
             manifest = read_manifest(folder)
-            if manifest.run_id in costs or not manifest.created.startswith(month):
+            if manifest.run_id in costs or manifest.tops_up or not manifest.created.startswith(month):
                 continue
             priced = prices.get(manifest.model_id)
-            answers = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]
-            answers += [None] if BatchJournal.read(folder).open else []
+            made = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]
+            made += [None] if BatchJournal.read(folder).open else []
         except RunError:
-            answers = [None]
-        spent[name] = (spent.get(name) or 0.0) + sum(cost or 0.0 for cost in answers)
-        unknown |= {name} if None in answers else set()
+            made = [None]
+        spent[name] = (spent.get(name) or 0.0) + sum(cost or 0.0 for cost in made)
+        unknown |= {name} if None in made else set()
     return Month(
         month=month,
         cap_usd=cap,
         spent_usd=round(sum(cost or 0.0 for cost in spent.values()), 6),
-        runs=len(spent),
+        runs=len(spent.keys() | lying.keys()),
         unknown=sorted(unknown),
+        lying_usd=round(sum(most or 0.0 for most in lying.values()), 6),
     )
 
 
-def _records(
-    month: str, components: Path, results: Path | None, repository: Repository | None, refs: Sequence[str]
+def _texts(
+    kind: str, month: str, components: Path, repository: Repository | None, refs: Sequence[str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield name and text of each record that may be of a month, in the work tree, in run folders and on branches."""
-    in_folders = [components.glob(f"*/{_RESULTS}/*/{RECORD}"), results.glob(f"*/{RECORD}") if results else ()]
-    paths = {path: path.stem for path in components.glob(f"*/{_RECORDS}/*.json")}
-    paths |= {path: path.parent.name for path in chain.from_iterable(in_folders)}
-    for path, name in paths.items():
-        if _may_be_of(name, month):
-            yield name, _bytes_of(path)
+    """Yield name and text of each file of a kind that may be of a month, in the work tree and on branches."""
+    for path in components.glob(f"*/{kind}/*.json"):
+        if _may_be_of(path.stem, month):
+            yield path.stem, _bytes_of(path)
     if repository is None:
         return
+    folder = repository.place(components)
     for commit in filter(None, map(repository.commit, refs)):
         blobs = {
             blob: name
-            for path, blob in repository.files(commit, repository.place(components)).items()
-            if f"/{_RECORDS}/" in path and _may_be_of(name := Path(path).stem, month)
+            for path, blob in repository.files(commit, folder).items()
+            if f"/{kind}/" in path and _may_be_of(name := Path(path).stem, month)
         }
         yield from ((blobs[blob], text) for blob, text in repository.contents(blobs).items())
+
+
+def _kept_records(month: str, components: Path, results: Path | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the same of the records in run folders."""
+    for path in (*components.glob(f"*/{_RESULTS}/*/{RECORD}"), *(results.glob(f"*/{RECORD}") if results else ())):
+        if _may_be_of(path.parent.name, month):
+            yield path.parent.name, _bytes_of(path)
+
+
+def _lying(pending: Iterable[tuple[str, bytes]], month: str) -> Iterator[tuple[str, float | None]]:
+    """Yield the runs of a month that lie with a vendor, and the most that they cost."""
+    for name, text in pending:
+        try:
+            plan = _Lying.model_validate_json(text)
+        except ValidationError:
+            yield name, None
+        else:
+            if plan.created.startswith(month):
+                yield name, total_or_none(job.most_usd for job in (*plan.entries, *plan.judgings))
 
 
 def _unrecorded(components: Path, results: Path | None, own: Path | None) -> Iterator[tuple[str, Path]]:

@@ -227,6 +227,10 @@ def _trust() -> ssl.SSLContext:
 
 def _said(problem: Exception) -> str:
     """Say what went wrong, without the request, which has the key in it."""
+    if isinstance(problem, aiohttp.ClientConnectorError) and not isinstance(problem, aiohttp.ClientSSLError):
+        errno = problem.os_error.errno
+        why = os.strerror(errno) if errno and errno > 0 else problem.os_error.strerror  # a name's has its own numbers
+        return f"{problem.host} port {problem.port}: {why or problem.os_error}"
     words = problem.message if isinstance(problem, aiohttp.ClientResponseError) else problem
     return f"{type(problem).__name__}: {words}"
 

@@ -65,7 +65,7 @@ def with_figures(record: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     fields = {**record["per_field"], field: {**record["per_field"][field], "confusion": confusion, "macro_f1": 0.61}}
     for name in ("items[].name", "items[].price"):
         counts = {outcome: dice.randrange(1, 40) for outcome in ("right", "wrong", "missing", "extra")}
-        fields[name] = {**record["per_field"][field], **counts}
+        fields[name] = {**record["per_field"][field], **counts, "n": sum(counts.values())}
     length = {"stability": dice.random(), "n_cases": 10, "varied": dice.randrange(1, 9), "widest": dice.randrange(1, 9)}
     return {
         **record,

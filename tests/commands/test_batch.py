@@ -82,6 +82,22 @@ def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
     )
 
 
+@pytest.mark.parametrize(
+    ("vendor", "gone", "answered"), [("anthropic", "results", 0), ("openai", "content", 0), ("openai", "errors-", 4)]
+)
+def test_results_that_are_gone_at_the_vendor_are_lost_and_nothing_stays_open(
+    library: Library, server: BatchServer, vendor: str, gone: str, answered: int
+) -> None:
+    set_up(library, server, vendor)
+    server.outcome = lambda case_id, times: "rejected" if case_id == "beta" else "answered"
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    server.gone = gone
+    taken = library.call("collect", "--batches", env=KEYS)
+    assert taken.code == 4, taken
+    assert reasons(library) == Counter(answered=answered, lost_by_provider=CALLS - answered)
+    assert "no batch is left" in library.call("collect", "--batches", env=KEYS).err
+
+
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])
 def test_requests_that_were_not_run_are_named(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)

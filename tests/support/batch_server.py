@@ -59,6 +59,7 @@ class BatchServer(Server):
         self.text: Callable[[Any], str] = lambda body: notice(_case(body))
         self.lost_replies = 0  # creations whose reply is lost on its way
         self.torn = 0  # results that break off
+        self.gone = ""  # of the files with results those that are no more: all whose path has this in it
         self.undeletable = False
         self.seen = 0  # requests so far, of any kind
         self.batches: list[Batch] = []
@@ -81,6 +82,8 @@ class BatchServer(Server):
                 status, content = 403, DIALECTS[vendor].error(403, "not yours to delete")
             else:
                 status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
+            if isinstance(content, bytes) and self.gone and self.gone in path:
+                status, content = 404, DIALECTS[vendor].error(404, "no such file")
             lost = status == 201 and self.lost_replies > 0
             torn = isinstance(content, bytes) and self.torn > 0
             self.lost_replies -= lost

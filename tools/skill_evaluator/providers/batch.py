@@ -17,6 +17,7 @@ from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
+GONE = (404, 410)  # what a vendor answers of a batch, or of results, that it has no more
 _CLOCKS_APART_S = 600.0  # between this machine and a vendor
 _SLACK_BYTES = 200  # of an entry, for the end of a line and what stands around all entries
 
@@ -154,12 +155,21 @@ class Batches:
     async def results(self, status: BatchStatus) -> Results:
         """Return what became of each request of a batch that has ended, by custom id; the first result of an id counts.
 
-        Answers are read as those of direct calls are.
+        Answers are read as those of direct calls are. Of several files one may be gone; raise what the last said where
+        that leaves nothing.
         """
-        answers = [*self._api.inline(status)]
+        answers, gone = [*self._api.inline(status)], None
         for path in self._api.files(status):
-            lines = (await self._content("GET", path)).splitlines()
+            try:
+                lines = (await self._content("GET", path)).splitlines()
+            except ProviderError as problem:
+                if problem.status not in GONE:
+                    raise
+                gone = problem
+                continue
             answers += [self._api.answer(_json_object(line)) for line in lines if line.strip()]
+        if gone is not None and not answers:
+            raise gone
         results: dict[str, Completion | ProviderError] = {}
         for custom_id, answer in answers:
             if not isinstance(custom_id, str) or custom_id in results:

@@ -13,7 +13,7 @@ from itertools import chain
 
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, within_limits
-from skill_evaluator.providers.batch import Batches, BatchStatus, Results, Sought, UndecidedError, lost
+from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
 from skill_evaluator.runner.limits import wait_before_retry
@@ -130,7 +130,7 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                results = await self._results(status)
+                status, results = await self._results(status)
             except ProviderError as problem:
                 failure = self._remark_on(problem)
                 if problem.fatal or problem.reason == "malformed_body":
@@ -154,7 +154,7 @@ class BatchEngine:
             if problem.reason == "malformed_body":  # the page of a proxy, perhaps
                 self._remark_on(problem)
                 return None
-            if problem.status != 404:
+            if problem.status not in GONE:
                 raise
             return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
@@ -165,20 +165,25 @@ class BatchEngine:
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
-    async def _results(self, status: BatchStatus) -> Results:
-        """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError."""
+    async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
+        """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError.
+
+        Where the vendor has the batch and its results no longer, the status says that they are lost.
+        """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
-            return {}
+            return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
                 results = await self._job.batches.results(status)
             except ProviderError as problem:
+                if problem.status in GONE:
+                    return replace(status, state="results gone", unanswered=lost()), {}
                 if not problem.retryable or attempt == retry.attempts:
                     raise
             else:
                 if len(results) >= (status.done or 0) or attempt == retry.attempts:
-                    return results
+                    return status, results
             await asyncio.sleep(wait_before_retry(retry, attempt, None))
         raise AssertionError("unreachable: the last attempt returns or raises")
 

@@ -1,6 +1,7 @@
 """`evaluate --batch`: the three vendors' batches, whatever becomes of them, end in one outcome a call, paid once."""
 
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -210,6 +211,49 @@ def test_a_run_that_cannot_be_read_keeps_no_other_from_being_collected(library: 
     assert [row["complete"] for row in library.rows()] == [True]
     mistyped = library.call("collect", "--batches", "componets", env=KEYS)
     assert (mistyped.code, "componets is not a folder" in mistyped.err) == (2, True)
+
+
+def test_a_run_that_is_given_up_waits_for_nothing_and_is_told_as_incomplete(
+    library: Library, server: BatchServer
+) -> None:
+    set_up(library, server, "openai", "google")
+    library.settings(batch={"poll_s": 0.01}, timeout_s=1, budget={"month_usd": 5})
+    server.held = True
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    folder = next(path for path in library.results.iterdir() if path.name.endswith("openai-model"))
+    for words, refused in ((folder.name[:-1], "has batches at a vendor"), ("*", "no run '*'")):
+        assert library.call("collect", "--batches", "--abandon", words, env=KEYS).refuses(refused)
+    given_up = library.call("collect", "--batches", "--abandon", folder.name, env=KEYS)
+    assert given_up.code == 4, given_up
+    assert re.search(r"-openai-model is given up; batches that the vendor may go on with: batch_\d\n", given_up.err)
+    record = read(folder / "record.json")
+    assert (record["complete"], record["reasons"], record["cost_usd"]) == (False, {"lost_by_provider": CALLS}, None)
+    assert library.rows() == []
+    server.held = False
+    taken = library.call("collect", "--batches", env=KEYS)
+    assert [row["model_id"] for row in library.rows()] == ["google-model"], taken
+    assert len(server.batches) == 2, "nothing was asked again"
+    assert library.call("collect", "--batches", "--abandon", folder.name, env=KEYS).code == 2
+    assert evaluate(library, f"--resume={folder.name}").code == 0, "a person may ask again"
+
+
+def test_of_a_run_that_is_given_up_what_was_never_sent_is_told(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai", limits={"queued_tokens": 5_000}, params={"max_output_tokens": 1000})
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    given_up = library.call("collect", "--batches", "--abandon", str(library.run_folder()), env={})
+    assert (given_up.code, "no model is left to run" in given_up.err) == (2, True), given_up
+    sent = len(server.bodies)
+    assert reasons(library) == Counter(lost_by_provider=sent, not_submitted=CALLS - sent)
+    assert library.call("score", str(library.run_folder())).code == 4
+    assert read(library.run_folder() / "record.json")["reasons"]["lost_by_provider"] == sent
+
+
+def test_of_a_run_that_is_given_up_answers_stay(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    assert evaluate(library, "--batch").code == 0
+    cut(library, 2)  # as of a process that ended before it could say that it had kept all
+    given_up = library.call("collect", "--batches", "--abandon", str(library.run_folder()), env={})
+    assert (given_up.code, reasons(library)) == (0, {"answered": CALLS}), given_up
 
 
 def test_a_cap_of_nothing_submits_nothing(library: Library, server: BatchServer) -> None:

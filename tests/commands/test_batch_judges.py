@@ -67,6 +67,16 @@ def test_a_submitted_judging_is_collected_with_the_options_it_was_begun_with(
     assert (collect(library).err, len(server.batches)) == ("no batch is left to collect\n", 1)
 
 
+def test_a_judging_that_is_given_up_is_told_without_its_judge(library: JudgingLibrary, server: BatchServer) -> None:
+    server.held = True
+    assert library.judge("score", *JUDGE, "--batch", "--submit-only", env=KEYS).code == 0
+    (path,) = library.root.rglob("batches.jsonl")
+    given_up = library.call("collect", "--batches", "--abandon", path.parent.name, env=KEYS)
+    assert given_up.code == 4, given_up
+    assert "lost_by_provider" in (path.parent / "replicates.jsonl").read_text()
+    assert (collect(library).err, len(server.batches)) == ("no batch is left to collect\n", 1)
+
+
 def test_pairs_are_compared_in_both_orders_by_two_judges_in_a_batch_each(
     library: JudgingLibrary, server: BatchServer
 ) -> None:

@@ -214,6 +214,18 @@ def test_a_run_that_brought_no_answer_is_not_looked_for_again(pipeline: BatchPip
     assert pipeline.outcome()["served"]["status"] == "missing"
 
 
+def test_a_run_is_given_up_by_a_commit_without_its_pending_file(pipeline: BatchPipeline, server: BatchServer) -> None:
+    pipeline.start(server)
+    plan = pipeline.submit()
+    pipeline.finish(plan)
+    pipeline.push()
+    (path,) = pipeline.pending()
+    given_up = pipeline.run("collect", "--batches", f"--abandon={Path(path).stem}")
+    assert (given_up.code, given_up.err) == (0, f"{path} is removed; commit that to give the run up in CI\n")
+    pipeline.push()
+    assert (pipeline.pending(), pipeline.left(plan.invocation).entries) == ([], [])
+
+
 def test_what_lies_with_a_vendor_counts_against_the_cap_on_a_month(
     pipeline: BatchPipeline, server: BatchServer
 ) -> None:

@@ -430,11 +430,14 @@ class Library:
 
         return collect(request or self._asked(CollectRequest, options))
 
-    def open_batches(self, roots: Sequence[Path]) -> "OpenBatches":
-        """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with."""
+    def open_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "OpenBatches":
+        """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with.
+
+        With `give_up_on` find that run alone, which no longer waits for them.
+        """
         from skill_evaluator.api.batches import open_batches
 
-        return open_batches(roots, self.components, self.config, self.fixtures)
+        return open_batches(roots, self.components, self.config, self.fixtures, give_up_on)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""

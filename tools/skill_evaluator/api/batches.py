@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator.audit.run.plan import AUDIT
+from skill_evaluator.ci.pending import PENDING
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.files import storing
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.judges.asking.judging import JUDGING
+from skill_evaluator.runner.batch import give_up
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal
 from skill_evaluator.runner.journal import Kept, Manifest, read_manifest
+from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,18 +22,31 @@ class OpenBatches:
     """What has batches whose results are still to be taken; `problems` are of folders that cannot be read.
 
     `evaluations` has an invocation at a time, `audits` the models to go on with by audit and shard, `judgings` folders.
+    `given_up` says of each run, and of each pending file, what became of it.
     """
 
     evaluations: list[EvaluationRequest] = field(default_factory=list)
     audits: dict[tuple[Path, str | None], list[str]] = field(default_factory=dict)
     judgings: list[Path] = field(default_factory=list)
     problems: list[RunError] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
 
 
-def open_batches(roots: Iterable[Path], components: Path, config: Path, fixtures: Path | None) -> OpenBatches:
-    """Find the runs below some folders, to keep of each what was to be kept when it was begun."""
+def open_batches(
+    roots: Iterable[Path], components: Path, config: Path, fixtures: Path | None, give_up_on: str | None = None
+) -> OpenBatches:
+    """Find the runs below some folders, to keep of each what was to be kept when it was begun.
+
+    With `give_up_on`, an id or a folder, find that run alone, and give up what is left of it: its calls get failures,
+    its pending file is removed. Raise RunError where nothing of the run is pending.
+    """
     found = OpenBatches()
     for folder, manifest in _open_runs(roots, found.problems):
+        if give_up_on is not None:
+            if give_up_on != folder.name and Path(give_up_on).resolve() != folder.resolve():
+                continue
+            lying = listed(give_up(folder)) or "none"
+            found.given_up.append(f"{folder} is given up; batches that the vendor may go on with: {lying}")
         above = [*folder.parents, *[Path()] * 4]  # of a run of a judge: runs/, the judging, then what it is a part of
         audit, kept = above[1], manifest.kept or Kept()
         if manifest.audit is not None and not (audit / AUDIT).is_file():
@@ -54,6 +71,14 @@ def open_batches(roots: Iterable[Path], components: Path, config: Path, fixtures
                 submit_only=True,
             )
             found.evaluations.extend([request] if request not in found.evaluations else ())
+    if give_up_on is not None:
+        for path in components.glob(f"*/evals/{PENDING}/*.json"):
+            if path.stem == Path(give_up_on).name:
+                with storing(path):
+                    path.unlink()
+                found.given_up.append(f"{path} is removed; commit that to give the run up in CI")
+        if not found.given_up:
+            raise RunError(f"no run '{give_up_on}' has batches at a vendor")
     return found
 
 

@@ -35,6 +35,7 @@ from skill_evaluator.reports.live import watch
 EXAMPLES = (
     "skill-evaluator collect artifacts --plan plan.json --out collected",
     "skill-evaluator collect --batches",
+    "skill-evaluator collect --batches --abandon <run>",
 )
 EXITS = {
     3: "worse than the recorded version (--batches)",
@@ -48,11 +49,15 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 
     batches: bool = flag("Take what batches left by --submit-only have brought; needs no plan.")
     planned: str | None = option("With --batches: those of a job of plan --pending.", metavar="JOB")
+    abandon: str | None = option(
+        "With --batches: give this pending run up. What was not answered counts as lost, and the vendor is not asked.",
+        metavar="RUN",
+    )
 
 
 def collect(options: CollectOptions) -> int:
     """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
-    if options.batches:
+    if options.batches or options.abandon is not None:
         return _collect_batches(options)
     outcome = Library.at(options).collect(options)
     site = Site(options.configuration.settings.site.address)
@@ -75,9 +80,11 @@ def _collect_batches(options: CollectOptions) -> int:
         raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
     else:
         roots = [options.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
-    found = library.open_batches(roots)
+    found = library.open_batches(roots, options.abandon)
+    for words in found.given_up:
+        print(visible(words), file=sys.stderr)
     stories = list(_stories(options, library, found))
-    if not stories and not found.problems:
+    if not stories and not found.problems and not found.given_up:
         print("no batch is left to collect", file=sys.stderr)
     codes = {EXIT_OK, *map(_tell, found.problems)}
     for story in stories:

@@ -10,19 +10,25 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
+from skill_evaluator.errors import RunError
+from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price
-from skill_evaluator.providers.base import Failure, ProviderError, Request, within_limits
+from skill_evaluator.providers.base import LOST, Failure, ProviderError, Request, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
+from skill_evaluator.runner.journal import Journal, outcomes, read_manifest
 from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.text import counted
 
 PENDING = "batch_pending"  # the reason of calls that lie with the vendor
+_GIVEN_UP = Failure(kind="provider_error", reason=LOST, message="the run was given up while a batch had this call")
+_NEVER_SENT = Failure(kind="not_run", reason="not_submitted", message="the run was given up before this call was sent")
 _SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
 _MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
 _ATTEMPTS = 2  # batches that a call is in before an error that may pass is its outcome
@@ -311,3 +317,30 @@ class BatchEngine:
             words.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
         rest = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
         return "; ".join([*words, *self._remarks]) or rest
+
+
+def give_up(folder: Path) -> list[str]:
+    """Give each call of a run in batches that has no outcome a failure, so that nothing is waited for any longer.
+
+    The vendor is not asked. Return its ids of the batches that it may go on with. Raise RunError while another process
+    executes the run.
+    """
+    held = try_lock(folder / ".lock")
+    if held is None:
+        raise RunError(f"{folder} is being executed by another process")
+    try:
+        manifest, journal, made = read_manifest(folder), BatchJournal.read(folder), outcomes(folder)
+        attempts = {call: batch.attempts[call] for batch in journal.open for call in batch.calls.values()}
+        answers = Journal(folder)
+        for call in schedule_calls(tuple(manifest.cases), manifest.asked):
+            if call in attempts and not (call in made and made[call].answered):
+                answers.append(Replicate(call=call, error=_GIVEN_UP, latency_s=None, attempts=attempts[call]))
+            elif call not in made:
+                answers.append(Replicate(call=call, error=_NEVER_SENT, latency_s=None))
+        answers.close()
+        given_up = journal.open
+        for batch in given_up:
+            journal.collected(batch, "given up", answered=0, failed=len(batch.calls), again=0)
+    finally:
+        held.release()
+    return [batch.batch_id for batch in given_up if batch.batch_id is not None]

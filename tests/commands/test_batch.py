@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,50 @@ def test_results_that_are_gone_at_the_vendor_are_lost_and_nothing_stays_open(
     assert taken.code == 4, taken
     assert reasons(library) == Counter(answered=answered, lost_by_provider=CALLS - answered)
     assert "no batch is left" in library.call("collect", "--batches", env=KEYS).err
+
+
+PAGE = b"<html>\n<body>Sign in to the network</body>\n</html>\n"
+
+
+def aged(library: Library, days: int) -> None:
+    """Have the one run's batches asked for so many days ago."""
+    path, at = library.run_folder() / "batches.jsonl", datetime.now(UTC) - timedelta(days=days)
+    path.write_text(re.sub(r'"at":\s*"[^"]*"', f'"at": "{at:%Y-%m-%dT%H:%M:%SZ}"', path.read_text()))
+
+
+def test_a_page_in_place_of_results_is_waited_for_a_week(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    server.page = lambda lines: PAGE
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    aged(library, 6)
+    waiting = library.call("collect", "--batches", env=KEYS)
+    assert (waiting.code, "malformed_body" in waiting.err + waiting.out, journal(library)) == (4, True, []), waiting
+    aged(library, 8)
+    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert reasons(library) == {"lost_by_provider": CALLS}
+    assert "no batch is left" in library.call("collect", "--batches", env=KEYS).err
+
+
+def test_one_line_that_cannot_be_read_costs_after_a_week_its_own_call_alone(
+    library: Library, server: BatchServer
+) -> None:
+    set_up(library, server, "anthropic")
+    server.page = lambda lines: lines.replace(b"{", b"", 1)
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    aged(library, 8)
+    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert reasons(library) == {"lost_by_provider": 1, "answered": CALLS - 1}
+
+
+def test_a_page_in_place_of_a_status_is_waited_for_a_week(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor)
+    assert evaluate(library, "--batch", "--submit-only").code == 0
+    server.status_page = PAGE
+    aged(library, 6)
+    assert library.call("collect", "--batches", env=KEYS).code == 0
+    aged(library, 8)
+    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert reasons(library) == {"lost_by_provider": CALLS}
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "openai"])

@@ -60,6 +60,8 @@ class BatchServer(Server):
         self.lost_replies = 0  # creations whose reply is lost on its way
         self.torn = 0  # results that break off
         self.gone = ""  # of the files with results those that are no more: all whose path has this in it
+        self.page: Callable[[bytes], bytes] = lambda lines: lines  # what comes in place of a file with results
+        self.status_page = b""  # what a proxy answers in place of a batch's status
         self.undeletable = False
         self.seen = 0  # requests so far, of any kind
         self.batches: list[Batch] = []
@@ -84,6 +86,10 @@ class BatchServer(Server):
                 status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
             if isinstance(content, bytes) and self.gone and self.gone in path:
                 status, content = 404, DIALECTS[vendor].error(404, "no such file")
+            elif self.status_page and received.method == "GET":
+                content = self.status_page
+            elif isinstance(content, bytes):
+                content = self.page(content)
             lost = status == 201 and self.lost_replies > 0
             torn = isinstance(content, bytes) and self.torn > 0
             self.lost_replies -= lost

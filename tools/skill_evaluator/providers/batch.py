@@ -152,11 +152,12 @@ class Batches:
         """Ask how far a batch is."""
         return self._api.status(await self.get(self._place(batch_id)))
 
-    async def results(self, status: BatchStatus) -> Results:
+    async def results(self, status: BatchStatus, *, whole: bool = True) -> Results:
         """Return what became of each request of a batch that has ended, by custom id; the first result of an id counts.
 
         Answers are read as those of direct calls are. Of several files one may be gone; raise what the last said where
-        that leaves nothing.
+        that leaves nothing. What is no JSON, such as the page of a proxy, raises, too; unless the results have to be
+        `whole`, it is left out.
         """
         answers, gone = [*self._api.inline(status)], None
         for path in self._api.files(status):
@@ -167,7 +168,12 @@ class Batches:
                     raise
                 gone = problem
                 continue
-            answers += [self._api.answer(_json_object(line)) for line in lines if line.strip()]
+            for line in filter(bytes.strip, lines):
+                try:
+                    answers.append(self._api.answer(_json_object(line)))
+                except ProviderError:
+                    if whole:
+                        raise
         if gone is not None and not answers:
             raise gone
         results: dict[str, Completion | ProviderError] = {}

@@ -30,6 +30,7 @@ PENDING = "batch_pending"  # the reason of calls that lie with the vendor
 _GIVEN_UP = Failure(kind="provider_error", reason=LOST, message="the run was given up while a batch had this call")
 _NEVER_SENT = Failure(kind="not_run", reason="not_submitted", message="the run was given up before this call was sent")
 _SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
+_UNREADABLE_S = 7 * 86_400.0  # the age at which a batch is lost if all that comes for it is, say, a proxy's page
 _MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
 _ATTEMPTS = 2  # batches that a call is in before an error that may pass is its outcome
 
@@ -136,7 +137,7 @@ class BatchEngine:
                 status = await self._status(batch)
                 if status is None:
                     continue
-                status, results = await self._results(status)
+                status, results = await self._results(status, whole=batch.age_s < _UNREADABLE_S)
             except ProviderError as problem:
                 failure = self._remark_on(problem)
                 if problem.fatal or problem.reason == "malformed_body":
@@ -157,12 +158,14 @@ class BatchEngine:
         try:
             status = await batches.status(batch_id)
         except ProviderError as problem:
-            if problem.reason == "malformed_body":  # the page of a proxy, perhaps
+            unreadable = problem.reason == "malformed_body"  # the page of a proxy, perhaps
+            if unreadable and batch.age_s < _UNREADABLE_S:
                 self._remark_on(problem)
                 return None
-            if problem.status not in GONE:
+            if not unreadable and problem.status not in GONE:
                 raise
-            return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
+            state = "unreadable" if unreadable else "gone"
+            return BatchStatus(batch_id=batch_id, state=state, ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
         if batch.age_s < (batches.limits.hours + 1) * 3600:
@@ -171,7 +174,7 @@ class BatchEngine:
             await batches.cancel(batch_id)
         return BatchStatus(batch_id=batch_id, state=f"overdue {status.state}", ended=True, done=0, unanswered=lost())
 
-    async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
+    async def _results(self, status: BatchStatus, *, whole: bool) -> tuple[BatchStatus, Results]:
         """Read the results, again where they come torn or are fewer than the vendor counts; raise ProviderError.
 
         Where the vendor has the batch and its results no longer, the status says that they are lost.
@@ -181,7 +184,7 @@ class BatchEngine:
             return status, {}
         for attempt in range(1, retry.attempts + 1):
             try:
-                results = await self._job.batches.results(status)
+                results = await self._job.batches.results(status, whole=whole)
             except ProviderError as problem:
                 if problem.status in GONE:
                     return replace(status, state="results gone", unanswered=lost()), {}

@@ -153,17 +153,22 @@ class Library:
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
         With the configuration for `collecting`, what batches have brought is taken, and nothing is asked.
         """
+        from skill_evaluator.display.addresses import Site
         from skill_evaluator.evaluation.request import EvaluationRequest
         from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
-        return evaluate(
+        done = evaluate(
             self._of(EvaluationRequest, skill, options),
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
             collecting=collecting,
         )
+        if done.verdict is not None:
+            for run in done.finished:
+                write_report(run, done.verdict, Site(self.settings.site.address))
+        return done
 
     def try_(self, skill: str, *, watch: "Watch | None" = None, **options: Any) -> "Evaluation":
         """Ask with the prompt as it is on disk, and judge it against the record of the same cases; record nothing."""
@@ -210,6 +215,12 @@ class Library:
             else:
                 chosen = self.recorded(skill).chosen_models(between, candidate)
         return (chosen.apart() if apart else chosen).judged(self.settings, self.config)
+
+    def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
+        """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
+        from skill_evaluator.verdicts.decide.rules import exit_code_of
+
+        return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> "History":
         """Judge every recorded version of every model against the one before, as `history` does."""

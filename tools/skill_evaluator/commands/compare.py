@@ -20,7 +20,6 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.reports.comparison import print_comparison
 from skill_evaluator.reports.ending import print_ending
 from skill_evaluator.runner.journal import answers_in
-from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 EXAMPLES = (
     "skill-evaluator compare <component>",
@@ -72,4 +71,4 @@ def compare(options: CompareOptions) -> int:
     print_comparison(result, options.format, Site(library.settings.site.address))
     answers = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
     print_ending(result, options.format, answers, words_of(options, "components", "config"))
-    return exit_code_of([result], library.settings.policy, fail_on)
+    return library.exit_code([result], fail_on)

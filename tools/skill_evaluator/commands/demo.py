@@ -4,11 +4,10 @@ The answers are shipped; the records are made of them here and now, by `evaluate
 """
 
 import contextlib
-import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from skill_evaluator.commands.evaluate import EvaluateOptions, evaluate
+from skill_evaluator.api import Library
 from skill_evaluator.display.options import argument, options
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.files import replace_text
@@ -43,10 +42,8 @@ def demo(options: DemoOptions) -> int:
     _write(options.folder, demo_files())
     for day, version in enumerate(DEMO_VERSIONS, 1):
         _write(options.folder, demo_version(version))
-        silence = io.StringIO()  # the verdicts are for the reader to ask for
-        with contextlib.chdir(options.folder), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
-            invocation = f"2026010{day}T090000Z-00000{day}"
-            evaluate(EvaluateOptions(skill=DEMO, replicates=_REPLICATES, invocation=invocation))
+        with contextlib.chdir(options.folder):
+            Library().evaluate(DEMO, replicates=_REPLICATES, invocation=f"2026010{day}T090000Z-00000{day}")
     run = f"20260102T090000Z-000002-{DEMO}-example-large"
     print(_NEXT.format(folder=options.folder, skill=DEMO, replicates=_REPLICATES, run=run), end="")
     return EXIT_OK

@@ -14,10 +14,9 @@ from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
-from skill_evaluator.reports.evaluation import print_finished, write_report
+from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.runner.session import print_pending
-from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 
 def measure(
@@ -30,9 +29,6 @@ def measure(
     if done.pending and not done.finished and not done.problems:
         return EXIT_OK
     site = Site(done.inputs.settings.site.address)
-    if done.verdict is not None:
-        for run in done.finished:
-            write_report(run, done.verdict, site)
     component, folders = done.inputs.component, words_of(request, "components", "fixtures", "config")
     print_finished(
         done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders
@@ -47,7 +43,7 @@ def measure(
         raise done.problems[0]
     if not all(run.record.complete for run in done.finished):
         return EXIT_INCOMPLETE
-    return EXIT_OK if done.verdict is None else exit_code_of([done.verdict], done.inputs.settings.policy)
+    return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
 
 
 def _warn_without_verdict(done: Evaluation, *, show_changes: bool) -> None:

@@ -283,3 +283,17 @@ def test_never_more_than_was_planned(arrived: list[tuple[str, int, str | None]])
         found = only(Path(folder))
     failed = sum(not answer.answered for answer in found.answers.values())
     assert 0 <= failed <= len(found.answers) <= found.planned
+
+
+def test_runs_are_gathered_by_the_size_of_what_arrived(tmp_path: Path) -> None:
+    entries = [
+        entry.model_copy(update={"id": f"{entry.id}-{model}", "model_id": model})
+        for model in ("large", "none", "small")
+        for entry in PLAN.entries
+    ]
+    for entry in entries:
+        if entry.model_id != "none":
+            arrive(tmp_path, entry, every(entry, "t" * (1_000 if entry.model_id == "large" else 1)))
+    gathered = list(gather(PLAN.model_copy(update={"entries": entries}), tmp_path))
+    assert [run.model_id for run in gathered] == ["none", "small", "large"]
+    assert [len(run.answers) for run in gathered] == [0, 9, 9]

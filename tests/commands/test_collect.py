@@ -11,8 +11,8 @@ from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.records.record import short_digests
 
 from tests.support.chat_server import ChatServer, Reply, notice
-from tests.support.git import file_at, git
-from tests.support.library import CASES, SKILL, comparable, read
+from tests.support.git import IDENTITY, file_at, git
+from tests.support.library import CASES, SKILL, comparable, ended, read, start
 from tests.support.pipeline import Pipeline
 from tests.support.records import a_record, keep_in
 
@@ -343,3 +343,23 @@ def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(
     assert "- ✕ **refused**, the version was recorded with another prompt; raise the version: " in page
     assert f"REFUSED; 1.0.0 was recorded with another prompt by run {first.run_id}" in page
     assert (pipeline.publish().code, pipeline.publish().out) == (0, "no record to publish\n")
+
+
+def test_answers_for_whose_scoring_the_time_does_not_suffice_cost_their_own_run_alone(pipeline: Pipeline) -> None:
+    assert pipeline.collect().code == 0
+    before, order = pipeline.records(), list(pipeline.outcome())
+    for path in pipeline.artifacts.glob(f"*@{RECORDED}@*/*/replicates.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps({**line, "text": line["text"] + " " * 5_000}) + "\n" for line in lines))
+    settings = pipeline.checkout / ".evaluator" / "settings.yaml"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "limits": {"collect_seconds": 1e-6}}))
+    places = (str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}")
+    with start(pipeline.checkout, "-m", "skill_evaluator", "collect", *places, env=IDENTITY) as process:
+        assert ended(process).code == 0
+    after = pipeline.records()
+    assert order == list(pipeline.outcome()) == [RECORDED, OTHER]
+    by_model = {record["model_id"]: run_id for run_id, record in after.items()}
+    assert after[by_model[OTHER]] == before[by_model[OTHER]]
+    of_costly = after[by_model[RECORDED]]
+    assert (of_costly["reasons"], of_costly["complete"]) == ({"too_costly_to_score": 6}, True)
+    assert "collect_seconds" in pipeline.outcome()[RECORDED]["reason"]

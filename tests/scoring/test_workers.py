@@ -82,6 +82,14 @@ def test_who_waits_for_nothing_is_ended_by_the_clock() -> None:
         assert do(workers, "sleep", 20) == COSTLY
 
 
+def test_what_is_not_begun_in_time_is_too_costly() -> None:
+    with Workers(work, SafetyLimits(), 1) as workers:
+        until = time.monotonic() + 0.3
+        begun = [workers.submit(("sleep", 0.5), lambda: COSTLY, until=until) for _ in range(3)]
+        assert [future.result() for future in begun] == [None, COSTLY, COSTLY]
+        assert do(workers, "double", 1) == 2
+
+
 def test_a_worker_that_was_ended_from_outside_does_its_work_again() -> None:
     with Workers(work, LIMITS, 1) as workers:
         before = do(workers, "process")

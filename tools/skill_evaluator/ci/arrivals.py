@@ -31,6 +31,7 @@ from skill_evaluator.text import counted, listed
 
 CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks differ
 _NAMED = 3  # of what differs
+RunKey = tuple[str, str, bool]  # the component, the model, and whether it is the baseline
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
 _NOTE_BYTES = 1000
 
@@ -149,19 +150,31 @@ class TakenRuns:
 
 
 def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
-    """Yield what the folders below `artifacts` hold of every component and model of a plan, in the plan's order.
-
-    After the run of a new version comes that of its baseline, if the two were asked beside each other.
-    """
+    """Yield what the folders below `artifacts` hold of every component and model of a plan: first what is small."""
     arrivals = find_arrivals(artifacts, (job.id for job in plan.jobs))
-    groups: dict[tuple[str, str, bool], list[PlannedRun]] = {}
-    for run in planned_runs(plan):
-        groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
+    groups = parts_of_runs(plan)
     before = {run.run_id: run for run in plan.pending}
-    for (skill, model_id, _), parts in groups.items():
+    for (skill, model_id, _), parts in sorted(groups.items(), key=lambda group: _answers_size(group[1], arrivals)):
         beside = [*groups.get((skill, model_id, False), []), *groups.get((skill, model_id, True), [])]
         pending, remarks = still_pending(beside, arrivals, before)
         yield replace(_gather_run(plan, parts, arrivals, remarks), pending=pending)
+
+
+def parts_of_runs(plan: Plan) -> dict[RunKey, list[PlannedRun]]:
+    """Return by component, model and whether it is a baseline the planned runs that are put together, as planned.
+
+    After the run of a new version comes that of its baseline, if the two were asked beside each other.
+    """
+    groups: dict[RunKey, list[PlannedRun]] = {}
+    for run in planned_runs(plan):
+        groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
+    return groups
+
+
+def _answers_size(parts: Iterable[PlannedRun], arrivals: Arrivals) -> int:
+    """Return how many bytes of answers arrived of some planned runs."""
+    files = {run.folder / ANSWERS for part in parts for run in arrivals.runs if run.claims(part)}
+    return sum(file.stat().st_size for file in files if is_own_file(file))
 
 
 def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks: list[str]) -> GatheredRun:

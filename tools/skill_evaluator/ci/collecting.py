@@ -4,10 +4,11 @@ It makes no call and touches no leaderboard. It scores the answers itself, so th
 """
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather, parts_of_runs
 from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
@@ -46,18 +47,28 @@ class CollectRequest(Checkout):
 
 
 def collect(request: CollectRequest) -> Outcome:
-    """Score what the jobs of a plan brought; write its records and outcome.json, and return the outcome."""
+    """Score what the jobs of a plan brought; write its records and outcome.json, and return the outcome.
+
+    Each run may take an equal share of the time that is left of `limits.collect_seconds`. As the small ones come first,
+    none is cut short while all together take less.
+    """
     plan = read_plan(request.plan)
     if request.artifacts is None or not request.artifacts.is_dir():
         raise PlanError(f"{request.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
     judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
     arrivals = find_arrivals(request.artifacts, (judging.id for judging in plan.judgings))
+    places = {key: place for place, key in enumerate(parts_of_runs(plan))}
+    ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored, judged = [], []
-    for gathered in gather(plan, request.artifacts):
-        scored.append(_keep_pending(plan, gathered, request.out) or _score_run(gathered, request, request.out))
+    for number, gathered in enumerate(gather(plan, request.artifacts)):
+        now = time.monotonic()
+        until = now + (ends - now) / (len(places) - number)
+        scored.append(_keep_pending(plan, gathered, request.out) or _score_run(gathered, request, request.out, until))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, request))
+    scored.sort(key=lambda pair: places[pair[0].skill, pair[0].model_id, pair[0].is_baseline])
+    judged.sort(key=lambda one: places[one.skill, one.candidate, False])
     records = {record.run_id: record for _, record in scored if record is not None}
     again = plan.trigger == "drift"
     verdicts, undecided = _verdicts(records.values(), request, again=again)
@@ -131,12 +142,12 @@ def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutc
     return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 
-def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path) -> tuple[RunOutcome, Record | None]:
+def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path, until: float) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     try:
-        record = _record(gathered, gathered.manifest, checkout)
+        record = _record(gathered, gathered.manifest, checkout, until)
     except SkillEvaluatorError as problem:  # the other runs' records land all the same
         why = f"not collected: {visible(str(problem))}"
         return _run_outcome(gathered, "missing", *gathered.remarks, why), None
@@ -193,8 +204,8 @@ def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOut
     )
 
 
-def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout) -> Record:
-    """Score the answers of a run; raise PlanError where this checkout is not what was planned."""
+def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until: float) -> Record:
+    """Score the answers of a run, until then; raise PlanError where this checkout is not what was planned."""
     component = checkout.component(gathered.skill)
     component = apply_scenario(component, checkout.config, manifest.scenario)
     model = next((model for model in checkout.configuration.models if model.id == gathered.model_id), None)
@@ -210,7 +221,7 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout) -> Re
         )
     mine = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    with open_scores(component, mine, len(planned)) as scores:
+    with open_scores(component, mine, len(planned), until) as scores:
         scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
         scorecard = scorer.scorecard()

@@ -375,6 +375,7 @@ class SafetyLimits(StrictModel):
     answer_leaves: PositiveInt = Field(default=50_000, description="values in one answer or one ground truth")
     score_seconds: PositiveFloat = Field(default=20.0, description="processor time to score one answer")
     score_megabytes: PositiveInt = Field(default=1_000, description="memory to score one answer")
+    collect_seconds: PositiveFloat = Field(default=600.0, description="time to score all runs of one `collect`")
     schema_errors: PositiveInt = Field(default=100, description="schema errors that are listed of one answer")
     document_bytes: PositiveInt = Field(default=4_000_000, description="a document, ground truth or meta file")
     prompt_bytes: PositiveInt = Field(default=1_000_000, description="a prompt.md or scenario")

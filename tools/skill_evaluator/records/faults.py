@@ -31,7 +31,8 @@ REMEDIES: Mapping[str, str] = {
     "gateway_timeout": _SLOW,
     "output_limit": "raise params: {{max_output_tokens}} of '{model}' in models.yaml",
     "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
-    "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may take",
+    "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
+    "take, collect_seconds the most that all of a `collect` may",
     "provider_bug": "tell whoever wrote the provider of '{model}'",
     "refusal": _UNREAD,
     "empty": _UNREAD,

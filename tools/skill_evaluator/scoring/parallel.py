@@ -7,6 +7,7 @@ All of them end with the process that began them.
 
 import contextlib
 import gc
+import math
 import os
 import pickle
 import signal
@@ -14,6 +15,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -48,9 +50,12 @@ _MANY = 10  # items, which scipy probably pairs; fewer are often all equal, or f
 
 
 @contextlib.contextmanager
-def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iterator[AnswerScorer]:
+def open_scores(
+    component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
+) -> Iterator[AnswerScorer]:
     """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
 
+    What a worker has not begun `until` then, by the monotonic clock, is too costly to score or to compare.
     Without a call, as in a dry run, there are only truths to compare with themselves.
     Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
     this process, and so is the letter that answers a question: that takes no longer than to send them away.
@@ -76,7 +81,7 @@ def open_scores(component: Component, cases: Iterable[Case], calls: int) -> Iter
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     prepare = load_model if component.plan.embeds else None
     with Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers:
-        yield _WorkerScores(scorer, short, workers)
+        yield _WorkerScores(scorer, short, workers, until)
 
 
 def _is_short(text: str, component: Component) -> bool:
@@ -87,8 +92,9 @@ def _is_short(text: str, component: Component) -> bool:
 class _WorkerScores(AnswerScorer):
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
-    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers") -> None:
+    def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers", until: float) -> None:
         super().__init__(scorer.component, scorer.cases.values())
+        self._until = until
         self._short = short  # the cases whose truth is
         self._workers = workers
         self._begun: dict[str, Future[frozenset[str]]] = {
@@ -100,7 +106,8 @@ class _WorkerScores(AnswerScorer):
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         if case_id in self._short and _is_short(text, self.component):
             return self.score(case_id, text)
-        return self._workers.submit(("score", case_id, text), lambda: unparseable(self.component, problem=TOO_COSTLY))
+        too_costly = partial(unparseable, self.component, problem=TOO_COSTLY)
+        return self._workers.submit(("score", case_id, text), too_costly, until=self._until)
 
     def undefined(self, case_id: str) -> frozenset[str]:
         begun = self._begun.get(case_id)
@@ -111,7 +118,8 @@ class _WorkerScores(AnswerScorer):
         if len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE:
             return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
-        return self._workers.submit(task, lambda: agreement_of(answers, None), times=answers.n)
+        too_costly = partial(agreement_of, answers, None)
+        return self._workers.submit(task, too_costly, times=answers.n, until=self._until)
 
     def _refuse_truth(self, case_id: str) -> NoReturn:
         limits = self.component.limits
@@ -144,12 +152,14 @@ class Workers:
         self._mine = threading.local()  # the worker of a thread
         self._channels: set[_Channel] = set()
 
-    def submit(self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1) -> Future[Any]:
+    def submit(
+        self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
+    ) -> Future[Any]:
         """Have `work(*task)` done; if that goes over a limit, what `too_costly` returns or raises stands for it.
 
-        It may take so many `times` the seconds that a piece of work may.
+        It may take so many `times` the seconds that a piece of work may. It is not begun after `until`.
         """
-        return self._threads.submit(self._do, (times, task), too_costly)
+        return self._threads.submit(self._do, (times, task), too_costly, until)
 
     def close(self) -> None:
         """End all workers, and forget what they have not done."""
@@ -168,8 +178,8 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _do(self, task: _Task, too_costly: Callable[[], Any]) -> Any:
-        for _ in range(_ATTEMPTS):
+    def _do(self, task: _Task, too_costly: Callable[[], Any], until: float) -> Any:
+        for _ in range(_ATTEMPTS if time.monotonic() < until else 0):
             channel = self._channel()
             try:
                 result, problem = channel.exchange(task)

@@ -41,7 +41,9 @@ def run(arguments: list[str], folder: Path, **environment: str) -> subprocess.Co
     )
 
 
-def test_the_examples_on_the_page_are_true() -> None:
+def test_the_examples_on_the_page_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run([sys.executable, "-m", "skill_evaluator", "demo", "demo"], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path / "demo")
     failed, tried = doctest.testfile(str(ROOT / "docs" / "use-elsewhere.md"), module_relative=False)
     assert tried
     assert not failed

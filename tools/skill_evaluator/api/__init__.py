@@ -75,8 +75,8 @@ class Library:
     >>> library.compare("receipts").verdict  # doctest: +SKIP
     'regressed'
 
-    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. None makes a call to a
-    model but `evaluate`, `try_`, `mutate`, `switch` and those of `judge`.
+    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. Models are asked only by
+    `evaluate`, `try_`, `mutate`, `switch`, `audit`, `probe` and methods of `judge`.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer
-from tests.support.library import CASES, SKILL, Library, ended, journal
+from tests.support.library import CASES, REPLAY, SKILL, Library, call, ended, journal, read
 
 pytestmark = pytest.mark.faults
 
@@ -77,3 +77,27 @@ def test_a_full_disk_under_the_leaderboard(served: Library, server: ChatServer) 
     assert (server.requests, server.repeated) == (6, [])
     assert len(served.rows()) == 1 + len(earlier) + 1
     _holds(served, board, 6)
+
+
+@pytest.mark.parametrize("refused", ["report.md", "record.json"])
+def test_no_room_for_a_report_or_the_record_beside_it(library: Library, refused: str) -> None:
+    library.models({**REPLAY, "id": "first"}, {**REPLAY, "id": "second"})
+    invocation = "20260301T080000Z-abcdef"
+    first, second = (library.results / f"{invocation}-{SKILL}-{model}" for model in ("first", "second"))
+    in_the_way = first / refused
+    in_the_way.mkdir(parents=True)  # the system refuses to put a file in its place
+    failed = library.evaluate_here(f"--invocation={invocation}")
+    assert (failed.code, f"error: cannot write {in_the_way.relative_to(library.root)}: " in failed.err) == (2, True)
+    assert len(library.rows()) == 2
+    assert (second / "report.md").exists(), "one run does not take the other with it"
+
+    in_the_way.rmdir()
+    resumed = call(library.root, *failed.to_go_on())
+    assert (resumed.code, f"{first.name} is recorded and complete" in resumed.err) == (0, True)
+    report = (first / "report.md").read_text()
+    assert "6 of 6 scored" in report
+    assert read(first / "record.json") == read(library.component / "evals" / "records" / f"{first.name}.json")
+    (first / "report.md").unlink()
+    assert library.evaluate_here("--resume").code == 0
+    assert ((first / "report.md").read_text(), len(library.rows())) == (report, 2)
+    assert library.evaluate_here("--resume").refuses("no unfinished run")

@@ -179,6 +179,7 @@ def results(tmp_path: Path) -> Path:
     }.items():
         _run(tmp_path / "results", run_id, "s")
         write_record(tmp_path / "results" / run_id / "record.json", record(skill, [(case("a", {}), ended)]))
+        (tmp_path / "results" / run_id / "report.md").touch()
     _run(tmp_path / "results", "20260104T000000Z-dddddd-m1", "other")
     return tmp_path / "results"
 
@@ -203,6 +204,11 @@ def test_a_run_without_a_record_that_can_be_read_is_unfinished(results: Path, co
     path.unlink()
     if content is not None:
         path.write_text(content)
+    assert _found(results, "latest") == ["20260103T000000Z-cccccc-m1"]
+
+
+def test_a_run_without_its_report_is_unfinished(results: Path) -> None:
+    (results / "20260103T000000Z-cccccc-m1" / "report.md").unlink()
     assert _found(results, "latest") == ["20260103T000000Z-cccccc-m1"]
 
 

@@ -21,7 +21,7 @@ from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.runner.engine import BatchMode
-from skill_evaluator.runner.journal import ANSWERS, RECORD, outcomes, read_manifest
+from skill_evaluator.runner.journal import ANSWERS, RECORD, REPORT, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request
@@ -114,7 +114,16 @@ def keep(
     request: EvaluationRequest,
     on_kept: OnKept,
 ) -> list[SkillEvaluatorError]:
-    """Keep the records of runs, and add the runs to the finished ones; return why some could not be kept."""
+    """Keep the records of runs, and add the runs to the finished ones; return why some could not be kept.
+
+    Of runs that were recorded before, what is missing in their folders is made again.
+    """
+    site = Site(inputs.settings.site.address)
+    for finished in planned.finished:  # the disk may have been full after the record was kept
+        if not (finished.folder / RECORD).exists():
+            write_record(finished.folder / RECORD, finished.record)
+        if not (finished.folder / REPORT).exists():
+            on_kept(finished, None, site)
     records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
     complete = {record.run_id for record in records if record.complete}
     problems: list[SkillEvaluatorError] = []
@@ -122,10 +131,10 @@ def keep(
         kept = is_measurement(run.run, request) and _counts(run.record, complete)
         try:
             finished = _keep(run, inputs.component, kept=kept)
+            on_kept(finished, None, site)
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
             continue
-        on_kept(finished, None, Site(inputs.settings.site.address))
         planned.finished.append(finished)
     return problems
 

@@ -120,9 +120,12 @@ def test_other_workflows_branches_and_runners_are_believed_only_where_settings_l
     ]
 
 
-def test_a_gh_that_lacks_a_flag_is_a_failure_and_never_a_pass(library: Library, gh: Gh) -> None:
+@pytest.mark.parametrize("options", [(), ("--no-cases",)])
+def test_a_gh_that_lacks_a_flag_is_a_failure_and_never_a_pass(
+    library: Library, gh: Gh, options: tuple[str, ...]
+) -> None:
     gh.says({"else": TOO_OLD})
-    done = lint(library, gh)
+    done = lint(library, gh, *options)
     assert done.code == 2
     assert "the attestation of this record does not hold: unknown flag: --source-ref" in done.out
 

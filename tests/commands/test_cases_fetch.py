@@ -112,6 +112,27 @@ def test_what_cannot_be_had_is_one_line_that_says_where_it_was_declared(elsewher
     assert not list(elsewhere.library.root.rglob("pwned"))
 
 
+def test_without_the_cases_versions_and_records_are_checked_all_the_same(elsewhere: Elsewhere) -> None:
+    assert elsewhere.call("evaluate", SKILL).code == 0
+    elsewhere.library.call("init", "--adopt", "--yes")
+    git(elsewhere.library.root, "init", "-q", "-b", "main")
+    git(elsewhere.library.root, "add", "-A")
+    git(elsewhere.library.root, "commit", "-q", "-m", "recorded")
+    elsewhere.declare(repository="./nowhere")
+    assert elsewhere.call("lint").code == 2
+    ended = elsewhere.call("lint", "--no-cases", "--base", "HEAD")
+    assert (ended.code, ended.err) == (0, "")
+    assert "hint: its contract and cases are not checked (--no-cases)" in ended.out
+    prompt, (record,) = elsewhere.library.component / "prompt.md", elsewhere.library.component.glob("evals/records/*")
+    prompt.write_text(f"{prompt.read_text()}Be brief.\n")
+    record.write_text(record.read_text().replace('"cost_usd"', '"cost"'))
+    problems = elsewhere.call("lint", "--no-cases", "--base", "HEAD", "--format", "json").json["components"][0][
+        "problems"
+    ]
+    assert any("the prompt changed but the version did not" in problem for problem in problems)
+    assert any(record.name in problem for problem in problems)
+
+
 def test_fixtures_of_ones_own_come_before_those_of_settings(elsewhere: Elsewhere) -> None:
     elsewhere.declare(repository="./nowhere")
     assert elsewhere.call("lint", "--fixtures", str(elsewhere.data.root)).code == 0

@@ -197,6 +197,26 @@ def test_nothing_that_a_fork_may_lack_or_set_decides_how_a_pull_request_is_check
     assert re.findall(r"secrets\.(\w+)", workflow) == ["FIXTURES_TOKEN"]
 
 
+def test_without_the_read_token_a_pull_request_is_checked_but_for_its_cases(tmp_path: Path) -> None:
+    fetch = step("check", "Fetch fixtures that are in another repository", "check.yml")
+    for token, ends_with, code, missing in (("", "0", 0, False), ("", "2", 0, True), ("a", "2", 2, False)):
+        (tmp_path / "outputs").write_text("")
+        ran = run_script(fetch, tmp_path, {"FIXTURES_TOKEN": token, "ENDS_WITH": ends_with})
+        assert ran.code == code
+        assert (tmp_path / "outputs").read_text() == ("missing=true\n" if missing else "")
+        assert ("::warning title=The cases are not checked::There is no FIXTURES_TOKEN" in ran.printed) is missing
+    for missing in ("", "true"):
+        ran = run_script(step("check", "Lint", "check.yml"), tmp_path, {"BASE": "b", "MISSING": missing})
+        words = ["python", "-m", "skill_evaluator", "lint", "--platform", "github", "--base=b"]
+        assert ran.calls == [[*words, *(["--no-cases"] if missing else [])]]
+    (job,) = yaml.safe_load((WORKFLOWS / "check.yml").read_text())["jobs"].values()
+    conditions = {each["name"]: each.get("if", "") for each in job["steps"] if "run" in each}
+    left_out = {
+        name for name, condition in conditions.items() if "steps.fixtures.outputs.missing != 'true'" in condition
+    }
+    assert left_out == {"Dry run of what changed", "Plan"}
+
+
 def test_nothing_is_paid_for_that_could_not_be_recorded(tmp_path: Path) -> None:
     env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BRANCH"), "")
     env |= {"EVENT": "workflow_dispatch", "RECORDS_BRANCH": "records"}

@@ -48,6 +48,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
     base: str | None = option(
         "Also check what changed since: honest versions, and leaderboards and records only added to.", metavar="COMMIT"
     )
+    no_cases: bool = flag("Check versions, records and attestations alone: read no case and no contract.")
     attested: bool = flag(
         "Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof."
     )
@@ -94,7 +95,12 @@ def lint(request: LintRequest) -> LintedLibrary:
             attested, unproven = attested_records(platform, request.components, name, folder, old, trusted)
             problems = [*problems, *unproven]
         lines = {_line(problem): problem for problem in problems}
-        linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, limits)
+        if request.no_cases:
+            linted = Linted(
+                name=name, hints=["its contract and cases are not checked (--no-cases)"], problems=list(lines)
+            )
+        else:
+            linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, limits)
         prompt = within(folder, f"{name}/prompt.md")  # the mark of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return replace(linted, attested=attested), placed

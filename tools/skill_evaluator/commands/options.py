@@ -67,7 +67,7 @@ def command_of(
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
-        if given.get("fixtures", given) is None:
+        if given.get("fixtures", given) is None and not given.get("no_cases"):
             from skill_evaluator.ci.fixtures import fetched_fixtures
             from skill_evaluator.library.config import load_settings
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.audit.findings.advice import dominated_last, dominates, regimes_of, steadiest_first
-from skill_evaluator.audit.report.wording import verdict_words
+from skill_evaluator.audit.report.wording import finding_words
 from skill_evaluator.audit.results import AuditResult, Medians, ModelAudit, Worst
 from skill_evaluator.audit.statistics.grades import grades_of, quadrants_of
 
@@ -78,7 +78,7 @@ def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -
 
 
 def headline(result: AuditResult) -> str:
-    return ": ".join(verdict_words(result))
+    return ": ".join(finding_words(result))
 
 
 @given(cohorts())

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.report.page import audit_page, print_audit
-from skill_evaluator.audit.report.wording import likelihood, points, verdict_words
+from skill_evaluator.audit.report.wording import finding_words, likelihood, points
 from skill_evaluator.audit.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Regime, Thresholds
 from skill_evaluator.display.safe_text import code_span, prose
 
@@ -75,7 +75,7 @@ def test_a_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> N
 
 
 def headline(result: AuditResult) -> str:
-    return ": ".join(verdict_words(result))
+    return ": ".join(finding_words(result))
 
 
 def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None:

@@ -15,7 +15,7 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, refuse
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.batches import OpenBatches
+    from skill_evaluator.api.batches import UnfinishedBatches
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
@@ -441,14 +441,14 @@ class Library:
 
         return collect(request or self._asked(CollectRequest, options))
 
-    def open_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "OpenBatches":
+    def unfinished_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "UnfinishedBatches":
         """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with.
 
         With `give_up_on` find that run alone, which no longer waits for them.
         """
-        from skill_evaluator.api.batches import open_batches
+        from skill_evaluator.api.batches import unfinished_batches
 
-        return open_batches(roots, self.components, self.config, self.fixtures, give_up_on)
+        return unfinished_batches(roots, self.components, self.config, self.fixtures, give_up_on)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""

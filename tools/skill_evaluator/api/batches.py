@@ -18,7 +18,7 @@ from skill_evaluator.text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenBatches:
+class UnfinishedBatches:
     """What has batches whose results are still to be taken; `problems` are of folders that cannot be read.
 
     `evaluations` has an invocation at a time, `audits` the models to go on with by audit and shard, `judgings` folders.
@@ -32,15 +32,15 @@ class OpenBatches:
     given_up: list[str] = field(default_factory=list)
 
 
-def open_batches(
+def unfinished_batches(
     roots: Iterable[Path], components: Path, config: Path, fixtures: Path | None, give_up_on: str | None = None
-) -> OpenBatches:
+) -> UnfinishedBatches:
     """Find the runs below some folders, to keep of each what was to be kept when it was begun.
 
     With `give_up_on`, an id or a folder, find that run alone, and give up what is left of it: its calls get failures,
     its pending file is removed. Raise RunError where nothing of the run is pending.
     """
-    found = OpenBatches()
+    found = UnfinishedBatches()
     for folder, manifest in _open_runs(roots, found.problems):
         if give_up_on is not None:
             if give_up_on != folder.name and Path(give_up_on).resolve() != folder.resolve():

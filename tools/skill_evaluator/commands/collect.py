@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from skill_evaluator.api import Library
-from skill_evaluator.api.batches import OpenBatches
+from skill_evaluator.api.batches import UnfinishedBatches
 from skill_evaluator.ci.collecting import CollectRequest
 from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
@@ -80,7 +80,7 @@ def _collect_batches(options: CollectOptions) -> int:
         raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
     else:
         roots = [options.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
-    found = library.open_batches(roots, options.abandon)
+    found = library.unfinished_batches(roots, options.abandon)
     for words in found.given_up:
         print(visible(words), file=sys.stderr)
     stories = list(_stories(options, library, found))
@@ -101,7 +101,7 @@ def _tell(problem: SkillEvaluatorError) -> int:
     return problem.exit_code
 
 
-def _stories(options: CollectOptions, library: Library, found: OpenBatches) -> Iterator[Callable[[], int]]:
+def _stories(options: CollectOptions, library: Library, found: UnfinishedBatches) -> Iterator[Callable[[], int]]:
     """Yield how to go on with each evaluation, audit and judging."""
     configuration, form = options.configuration, options.format
     if options.planned is not None:

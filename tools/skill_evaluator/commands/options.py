@@ -1,4 +1,8 @@
-"""Make a command line of a function and the frozen dataclass of options that it takes (`display.options`)."""
+"""Make a command line of a function and the frozen dataclass of options that it takes.
+
+No default stands here: a room's request class has its own, `display/options.py` those that commands share, and
+`library/config.py` those of settings.yaml.
+"""
 
 import dataclasses
 import sys

@@ -1,1 +1,1 @@
-"""What `evaluate` and `mutate` decide beside the verdict: what is asked again, when that ends, what a mutant shows."""
+"""The stories of `evaluate` (`story.py`), `try`, `mutate` and `switch`, and what they decide beside the verdict."""

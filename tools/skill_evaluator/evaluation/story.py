@@ -130,7 +130,7 @@ def keep(
     for run in scored:
         kept = is_measurement(run.run, request) and _counts(run.record, complete)
         try:
-            finished = _keep(run, inputs.component, kept=kept)
+            finished = _write_run(run, inputs.component, kept=kept)
             on_kept(finished, None, site)
         except SkillEvaluatorError as problem:  # a run that cannot be kept does not take the others with it
             problems.append(problem)
@@ -312,7 +312,7 @@ def questions_of(
     )
 
 
-def _keep(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:
+def _write_run(scored: ScoredRun, component: Component, *, kept: bool) -> Finished:
     """Write the record of one run: into the component if it is `kept`, into the run's own folder always."""
     run, record = scored.run, scored.record
     path = run.folder / RECORD

@@ -1,7 +1,8 @@
 """`leaderboard.json`: one row a run, newest first. Rows are added, never edited.
 
 Rows are added under a lock, each run id once, and the file is replaced as a whole: writers that race lose nothing, and
-a reader never sees half a file. The text of the rows in the file is copied as it stands.
+a reader never sees half a file. The text of the rows in the file is copied as it stands. `evaluate` and imports call
+`add_records`, a resumed run whose row is missing `append_rows`, and CI takes the text of `with_rows` into a commit.
 """
 
 import json

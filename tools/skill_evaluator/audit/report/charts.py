@@ -14,13 +14,13 @@ from skill_evaluator.audit.report.wording import (
     about_words,
     best_first,
     fall_words,
+    finding_words,
     grades,
     likelihood,
     odds_words,
     points,
     possible_grades,
     spread_words,
-    verdict_words,
 )
 from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
 from skill_evaluator.display import probability
@@ -98,7 +98,7 @@ def overall_map(result: AuditResult) -> alt.LayerChart:
         legend.append("The table has the names.")
     axes = _Axes(shown, [result.noise_floor, result.noise_ceiling])
     layers = [*_quadrants(result, axes), *_noise_lines(result, axes), *_model_layers(shown, axes)]
-    return _map(layers, title(verdict_words(result)[0], " ".join(legend)))
+    return _map(layers, title(finding_words(result)[0], " ".join(legend)))
 
 
 def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:

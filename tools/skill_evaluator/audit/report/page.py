@@ -14,13 +14,13 @@ from skill_evaluator.audit.report.wording import (
     ablest_first,
     about_words,
     best_first,
+    finding_words,
     fluctuation_words,
     likelihood,
     points,
     possible_grades,
     quartile_words,
     signed_points,
-    verdict_words,
     with_interval,
 )
 from skill_evaluator.audit.results import REPORTED, AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
@@ -81,7 +81,7 @@ def audit_page(result: AuditResult) -> Page:
 
 def site_audit(name: str, result: AuditResult) -> dict[str, Any]:
     """Return what the site's page of an audit shows: what was found, then the blocks of the page."""
-    finding, why = verdict_words(result)
+    finding, why = finding_words(result)
     replicates = "not known" if result.replicates is None else f"{result.replicates:,}"
     facts = {
         "Models": f"{len(result.cohort)}",
@@ -122,7 +122,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
 
 
 def _conclusions(result: AuditResult) -> Iterator[Block]:
-    finding, why = verdict_words(result)
+    finding, why = finding_words(result)
     first = [Heading("Stability audit", level=2), Line(Cell(finding, "bold"), ": ", why)]
     yield Only(("terminal", "markdown"), first)  # the site begins with both
     yield Only(("site",), [Heading("Ability and fluctuation")])

@@ -96,7 +96,7 @@ def quartile_words(cuts: Thresholds) -> str:
     return f"{quartiles}{finer}"
 
 
-def verdict_words(result: AuditResult) -> tuple[str, str]:
+def finding_words(result: AuditResult) -> tuple[str, str]:
     """Say which model is the safe default; then why, and how clear that is."""
     safe = [model for model in steadiest_first(result.models) if model.quadrant == "safe default"]
     among = f"Grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit."

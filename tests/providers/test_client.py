@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import ipaddress
+import select
 import ssl
 import threading
 import time
@@ -51,6 +52,13 @@ def answer_and(end: Callable[[Asked], object]) -> Behaviour:
 
 
 def test_a_connection_is_kept_for_the_next_call(server: VendorServer) -> None:
+    assert asked_in_turn(server, Answer()) == 1
+
+
+def test_a_connection_is_kept_where_the_system_has_no_poll(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(select, "poll")
     assert asked_in_turn(server, Answer()) == 1
 
 
@@ -170,3 +178,77 @@ def test_through_a_proxy_a_key_reaches_the_trusted_server_alone(
 def test_user_and_password_of_an_address_are_sent_as_such(server: VendorServer) -> None:
     ask(entry("openai-compatible", server.url.replace("//", "//me:p%40ss@")))
     assert server.received[0].headers["authorization"] == "Basic bWU6cEBzcw=="
+
+
+@pytest.mark.parametrize(
+    "proxy", ["http://me:s3cret-word@host:port", "http://me:s3cret-word@[::1", "http://me:s3cret/word@p"]
+)
+def test_a_proxy_that_cannot_be_read_is_refused_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    error = ask_and_fail(entry("openai-compatible", "http://models.example"))
+    assert (error.reason, error.fatal, error.perhaps_billed) == ("unreachable", True, False)
+    assert "http_proxy" in str(error)
+    assert "s3cret" not in str(error)
+
+
+def test_a_key_is_not_sent_to_a_proxy_that_does_not_speak_http(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", server.url.replace("http:", "socks5:"))
+    error = ask_and_fail(entry("openai-compatible", "http://models.example"))
+    assert (error.reason, error.fatal, server.received) == ("unreachable", True, [])
+    assert "all_proxy is a socks5 proxy" in str(error)
+
+
+def test_no_proxy_may_name_a_port(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("NO_PROXY", server.url.removeprefix("http://"))
+    assert ask(entry("openai-compatible", server.url)).text == "fine"
+
+
+def raw(*parts: bytes) -> Behaviour:
+    """What is sent as it is, before the server hangs up."""
+    return lambda asked: asked.received.send(*parts)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (lambda asked: asked.received.drop(), "the server hung up without an answer"),
+        (lambda asked: asked.received.reset(), "Connection reset by peer"),
+        (raw(OK, b"content-length: 9\r\n\r\n{}"), "the answer broke off"),
+        (raw(b"SSH-2.0-OpenSSH\r\n\r\n"), "this is no HTTP: Bad status line"),
+        (raw(OK, b"content-encoding: gzip\r\n\r\n{}"), "the answer cannot be unpacked"),
+    ],
+)
+def test_a_lost_connection_is_told_in_plain_words(server: VendorServer, behaviour: Behaviour, words: str) -> None:
+    server.enqueue(behaviour)
+    error = ask_and_fail(entry("openai-compatible", server.url))
+    port = server.url.rpartition(":")[2]
+    assert str(error).startswith(f"127.0.0.1 port {port}: {words}")
+    assert error.reason == "connection_lost"
+    assert "Error" not in str(error)
+
+
+def test_a_server_that_is_not_trusted_is_told_in_plain_words(tmp_path: Path) -> None:
+    with serve(VendorServer(), tls=certified(tmp_path)) as server:
+        port = server.url.rpartition(":")[2]
+        error = ask_and_fail(entry("openai-compatible", server.url))
+        assert str(error).startswith(f"no connection: 127.0.0.1 port {port}: its certificate is not trusted: self")
+
+
+def test_a_server_without_tls_is_told_in_plain_words(server: VendorServer) -> None:
+    error = ask_and_fail(entry("openai-compatible", server.url.replace("http:", "https:")))
+    assert str(error).endswith(": TLS failed: wrong version number")
+
+
+def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch, server: VendorServer) -> None:
+    monkeypatch.setenv("https_proxy", server.url.replace("//", "//me:s3cret@"))
+    server.enqueue(raw(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"))
+    error = ask_and_fail(entry("openai-compatible", "https://models.example"))
+    assert str(error).startswith("no connection: models.example port 443: the proxy answered")

@@ -62,9 +62,7 @@ class _Connection(ResponseHandler):
         """Check whether the next request may be sent: the server has neither hung up nor sent anything unasked."""
         if not super().is_connected() or self.should_close or self.transport is None:
             return False
-        unseen = select.poll()  # what the loop has not seen yet
-        unseen.register(self.transport.get_extra_info("socket"), select.POLLIN)
-        return not unseen.poll(0)
+        return not _is_readable(self.transport.get_extra_info("socket"))
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -110,10 +108,6 @@ class Client:
         if parts.username or parts.password:
             user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
             self._headers["authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-        proxies = {} if proxy_bypass(parts.hostname or "") else getproxies()
-        proxy = proxies.get(parts.scheme) or proxies.get("all")
-        self._proxy = f"http://{proxy}" if proxy and "://" not in proxy else proxy
-        self._is_secure = "https" in (parts.scheme, urlsplit(self._proxy or "").scheme)
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
         self._large_body = asyncio.Lock()
@@ -148,7 +142,7 @@ class Client:
                         data = aiohttp.FormData(body)
                         data.add_field("file", file[1], filename=file[0], content_type=file[2])
                     async with self._opened().request(
-                        method, url, data=data, headers=sent, allow_redirects=False, proxy=self._proxy
+                        method, url, data=data, headers=sent, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
@@ -159,12 +153,12 @@ class Client:
                     return answer
         except TimeoutError:
             raise timed_out(f"no answer within {self._timeout_s:g} s") from None
-        except aiohttp.InvalidURL:  # a ValueError
-            raise
+        except aiohttp.InvalidURL:
+            raise ValueError(f"{url} cannot be read as an address") from None
         except _NOT_REACHED as problem:
-            raise unreachable(_said(problem)) from None
+            raise unreachable(_said(problem, url)) from None
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
-            raise dropped(_said(problem)) from None
+            raise dropped(_said(problem, url)) from None
         raise ProviderError("redirected", "the server redirects without end; set base_url in models.yaml", fatal=True)
 
     async def close(self) -> None:
@@ -174,8 +168,11 @@ class Client:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
+            proxy = _proxy_for(self._url)
+            is_secure = "https" in (urlsplit(self._url).scheme, urlsplit(proxy or "").scheme)
             self._session = aiohttp.ClientSession(
-                connector=_Connector(ssl=_trust() if self._is_secure else True),
+                connector=_Connector(ssl=_trust() if is_secure else True),
+                proxy=proxy,
                 response_class=_TimedResponse,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),
@@ -225,14 +222,70 @@ def _trust() -> ssl.SSLContext:
     return context
 
 
-def _said(problem: Exception) -> str:
-    """Say what went wrong, without the request, which has the key in it."""
-    if isinstance(problem, aiohttp.ClientConnectorError) and not isinstance(problem, aiohttp.ClientSSLError):
-        errno = problem.os_error.errno
-        why = os.strerror(errno) if errno and errno > 0 else problem.os_error.strerror  # a name's has its own numbers
-        return f"{problem.host} port {problem.port}: {why or problem.os_error}"
-    words = problem.message if isinstance(problem, aiohttp.ClientResponseError) else problem
-    return f"{type(problem).__name__}: {words}"
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address.
+
+    Raise ProviderError for one that does not speak HTTP, which would get the key to read, or that cannot be read; its
+    address, which may have a password in it, is in no message.
+    """
+    parts, proxies = urlsplit(url), getproxies()
+    variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
+    proxy = proxies.get(variable.removesuffix("_proxy"))
+    if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        named = urlsplit(proxy)
+        is_address = bool(named.hostname) and named.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ProviderError("unreachable", f"{variable} cannot be read as the address of a proxy", fatal=True)
+    if named.scheme not in ("http", "https"):
+        raise ProviderError("unreachable", f"{variable} is a {named.scheme} proxy; one for HTTP is needed", fatal=True)
+    return proxy
+
+
+def _is_readable(connected: Any) -> bool:
+    """Check whether a socket has what the loop has not seen yet."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([connected], [], [], 0)[0])
+    unseen = select.poll()
+    unseen.register(connected, select.POLLIN)
+    return bool(unseen.poll(0))
+
+
+def _said(problem: Exception, url: str) -> str:
+    """Say where and what went wrong, without the request, which has the key in it."""
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        return f"{problem.host} port {problem.port}: {_why(problem)}"
+    parts = urlsplit(url)
+    return f"{parts.hostname} port {parts.port or (443 if parts.scheme == 'https' else 80)}: {_why(problem)}"
+
+
+def _why(problem: Exception) -> str:
+    match problem:
+        case aiohttp.ClientConnectorCertificateError(certificate_error=error):
+            return f"its certificate is not trusted: {getattr(error, 'verify_message', '') or error}"
+        case aiohttp.ClientSSLError(os_error=error):
+            return f"TLS failed: {(getattr(error, 'reason', None) or str(error)).replace('_', ' ').lower()}"
+        case aiohttp.ClientConnectorError(os_error=error):  # a name's has its own numbers, below 0
+            return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy answered {problem.status} {problem.message}"
+        case aiohttp.ServerDisconnectedError():
+            return "the server hung up without an answer"
+        case aiohttp.ClientPayloadError(__cause__=None):
+            return str(problem)
+        case aiohttp.ClientPayloadError():
+            return "the answer broke off"
+        case aiohttp.ClientResponseError():
+            return f"this is no HTTP: {' '.join(problem.message.split())}"
+        case zlib.error():
+            return f"the answer cannot be unpacked: {str(problem).rpartition(': ')[2]}"
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number)
+    return str(problem) or type(problem).__name__
 
 
 def _moved_within(url: str, status: int, location: str) -> str:

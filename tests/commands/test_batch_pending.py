@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from skill_evaluator.ci.pending import parse_pending
 from skill_evaluator.ci.plan import Plan
+from skill_evaluator.files import json_text
 
 from tests.support.batch_server import INPUT_TOKENS, OUTPUT_TOKENS, BatchServer, End, batch_server
 from tests.support.git import file_at, git
-from tests.support.library import CASES, SCRIPT, SKILL, Ended, Library, start, wait_until
+from tests.support.library import CASES, SCRIPT, SKILL, Ended, Library, read, start, wait_until
 from tests.support.pipeline import Pipeline
 
 CALLS = len(CASES) * 2
@@ -145,6 +146,24 @@ def test_one_run_submits_another_collects_and_the_commit_with_the_record_removes
     assert (row["run_id"], row["scored"], row["complete"]) == (Path(path).stem, CALLS, True)
     assert server.submitted == dict.fromkeys(CASES, 2)
     assert pipeline.left(plan.invocation).entries == []
+
+
+def test_a_push_says_which_batches_nobody_has_collected(pipeline: BatchPipeline, server: BatchServer) -> None:
+    pipeline.start(server)
+    pipeline.finish(pipeline.submit())
+    (path,) = pipeline.pending()
+    pipeline.push()
+    assert pipeline.plan("--base=HEAD~1").faults == []
+    file = pipeline.checkout / path
+    pending = read(file)
+    pending["pending"][0]["batches"][0]["at"] = "2026-03-01T08:00:00Z"
+    file.write_text(json_text(pending))
+    pipeline.push()
+    (fault,) = pipeline.plan("--base=HEAD~1").faults
+    assert fault.file == path
+    assert fault.message == (
+        "1 batch at the vendor since 2026-03-01T08:00:00Z and not collected: start Actions → Batches → Run workflow"
+    )
 
 
 @pytest.mark.faults

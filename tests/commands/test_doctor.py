@@ -3,6 +3,7 @@
 GitHub is not here, so a stand-in `gh` is: an executable on PATH that answers a path of the API with what a test gives.
 """
 
+import datetime
 import json
 import os
 from pathlib import Path
@@ -158,6 +159,32 @@ def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(doctor: Doctor)
         doctor.library.settings(**({"fixtures": {"repository": "team/data"}} if "repos/team/data" in changed else {}))
         ended = doctor({**GOOD, **changed}, "--format", "json")
         assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], []), changed
+
+
+def test_schedules_that_github_switches_off_soon_are_a_problem(doctor: Doctor) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+
+    def answers(days: int, variable: str = "BATCH", **changed: Any) -> dict[str, Any]:
+        made = f"{now - datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
+        branch = {"protected": False, "commit": {"commit": {"committer": {"date": made}}}}
+        repository = {"default_branch": "main", "private": False, **changed}
+        value = {"value": "5" if variable == "DRIFT" else "on"}
+        return {
+            **GOOD,
+            ROOT: repository,
+            f"{ROOT}/branches/main": branch,
+            f"{ROOT}/actions/variables/SKILL_EVALUATOR_{variable}": value,
+        }
+
+    for variable, title in (("BATCH", "Batches"), ("DRIFT", "Drift"), ("AUDIT", "Audit")):
+        ended = doctor(answers(46, variable), "--format", "json")
+        (problem,) = ended.json["problems"]
+        assert f"the newest commit on main is of {now - datetime.timedelta(days=46):%Y-%m-%d}, and GitHub" in problem
+        assert f"Actions → {title} → Enable workflow" in problem
+        assert ended.code == 4
+    for fine in (answers(44), answers(46, private=True), answers(46, variable="SITE_")):
+        assert doctor(fine).code == 0
+    assert doctor({**answers(46), f"{ROOT}/branches/main": {"commit": {"commit": {"committer": "who"}}}}).code == 0
 
 
 def test_it_says_what_becomes_of_the_site(doctor: Doctor) -> None:

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import datetime
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repositor
 from skill_evaluator.display.options import COMPONENTS
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel
+from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, retiring, select_models
@@ -42,6 +44,8 @@ _QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Site = Literal["artifact", "published", "unknown"]
+_SCHEDULES = {"SKILL_EVALUATOR_BATCH": "Batches", "SKILL_EVALUATOR_DRIFT": "Drift", "SKILL_EVALUATOR_AUDIT": "Audit"}
+_IDLE = datetime.timedelta(days=45)
 _SITES: dict[str | None, Site] = {None: "unknown", "pages": "published"}
 
 
@@ -91,7 +95,8 @@ class _Setup:
     `secrets` and `variables` are the names of the repository's own and of those that its organisation shares with it;
     `is_protected` is of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of
     another repository that was asked about. `site` is the variable that says where the site goes, empty without one;
-    `pages` is what GitHub Pages takes its site from, empty where it is off.
+    `pages` is what GitHub Pages takes its site from, empty where it is off. `idle` is when the newest commit was made,
+    if GitHub soon switches off the workflows that are `scheduled` for want of a newer one.
     """
 
     repository: str
@@ -105,6 +110,8 @@ class _Setup:
     has_public_fixtures: bool | None
     site: str | None
     pages: str | None
+    idle: str | None
+    scheduled: tuple[str, ...]
     unseen: tuple[str, ...]
 
 
@@ -129,6 +136,12 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         problems += _problems_of_keys(keys, setup)
         problems += _problems_of_tokens(setup, elsewhere)
         problems += _problems_of_site(setup)
+        if setup.idle and setup.scheduled:
+            problems.append(
+                f"the newest commit on {setup.branch} is of {setup.idle[:10]}, and GitHub switches the schedules of a "
+                f"public repository off after 60 days without one: push a commit (later: Actions → "
+                f"{listed(setup.scheduled)} → Enable workflow)"
+            )
     return DoctorReport(
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
@@ -327,6 +340,12 @@ def _read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, ke
     site = look.at(f"repos/{name}/actions/variables/{_SITE}", may_lack=True)
     pages = look.at(f"repos/{name}/pages", may_lack=True) if site else None
     protected = look.at(f"repos/{name}/branches/{branch}")
+    idle = _idle_since(protected) if about.get("private") is False else None
+    scheduled = [
+        title
+        for variable, title in (_SCHEDULES.items() if idle else ())
+        if (look.at(f"repos/{name}/actions/variables/{variable}", may_lack=True) or {}).get("value")
+    ]
     workflow = look.at(f"repos/{name}/actions/permissions/workflow")
     public = None if fixtures is None else look.at(f"repos/{fixtures}")
     return _Setup(
@@ -341,8 +360,18 @@ def _read_setup(folder: Path, wanted: Iterable[str], fixtures: str | None, *, ke
         has_public_fixtures=None if public is None else public.get("private") is False,
         site=None if site is None else site.get("value", ""),
         pages=None if pages is None else pages.get("build_type") or "",
+        idle=idle,
+        scheduled=tuple(scheduled),
         unseen=tuple(look.unseen),
     )
+
+
+def _idle_since(branch: Mapping[str, Any] | None) -> str | None:
+    """Return when the newest commit of a branch was made, as GitHub tells it, if that is long ago."""
+    with suppress(KeyError, TypeError, ValueError):
+        made = str((branch or {})["commit"]["commit"]["committer"]["date"])
+        return made if moment(made) < datetime.datetime.now(datetime.UTC) - _IDLE else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Such a file is the part of the plan that the run is of, with the ids of its batches: no document, no answer.
 """
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,7 @@ from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.text import nearest
 
 _PARTS = ("entries", "chosen", "judgings", "pending")
+_OVERDUE = datetime.timedelta(hours=26)
 PENDING = "pending"  # the folder of these files, in a component's evals and among what is collected
 
 
@@ -27,6 +29,20 @@ def pending_words(runs: Sequence[PendingRun]) -> str:
     batches = [batch for run in runs for batch in run.batches if batch.absent is None]
     since = min((batch.at for batch in batches), key=moment, default="")
     return f"{len(batches)} batch{'es' * (len(batches) != 1)} at the vendor since {since}"
+
+
+def overdue(pending: Iterable[Plan], folder: str) -> list[Problem]:
+    """Return the pending files whose batches should be collected by now: a vendor gives them up after 24 hours."""
+    latest = datetime.datetime.now(datetime.UTC) - _OVERDUE
+    return [
+        Problem(
+            file=within(folder, f"{each.entries[0].skill}/evals/{PENDING}/{run_of(each)}.json"),
+            line=1,
+            message=f"{pending_words(each.pending)} and not collected: start Actions → Batches → Run workflow",
+        )
+        for each in pending
+        if any(moment(batch.at) < latest for run in each.pending for batch in run.batches if batch.absent is None)
+    ]
 
 
 def part_of_plan(plan: Plan, skill: str, model_id: str, runs: Sequence[PendingRun], fixtures: str | None) -> Plan:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.judging import plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
-from skill_evaluator.ci.pending import component_of, lying_versions, put_together, read_pending
+from skill_evaluator.ci.pending import component_of, lying_versions, overdue, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records, needing_no_proof
@@ -269,7 +269,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
     boards, problems = recorded_boards(repository, ("HEAD", *request.recorded), folder)
     waiting, unread = read_pending(repository, ("HEAD", *request.recorded), folder)
-    lying, problems = lying_versions(waiting), [*problems, *unread]
+    lying, problems = lying_versions(waiting), [*problems, *unread, *overdue(waiting, folder)]
     decisions: list[Decision] = []
     untouched = 0
     for name, version in after.items():

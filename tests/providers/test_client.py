@@ -16,12 +16,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from skill_evaluator.providers.base import ProviderError
+from skill_evaluator.providers.client import Client
 
 from tests.support.http_server import serve
 from tests.support.vendor_dialects import PLAIN, Answer
 from tests.support.vendor_server import Asked, Behaviour, VendorServer
 from tests.support.vendors import KEY, ask, ask_and_fail, entry, opened
 
+OK = b"HTTP/1.1 200 OK\r\n"
 UNASKED = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
 
@@ -89,6 +92,64 @@ def test_latency_is_the_networks_and_not_the_wait_for_a_busy_loop(server: Vendor
 
     latency, around = asyncio.run(run())
     assert 0 < latency <= around - 0.045
+
+
+def test_latency_ends_with_the_answer_though_its_connection_serves_the_next(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer waits for its turn to be kept in memory, since a longer one is still being read."""
+    monkeypatch.setattr("skill_evaluator.providers.client._SMALL_BODY", 100)
+    let_go = threading.Event()
+
+    def long(asked: Asked) -> None:
+        asked.received.send(OK, b"content-length: 400\r\n\r\n", b" " * 300)
+        let_go.wait(5)
+        asked.received.send(b" " * 100)
+
+    def slow(asked: Asked) -> None:
+        time.sleep(0.2)
+        asked.answer(Answer())
+
+    server.enqueue(long, Answer(), slow)
+
+    async def run() -> float:
+        async with opened(entry("openai-compatible", server.url)) as provider:
+            first = asyncio.create_task(provider.complete(PLAIN))
+            await asyncio.sleep(0.1)
+            second = asyncio.create_task(provider.complete(PLAIN))
+            await asyncio.sleep(0.1)
+            third = asyncio.create_task(provider.complete(PLAIN))
+            await asyncio.sleep(0.4)
+            let_go.set()
+            await asyncio.wait([first, third])
+            return (await second).latency_s or 0.0
+
+    assert 0 < asyncio.run(run()) < 0.1
+    assert server.opened == 2
+
+
+def test_what_is_long_may_take_longer(server: VendorServer) -> None:
+    """The results of a batch, and a file of requests, are many; a server that says little for long is given up."""
+
+    def long(asked: Asked) -> None:
+        asked.received.send(OK, b"content-length: 300000\r\n\r\n")
+        for _ in range(6):
+            time.sleep(0.1)
+            asked.received.send(b" " * 50_000)
+
+    server.enqueue(long, lambda asked: asked.received.drip(OK, 0.2))
+
+    async def run() -> int:
+        client = Client(f"{server.url}/chat/completions", {}, 0.3, 1_000_000)
+        try:
+            length = len((await client.send("GET")).content)
+            with pytest.raises(ProviderError, match=r"no answer within 0\.3 s"):
+                await client.send("GET")
+            return length
+        finally:
+            await client.close()
+
+    assert asyncio.run(run()) == 300_000
 
 
 def certified(folder: Path) -> ssl.SSLContext:
@@ -211,9 +272,6 @@ def test_no_proxy_may_name_a_port(server: VendorServer, monkeypatch: pytest.Monk
 def raw(*parts: bytes) -> Behaviour:
     """What is sent as it is, before the server hangs up."""
     return lambda asked: asked.received.send(*parts)
-
-
-OK = b"HTTP/1.1 200 OK\r\n"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any, cast
@@ -33,6 +33,7 @@ _HEAD_BYTES = 200_000  # of all headers, and of all that a server says before th
 _PART = 65_536  # bytes that are read, or unpacked, at once
 _SMALL_BODY = 1_000_000  # bytes, from which on one body of a model is read at a time: all at once would fill the memory
 _ERROR_BYTES = 100_000  # of an error's body: enough for its message
+_SLOWEST = 50_000  # bytes a second: so much time is added for what is sent and comes, such as a batch of requests
 _IDLE_S = 5.0  # what is idle for longer may have been forgotten on the way
 _MOST_PACKINGS = 4
 _MOST_MOVES = 3
@@ -74,28 +75,29 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _TimedResponse(aiohttp.ClientResponse):
-    """A response that knows when its request was sent, and over which connection."""
+    """A response that knows how long it took, from when its request was sent."""
 
-    begun = 0.0
-    connected: _Connection
+    latency_s: float | None = None  # once its last byte has come; the connection may then serve the next request
 
     async def start(self, connection: Any) -> aiohttp.ClientResponse:
-        self.begun = time.perf_counter()
-        self.connected = connection.protocol
-        self.connected.head_bytes = 0
+        begun, connected = time.perf_counter(), cast("_Connection", connection.protocol)
+        connected.head_bytes = 0
         try:
-            return await super().start(connection)
+            await super().start(connection)
         finally:
-            self.connected.head_bytes = None
+            connected.head_bytes = None
 
-    @property
-    def latency_s(self) -> float:
-        return self.connected.fed_at - self.begun
+        def end() -> None:
+            self.latency_s = connected.fed_at - begun
+
+        self.content.on_eof(end)
+        return self
 
 
 class Client:
     """Sends requests to the addresses below one, each answer at most `most_bytes` long.
 
+    An answer has to come within `timeout_s`, and a little more for every byte that is sent or comes.
     The address may name a user and a password, which are then sent in place of an authorization in `headers`. Where the
     environment names a proxy for it, the requests go through that. Must be closed in the loop that it was used in.
     """
@@ -135,7 +137,7 @@ class Client:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
             sent["content-type"] = "application/json"
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._timeout_s + len(file[1] if file else content or b"") / _SLOWEST) as limit:
                 for _ in range(1 + _MOST_MOVES):
                     data: Any = content
                     if file is not None:
@@ -147,7 +149,7 @@ class Client:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
                             continue
-                        answer = await self._read(response)
+                        answer = await self._read(response, limit)
                     if not answer.is_success:
                         raise StatusError(answer)
                     return answer
@@ -183,7 +185,7 @@ class Client:
             )
         return self._session
 
-    async def _read(self, response: Any) -> HttpAnswer:
+    async def _read(self, response: Any, limit: asyncio.Timeout) -> HttpAnswer:
         """Read a body; one of a status that is no success is cut to length.
 
         The bytes are counted as they come and after decompression, so that a small body that unpacks to a huge one ends
@@ -195,9 +197,15 @@ class Client:
         is_success = 200 <= response.status < 300
         most = self._most_bytes if is_success else _ERROR_BYTES
         unpackers = _unpackers(headers.get("content-encoding", ""))
-        unpacked = (part async for read in response.content.iter_chunked(_PART) for part in _unpack(read, unpackers))
+
+        async def unpacked() -> AsyncGenerator[bytes]:
+            async for read in response.content.iter_chunked(_PART):
+                limit.reschedule((limit.when() or 0.0) + len(read) / _SLOWEST)
+                for part in _unpack(read, unpackers):
+                    yield part
+
         body = bytearray()
-        async with AsyncExitStack() as held, aclosing(unpacked) as parts:
+        async with AsyncExitStack() as held, aclosing(unpacked()) as parts:
             async for part in parts:
                 if len(body) <= _SMALL_BODY < len(body) + len(part):
                     await held.enter_async_context(self._large_body)

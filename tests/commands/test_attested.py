@@ -210,6 +210,16 @@ def test_without_the_option_nobody_is_asked(library: Library, gh: Gh) -> None:
     assert (done.code, component_of(done)["attested"], gh.calls) == (0, None, [])
 
 
+def plan_of_push(library: Library, gh: Gh, *arguments: str) -> dict[str, Any]:
+    env = {
+        "PATH": f"{gh.folder}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_REPOSITORY": REPOSITORY,
+        **{name: str(library.root / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")},
+    }
+    plan: dict[str, Any] = library.call("plan", "--platform", "github", "--format", "json", *arguments, env=env).json
+    return plan
+
+
 def test_a_push_does_not_take_a_record_for_a_baseline_that_no_trusted_job_wrote(library: Library, gh: Gh) -> None:
     repository = GitRepository(library.root)
     library.settings(attestations={"since": repository.commit()})
@@ -218,15 +228,55 @@ def test_a_push_does_not_take_a_record_for_a_baseline_that_no_trusted_job_wrote(
     prompt = library.component / "prompt.md"
     prompt.write_text(re.sub("version: .*", "version: 1.10.0", prompt.read_text()))
     repository.commit()
-    env = {
-        "PATH": f"{gh.folder}{os.pathsep}{os.environ['PATH']}",
-        "GITHUB_REPOSITORY": REPOSITORY,
-        **{name: str(library.root / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")},
-    }
-    arguments = ("plan", "--base", base, "--platform", "github", "--format", "json")
-    assert library.call(*arguments, env=env).json["entries"]
+    assert plan_of_push(library, gh, "--base", base)["entries"]
     gh.says({"else": NONE})
-    plan = library.call(*arguments, env=env).json
+    plan = plan_of_push(library, gh, "--base", base)
     assert plan["entries"] == []
     assert [fault["message"] for fault in plan["faults"]] == ["this record has no attestation"]
     assert "attest=true" in (library.root / "GITHUB_OUTPUT").read_text()
+
+
+def test_a_record_on_a_branch_beside_the_work_tree_is_no_baseline_without_attestation(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    library.settings(attestations={"since": repository.commit()})
+    base = repository.commit()
+    keep(library, a_run("1.9.0", 20, {"alpha": [1.0, 0.5]}))
+    repository.git("checkout", "-q", "-b", "records")
+    repository.commit()
+    repository.git("checkout", "-q", "-")
+    prompt = library.component / "prompt.md"
+    prompt.write_text(re.sub("version: .*", "version: 1.10.0", prompt.read_text()))
+    repository.commit()
+    assert plan_of_push(library, gh, "--base", base, "--recorded", "records")["entries"]
+    gh.says({"else": NONE})
+    plan = plan_of_push(library, gh, "--base", base, "--recorded", "records")
+    assert (plan["entries"], [fault["message"] for fault in plan["faults"]]) == ([], ["this record has no attestation"])
+
+
+def test_a_draft_needs_an_attestation_where_a_row_names_it(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    library.settings(attestations={"since": repository.commit()})
+    base = repository.commit()
+    run = a_run("1.9.0", 20, {"alpha": [1.0, 0.5]})
+    keep(library, run)
+    path = library.component / "evals" / "records" / f"{run.run_id}.json"
+    path.write_text(path.read_text().replace('"draft": false', '"draft": true'))
+    prompt = library.component / "prompt.md"
+    prompt.write_text(re.sub("version: .*", "version: 1.10.0", prompt.read_text()))
+    repository.commit()
+    gh.says({"else": NONE})
+    plan = plan_of_push(library, gh, "--base", base)
+    assert (plan["entries"], [fault["message"] for fault in plan["faults"]]) == ([], ["this record has no attestation"])
+
+
+def test_a_change_that_makes_the_configuration_a_link_is_refused(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    library.settings(attestations={"since": repository.commit()})
+    base = repository.commit()
+    (library.root / ".evaluator").rename(library.root / "other")
+    (library.root / ".evaluator").symlink_to("other")
+    repository.commit()
+    path = f"{gh.folder}{os.pathsep}{os.environ['PATH']}"
+    done = library.call("lint", "--base", base, env={"PATH": path, "GITHUB_REPOSITORY": REPOSITORY})
+    why = f"error: {library.root / '.evaluator'} is a link, which another commit may not have; make it a folder\n"
+    assert done.refuses(why)

@@ -7,6 +7,7 @@ import pytest
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.records.archive import Acceptance, Archive, accept_version, entry_of
+from skill_evaluator.records.record import write_record
 from skill_evaluator.repository import Repository
 
 from tests.support.git import GitRepository
@@ -57,6 +58,18 @@ def test_runs_of_a_branch_are_read_beside_those_here_and_acceptances_are_those_h
     assert [entry.version for entry in archive.entries] == ["1.1.0", "1.0.0"]
     assert archive.accepted == [here]
     assert [archive.record(entry) for entry in archive.entries] == [HERE, THERE]
+
+
+@pytest.mark.process
+def test_a_record_of_a_branch_must_be_that_of_its_run_too(library: Library, component: Component, branch: str) -> None:
+    repository = GitRepository(library.root)
+    repository.git("switch", "-q", branch)
+    write_record(component.records_dir / f"{THERE.run_id}.json", HERE)
+    repository.commit()
+    repository.git("switch", "-q", "main")
+    archive = Archive(component, Repository(library.root), (branch,))
+    with pytest.raises(LeaderboardError, match="holds the record of another run"):
+        archive.record(archive.entries[0])
 
 
 @pytest.mark.process

@@ -98,6 +98,15 @@ class Repository:
         except ValueError:
             raise GitError(f"{path} is outside of the repository {self.root}") from None
 
+    def place_without_links(self, path: Path) -> str:
+        """Return a path as git names it at every commit; raise GitError when it is, or lies behind, a link in here."""
+        place, part = self.place(path), Path(os.path.abspath(path))  # noqa: PTH100 (a link is not to be followed)
+        while part.resolve() != self.root.resolve():
+            if part.is_symlink() or part == part.parent:
+                raise GitError(f"{part} is a link, which another commit may not have; make it a folder")
+            part = part.parent
+        return place
+
     def files(self, commit: str, folder: str) -> dict[str, str]:
         """List every file below a folder at a commit: path → blob."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]

@@ -81,7 +81,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         trusted = settings_at(repository, commit, request.config).attestations
         old = needing_no_proof(trusted, repository, folder, names) or past
         why = "this change edits what checks it; a person must read it before it is merged"
-        paths = edited_checks(repository, commit, repository.place(request.config))
+        paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
     must_prove = request.attested or (commit is not None and trusted.since is not None)
     today = datetime.datetime.now(datetime.UTC).date()

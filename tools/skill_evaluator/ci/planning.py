@@ -36,6 +36,7 @@ from skill_evaluator.library.versions import (
 )
 from skill_evaluator.providers import why_unbatched
 from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
+from skill_evaluator.records.integrity import past_at
 from skill_evaluator.records.leaderboard import newest_recorded
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import short_digest
@@ -202,7 +203,14 @@ def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str
     if request.platform is None or trusted.since is None:
         return {}
     platform, old = PLATFORMS[request.platform], needing_no_proof(trusted, repository, folder, skills)
-    return {skill: attested_records(platform, request.components, skill, folder, old, trusted)[1] for skill in skills}
+    commits = dict.fromkeys(filter(None, map(repository.commit, request.recorded)))
+    branches = [past_at(repository, commit, folder, skills).books for commit in commits]
+    unproven = {}
+    for skill in skills:
+        elsewhere = [books[skill] for books in branches if skill in books]
+        of_skill = attested_records(platform, request.components, skill, folder, old, trusted, elsewhere)
+        unproven[skill] = of_skill[1]
+    return unproven
 
 
 def _on_models(

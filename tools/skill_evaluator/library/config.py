@@ -27,7 +27,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
 
@@ -446,8 +446,9 @@ def load_settings(config_dir: Path) -> Settings:
 
 def settings_at(repository: Repository, commit: str, config_dir: Path) -> Settings:
     """Read settings.yaml as it was at a commit; the defaults if it was not there. Raise ConfigError, GitError."""
-    path = f"{repository.place(config_dir)}/settings.yaml"
-    blob = repository.files(commit, repository.place(config_dir)).get(path)
+    folder = repository.place_without_links(config_dir)
+    path = within(folder, "settings.yaml")
+    blob = repository.files(commit, folder).get(path)
     if blob is None:
         return Settings()
     text = repository.contents([blob])[blob].decode("utf-8", "replace")

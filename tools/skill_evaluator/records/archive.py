@@ -242,7 +242,7 @@ class Archive:
                 self._read[run_id] = load_record(run_id, self._component.records_dir)
             else:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
-                self._read[run_id] = parse_record(parse_json(text, path, LeaderboardError), path)
+                self._read[run_id] = _of_run(run_id, parse_record(parse_json(text, path, LeaderboardError), path), path)
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
@@ -344,7 +344,10 @@ def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None
 def load_record(run_id: str, records_dir: Path) -> Record:
     """Read the record of a run from its component; raise LeaderboardError."""
     path = records_dir / f"{run_id}.json"
-    record = read_record(path)
+    return _of_run(run_id, read_record(path), path)
+
+
+def _of_run(run_id: str, record: Record, path: Path) -> Record:
     if record.run_id != run_id:
         raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
     return record

@@ -74,19 +74,24 @@ def past_at(repository: Repository, commit: str, folder: str, names: Iterable[st
     return Past(versions=versions, books=books)
 
 
-def problems_of(components: Path, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's leaderboard and records, and with its changes since the past.
-
-    `folder` names the folder of components in the problems. Raise LeaderboardError for a file that cannot be read.
-    """
+def books_in(components: Path, name: str, folder: str) -> Books:
+    """Read the leaderboard and the records of a component in the work tree; raise LeaderboardError."""
     board = components / name / "leaderboard.json"
     records = sorted((components / name / "evals" / "records").glob("*.json"))
-    books = Books(
+    return Books(
         skill=name,
         folder=within(folder, name),
         leaderboard=read_bytes(board, LeaderboardError) if board.exists() else None,
         records={path.stem: read_bytes(path, LeaderboardError) for path in records},
     )
+
+
+def problems_of(components: Path, name: str, folder: str, past: Past | None) -> list[Problem]:
+    """Return what is wrong with a component's leaderboard and records, and with its changes since the past.
+
+    `folder` names the folder of components in the problems. Raise LeaderboardError for a file that cannot be read.
+    """
+    books = books_in(components, name, folder)
     problems = [*disagreements(books), *_wrong_acceptances(components / name / "evals" / "accepted.json", books)]
     if past is None:
         return problems

@@ -25,6 +25,7 @@ def test_waiting_time() -> None:
         ({"retry-after": "in a minute"}, None),
         ({"retry-after": ""}, None),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT"}, None),
     ):
         assert retry_after_seconds(headers) == seconds, headers
 

@@ -128,7 +128,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
             return float(text) * unit
     try:
         moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, moment.timestamp() - time.time())
 

@@ -9,11 +9,11 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.http import HttpProvider
+from skill_evaluator.providers.http import UNREADABLE, HttpProvider
 from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
@@ -64,6 +64,8 @@ class UndecidedError(Exception):
 
 
 Json = Mapping[str, Any]
+Said = TypeVar("Said")
+Value = TypeVar("Value")
 Answered = tuple[Any, HttpAnswer | ProviderError]  # a custom id, and what became of its request
 Results = Mapping[str, Completion | ProviderError]
 
@@ -128,9 +130,11 @@ class Batches:
         api, undecided = self._api, None
         query: Json | None = {}
         while query is not None:
-            page = await self.get(api.path, **{api.page_size: 100, **query})
-            query = api.next_page(page)
-            for body in map(fields_of, page.get(api.listed) or ()):
+            page, before = await self.get(api.path, **{api.page_size: 100, **query}), query
+            query = _read(api.next_page, page)
+            if query == before:
+                raise malformed("the list of batches does not go on")
+            for body in map(fields_of, _read(list, page.get(api.listed) or ())):
                 created = api.created(body)
                 if created is not None and created < sought.since - _CLOCKS_APART_S:
                     query = None
@@ -139,7 +143,7 @@ class Batches:
                     if api.name_of(body) == sought.name:
                         return required_id(body, api.id_key)
                 elif body.get(api.id_key) not in sought.others and api.size_of(body) == len(sought.custom_ids):
-                    status = api.status(body)
+                    status = _read(api.status, body)
                     if not status.ended:
                         undecided = status.batch_id
                     elif (await self.results(status)).keys() & sought.custom_ids:
@@ -150,7 +154,7 @@ class Batches:
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Ask how far a batch is."""
-        return self._api.status(await self.get(self._place(batch_id)))
+        return _read(self._api.status, await self.get(self._place(batch_id)))
 
     async def results(self, status: BatchStatus, *, whole: bool = True) -> Results:
         """Return what became of each request of a batch that has ended, by custom id; the first result of an id counts.
@@ -159,7 +163,7 @@ class Batches:
         that leaves nothing. What is no JSON, such as the page of a proxy, raises, too; unless the results have to be
         `whole`, it is left out.
         """
-        answers, gone = [*self._api.inline(status)], None
+        answers, gone = [*_read(self._api.inline, status)], None
         for path in self._api.files(status):
             try:
                 lines = (await self._content("GET", path)).splitlines()
@@ -170,7 +174,7 @@ class Batches:
                 continue
             for line in filter(bytes.strip, lines):
                 try:
-                    answers.append(self._api.answer(_json_object(line)))
+                    answers.append(_read(self._api.answer, _json_object(line)))
                 except ProviderError:
                     if whole:
                         raise
@@ -227,6 +231,14 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
     if not isinstance(provider, HttpProvider):
         raise TypeError("batches go over HTTP")
     return Batches(api, provider)
+
+
+def _read(reading: Callable[[Said], Value], said: Said) -> Value:
+    """Read what a vendor said; raise ProviderError where it is not what the API promises."""
+    try:
+        return reading(said)
+    except UNREADABLE as problem:
+        raise malformed(f"unexpected body: {problem!r}") from None
 
 
 def _json_object(content: bytes) -> Json:

@@ -311,7 +311,8 @@ def _batch_answer(entry: Mapping[str, Any]) -> batch.Answered:
     custom_id, error = fields_of(entry.get("metadata")).get("key"), fields_of(entry.get("error"))
     if not error and "response" in entry:
         return custom_id, batch.answer_from(200, entry["response"])
-    return custom_id, batch.answer_from(_GRPC_STATUS.get(error.get("code"), 500), {"error": error})  # type: ignore[arg-type]
+    code = error.get("code")
+    return custom_id, batch.answer_from(_GRPC_STATUS.get(code, 500) if isinstance(code, int) else 500, {"error": error})
 
 
 def _inline_answers(status: batch.BatchStatus) -> list[batch.Answered]:

@@ -23,7 +23,7 @@ from skill_evaluator.providers.wire import (
 if TYPE_CHECKING:
     from skill_evaluator.providers.client import Client
 
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
@@ -91,7 +91,7 @@ class HttpProvider:
             return Completion(text="", stop_reason="too_large")
         try:
             return self._read(parsed_body(answer.content), answer.headers)
-        except _UNREADABLE as problem:
+        except UNREADABLE as problem:
             raise malformed(f"unexpected body: {problem!r}") from None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whatever bytes a file of the library holds: it is read, or refused in one line, and soon."""
+"""Whatever bytes a file from outside holds: it is read, or refused in one line, and soon."""
 
 import json
 import time
@@ -7,19 +7,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from skill_evaluator.ci.pending import lying_versions, overdue, parse_pending, part_of_plan, run_of
+from skill_evaluator.ci.plan import planned_runs, read_plan
 from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.exchange.imported import ImportRequest, import_results
+from skill_evaluator.files import json_text
+from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import load_models, load_settings, load_waivers
+from skill_evaluator.library.config import Settings, load_models, load_settings, load_waivers
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import read_version
+from skill_evaluator.records.archive import read_acceptances, read_entries
+from skill_evaluator.records.leaderboard import laid_out, load_leaderboard, newest_recorded
+from skill_evaluator.records.record import read_record
+from skill_evaluator.runner.batch_journal import PendingBatch, PendingRun
+from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
 
+from tests.ci.test_plan import PLAN
 from tests.support.components import NAME, write_component
 from tests.support.hostile_files import spoilt
 from tests.support.json_values import thorough
+from tests.support.library import ROOT
+from tests.support.records import a_record
+from tests.support.spoiling import spoil
 
 _FRONT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\nteam: {{a: [1, 2], b: &x 3, c: *x}}\n---\nRead.\n"
 _SCHEMA = '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"enum": [1, "x"]}}}'
@@ -29,6 +43,17 @@ _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
 _WAIVER = "component: a\nmetric: exact_match\nreason: none\nexpires: 2027-01-31\ndown_to: 0.8\n"
 _QUESTION = '{"id": "a-b", "question": "Which?", "options": ["x", "y"], "answer": "A", "topic": {"a": [1]}}\n'
+_RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_version="1.0.0")
+_BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
+_ACCEPTANCE = {"version": "1.0.0", "by": "A", "why": "good", "date": "2026-03-01", "run_ids": {"m": [_RECORD.run_id]}}
+_ACCEPTED = {"skill": NAME, "accepted": [_ACCEPTANCE]}
+_BATCH = PendingBatch(at="2026-03-01T08:00:00Z", places=[(0, 8)], id="batch-1")
+_LYING = PendingRun(run_id="r", created="2026-03-01T08:00:00Z", batches=[_BATCH])
+_PENDING = part_of_plan(PLAN, "a", "vendor/m", [_LYING], None)
+_MANIFEST = next(planned_runs(PLAN)).manifest
+_ANSWERED = '{"case_id": "one", "replicate": 0, "text": "{}", "input_tokens": 5, "cost_usd": 0.1}\n'
+_ELSEWHERE = ROOT / "tests" / "data" / "elsewhere"
+_SCORES = "case,replicate,model,exact_match,cost_usd\na,0,m,1,0.5\na,1,m,0.5,1e-3\nb,0,m,0,\n"
 _META = "reason: plain\nday: 2024-01-31\nmore: [1, {a: b}]\n"
 
 
@@ -41,6 +66,34 @@ def _cases(root: Path) -> None:
     for case in load_cases(component, root / "fixtures"):
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=10)
         json.dumps([request.system, request.user, request.schema], ensure_ascii=False).encode()  # as an API takes it
+
+
+def _board(root: Path) -> None:
+    path = root / "components" / NAME / "leaderboard.json"
+    read_entries(path)
+    load_leaderboard(path, NAME)
+    newest_recorded(path.read_bytes(), str(path))
+
+
+def _pending(root: Path) -> None:
+    path = root / f"{run_of(_PENDING)}.json"
+    plan = parse_pending(path.read_bytes(), path)
+    json.dumps([dict.fromkeys(map(str, lying_versions([plan]))), [fault.message for fault in overdue([plan], "c")]])
+
+
+def _results(name: str) -> Callable[[Path], None]:
+    def read(root: Path) -> None:
+        request = ImportRequest(
+            components=root / "components", file=root / name, skill=NAME, version="1.0.0", model="m"
+        )
+        import_results(request, Settings())
+
+    return read
+
+
+def _table(root: Path) -> None:
+    places = {"components": root / "components", "fixtures": root / "fixtures", "config": root}
+    import_cases(CaseTable(file=root / "rows.csv", document="text", truth=("shop", "total"), skill=NAME, **places))
 
 
 # Each file of a library: where it lies, what is good in it, and what reads it.
@@ -56,6 +109,21 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "settings.yaml": (_SETTINGS, load_settings),
     "scenarios/s.md": (_SCENARIO, lambda root: load_scenario(root, "s")),
     "waivers/a.yaml": (_WAIVER, load_waivers),
+    f"components/{NAME}/leaderboard.json": (_BOARD, _board),
+    "record.json": (json_text(_RECORD.model_dump(mode="json")), lambda root: read_record(root / "record.json")),
+    "accepted.json": (json.dumps(_ACCEPTED), lambda root: read_acceptances(root / "accepted.json")),
+    "plan.json": (
+        json_text(PLAN.model_dump(mode="json")),
+        lambda root: list(planned_runs(read_plan(root / "plan.json"))),
+    ),
+    f"{run_of(_PENDING)}.json": (json_text(_PENDING.model_dump(mode="json")), _pending),
+    "manifest.json": (json_text(_MANIFEST.model_dump(mode="json")), read_manifest),
+    "replicates.jsonl": (_ANSWERED, lambda root: list(read_answers(root))),
+    "promptfoo.json": ((_ELSEWHERE / "promptfoo_a.json").read_text(), _results("promptfoo.json")),
+    "inspect.json": ((_ELSEWHERE / "inspect_a.json").read_text(), _results("inspect.json")),
+    "samples.jsonl": ((_ELSEWHERE / "lm_eval_a.jsonl").read_text(), _results("samples.jsonl")),
+    "scores.csv": (_SCORES, _results("scores.csv")),
+    "rows.csv": ('text,shop,total\n"A, 9",A,9\nB 1,B,1\n', _table),
 }
 
 
@@ -66,6 +134,19 @@ def _library(root: Path) -> Path:
     (case / "document.md").write_text("A 9")
     (case / "ground_truth.json").write_text('{"shop": "A", "total": 9}')
     return root
+
+
+def _contents(good: str) -> st.SearchStrategy[bytes]:
+    """Any bytes, a good file cut, and a good file with other values."""
+    return spoilt(good) | st.randoms(use_true_random=False).map(lambda dice: spoil(good.encode(), dice))
+
+
+def _check(path: str, content: bytes, folder: Path) -> None:
+    root = _library(folder / path.replace("/", "-"))  # what the last example spoilt is written over
+    _put(root, path, content)
+    _read_or_refused(FILES[path][1], root)
+    if path.endswith("prompt.md"):
+        read_version(root / "components" / NAME, "components")
 
 
 def _put(root: Path, path: str, content: bytes) -> None:
@@ -93,12 +174,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @thorough
 @given(data=st.data())
 def test_a_file_is_read_or_refused_in_one_line(path: str, data: st.DataObject, folder: Path) -> None:
-    good, read = FILES[path]
-    root = _library(folder / path.replace("/", "-"))  # what the last example spoilt is written over
-    _put(root, path, data.draw(spoilt(good)))
-    _read_or_refused(read, root)
-    if path.endswith("prompt.md"):
-        read_version(root / "components" / NAME, "components")
+    _check(path, data.draw(_contents(FILES[path][0])), folder)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("path", FILES)
+def test_two_hundred_contents_of_a_file_are_read_or_refused_in_one_line(path: str, folder: Path) -> None:
+    @settings(thorough, deadline=None, max_examples=200)
+    @given(content=_contents(FILES[path][0]))
+    def check(content: bytes) -> None:
+        _check(path, content, folder)
+
+    check()
 
 
 @thorough

@@ -27,6 +27,8 @@ COLLECT = ("collect", "artifacts")
 PLAN = ("plan", "--base", "HEAD~1")
 CALIBRATE = ("judge", "calibrate", "--labels", "items.jsonl", "--verdicts", "verdicts.jsonl")
 AUDIT = ("audit", "report", "--format", "json")
+IMPORT = ("cases", "import", "cases.csv", "--skill", SKILL, "--input", "text", "--truth", "title", "--truth", "year")
+MEASURED = ("--skill", SKILL, "--version", "9.0.0", "--model", "elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,7 @@ FILES = tuple(
             ("case's JSON", f"{CASE}/meta.json", (("lint",), EVALUATE)),
             ("case's YAML", f"fixtures/{SKILL}/cases/gamma/metadata.yaml", (("lint",), EVALUATE)),
             ("questions", QUESTIONS_FILE, (("lint",), ("evaluate", QUIZ, "--no-leaderboard"))),
+            ("table of cases", "cases.csv", (IMPORT,)),
         ),
         "answers": (
             ("recorded answers", "answers.jsonl", (EVALUATE, ("evaluate", SKILL, "--dry-run"))),
@@ -96,6 +99,9 @@ FILES = tuple(
         "records": (
             ("leaderboard", f"{COMPONENT}/leaderboard.json", (("lint",), ("history", SKILL), PLAN)),
             ("record", f"{COMPONENT}/evals/records/*.json", (("lint",), ("compare", SKILL), ("history", SKILL))),
+            ("results of promptfoo", "promptfoo.json", (("records", "import", "promptfoo.json", *MEASURED),)),
+            ("results of inspect", "inspect.json", (("records", "import", "inspect.json", *MEASURED),)),
+            ("samples of lm-eval", "samples.jsonl", (("records", "import", "samples.jsonl", *MEASURED),)),
             ("accepted", f"{COMPONENT}/evals/accepted.json", (("lint",), ("compare", SKILL), ("history", SKILL))),
         ),
         "plans and artifacts": (
@@ -154,7 +160,15 @@ class EveryFile(AuditLibrary):
         for name in ("items", "verdicts"):
             lines = (judging / f"{name}.jsonl").read_text().splitlines(keepends=True)
             self.write(f"{name}.jsonl", "".join(line for line in lines if "natural-00" in line))
-        shutil.copy(ROOT / "tests" / "data" / "creditaudit_table2.csv", self.root / "table.csv")
+        data = ROOT / "tests" / "data"
+        shutil.copy(data / "creditaudit_table2.csv", self.root / "table.csv")
+        for name, copied in (
+            ("promptfoo_a.json", "promptfoo.json"),
+            ("inspect_a.json", "inspect.json"),
+            ("lm_eval_a.jsonl", "samples.jsonl"),
+        ):
+            shutil.copy(data / "elsewhere" / name, self.root / copied)
+        self.write("cases.csv", "text,title,year\nA notice of 2024,a,2024\nAnother,b,2025\n")
         people_write(self)
         cells = {(cell, index): notice(cell.rpartition("/")[2]) for cell in CELLS for index in range(2)}
         plain = {(case, index): notice(case) for case in (*CASES, *QUESTIONS[SECOND]) for index in range(2)}

@@ -401,3 +401,19 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     assert library.mutants("receipts", model="example-small").most_calls > 0
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_program_may_write_paths_and_single_names_as_texts_and_never_pays_for_a_dry_run() -> None:
+    library = Library()
+    assert library.site(out="pages").problems == {}
+    assert Path("pages/index.html").exists()
+    assert [one.name for one in library.lint(names="receipts").components] == ["receipts"]
+    assert [one.name for one in library.lint(names=["receipts"]).components] == ["receipts"]
+    with pytest.raises(SkillEvaluatorError, match=r"none\.yaml does not exist"):
+        library.judge.score(rubric="none.yaml", items="none.jsonl", judges="example-small")
+    for asking in (library.evaluate, library.try_):
+        with pytest.raises(SkillEvaluatorError, match=r"use Library\.dry_run"):
+            asking("receipts", dry_run=True)
+    with pytest.raises(SkillEvaluatorError, match=r"use Library\.audit_size"):
+        library.audit(dry_run=True)

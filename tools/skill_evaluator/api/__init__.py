@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from skill_evaluator.display.options import COMPONENTS, CONFIG
+from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, refuse
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ class Library:
     >>> library.compare("receipts").verdict  # doctest: +SKIP
     'regressed'
 
-    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. Models are asked only by
-    `evaluate`, `try_`, `mutate`, `switch`, `audit`, `probe` and methods of `judge`.
+    Every method raises a SkillEvaluatorError that says what is wrong, where, and what to do. A warning is a line on
+    stderr, as of the commands. Models are asked only by `evaluate`, `try_`, `mutate`, `switch`, `audit`, `probe` and
+    methods of `judge`.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Library:
         """Return a request of these options, in the folders of this library as far as it has any."""
         own = {"components": self.components, "config": self.config, "fixtures": self.fixtures}
         names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        return kind(**{name: place for name, place in own.items() if name in names}, **options)
+        return request_of(kind, **{name: place for name, place in own.items() if name in names}, **options)
 
     def _of(self, kind: type[RequestT], skill: str | RequestT, options: dict[str, Any]) -> RequestT:
         """Return a request of a component by its name and options; one that is a request already as it is."""
@@ -158,8 +159,11 @@ class Library:
         from skill_evaluator.evaluation.story import evaluate
         from skill_evaluator.reports.evaluation import write_report
 
+        request = self._of(EvaluationRequest, skill, options)
+        if request.dry_run:
+            raise ConfigError("this asks models, and makes no dry run; use Library.dry_run")
         done = evaluate(
-            self._of(EvaluationRequest, skill, options),
+            request,
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
@@ -517,6 +521,8 @@ class Library:
         from skill_evaluator.audit.run.asking import run_audit
 
         request = request or self._asked(AuditRunRequest, options)
+        if request.dry_run:
+            raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
         return run_audit(request, watch=watch or _unseen, collecting=collecting)
 
     def audit_plan(self, request: "AuditPlanRequest | None" = None, **options: Any) -> "tuple[AuditPlan, AuditSize]":

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skill_evaluator.display.options import request_of
 from skill_evaluator.errors import ConfigError, JudgeError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Judges:
         from skill_evaluator.judges.stories.requests import RegressionRequest
         from skill_evaluator.reports.judge_results import bias_page
 
-        asked = request or kind(**self._places(kind), **options)
+        asked = request or request_of(kind, **self._places(kind), **options)
         if isinstance(asked, RegressionRequest) and asked.planned:
             from skill_evaluator.ci.judging import judge_planned
 
@@ -108,7 +109,9 @@ class Judges:
         from skill_evaluator.judges.stories.requests import CalibrateRequest
         from skill_evaluator.reports.judge_calibration import worth_page
 
-        return calibrate(request or CalibrateRequest(**self._places(CalibrateRequest), **options), watch, worth_page)
+        return calibrate(
+            request or request_of(CalibrateRequest, **self._places(CalibrateRequest), **options), watch, worth_page
+        )
 
     def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""

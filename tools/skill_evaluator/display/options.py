@@ -154,6 +154,24 @@ def typed(options: Any, *left_out: str) -> list[str]:
     return arguments + words
 
 
+def request_of(kind: type[_Options], **given: Any) -> _Options:
+    """Make the options of a command from a program: a text may stand for a path, one name or a list for several.
+
+    >>> request_of(ComponentsOption, components="prompts").components.name
+    'prompts'
+    """
+    hints = get_type_hints(kind)
+    return kind(**{name: _fitting(hints.get(name), value) for name, value in given.items()})
+
+
+def _fitting(hint: Any, value: Any) -> Any:
+    members = get_args(hint)
+    if get_origin(hint) is tuple:
+        values = [value] if isinstance(value, (str, Path)) else value
+        return tuple(_fitting(members[0], one) for one in values)
+    return Path(value) if isinstance(value, str) and Path in (hint, *members) and str not in members else value
+
+
 @options
 class LimitsOption:
     """A command that asks models."""

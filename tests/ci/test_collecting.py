@@ -139,15 +139,16 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
 
 
-def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["", f"+{PLAN.invocation}"])
+def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path, ending: str) -> None:
     """A job that is taken over must not answer for another one."""
     forged = arrive(tmp_path / "elsewhere", SECOND, every(SECOND, "forged"))
-    target = tmp_path / "all" / FIRST.id
+    target = tmp_path / "all" / f"{FIRST.id}{ending}"
     target.mkdir(parents=True)
     forged.rename(target / forged.name)
     found = only(tmp_path / "all")
     assert found.manifest is None
-    (tmp_path / "all" / FIRST.id / f"{SECOND.id}.skipped").write_text("I say so\n")
+    (target / f"{SECOND.id}.skipped").write_text("I say so\n")
     assert "I say so" not in only(tmp_path / "all").remarks
 
 

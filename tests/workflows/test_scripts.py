@@ -1,5 +1,6 @@
 """What the workflows use and say in shell: pinned actions, commands and flags that exist, inputs kept arguments."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
 
-BUILT_IN = {"[", "echo", "exit", "export", "mapfile", "read", "unset"}
+BUILT_IN = {"[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}
 OF_THE_RUNNER = {"bash", "cut", "find", "gh", "git", "mkdir", "npm", "python", "rm", "sed", "sort", "tail", "tee"}
 INVOCATION = "20261121T000000Z-abcdef"
 JOB = {
@@ -171,7 +172,7 @@ def test_a_run_is_planned_in_batches_or_to_collect_them(tmp_path: Path) -> None:
 LATER = "20261122T000000Z-bbbbbb"
 
 
-def test_pending_runs_of_several_plans_are_collected_in_turns(tmp_path: Path) -> None:
+def test_pending_runs_of_all_plans_are_collected_each_first_in_its_turn(tmp_path: Path) -> None:
     repository = GitRepository(tmp_path / "clone")
     for name in ("one", "two"):
         repository.write(f"components/{name}/evals/pending/{INVOCATION}-m.json")
@@ -184,11 +185,41 @@ def test_pending_runs_of_several_plans_are_collected_in_turns(tmp_path: Path) ->
     repository.git("update-ref", "refs/remotes/origin/skill-evaluator-records", "records")
     repository.git("checkout", "-q", "main")
     env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git")}
-    for turn, invocation in (("4", INVOCATION), ("5", LATER), ("6", INVOCATION)):
+    for turn, found in (("4", [INVOCATION, LATER]), ("5", [LATER, INVOCATION]), ("6", [INVOCATION, LATER])):
         (tmp_path / "outputs").unlink(missing_ok=True)
         ran = run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, {**env, "TURN": turn})
         assert (ran.code, ran.printed) == (0, "")
-        assert (tmp_path / "outputs").read_text() == f"invocation={invocation}\n", turn
+        name, _, invocations = (tmp_path / "outputs").read_text().partition("=")
+        assert (name, json.loads(invocations)) == ("invocations", found), turn
+    jobs = yaml.safe_load((WORKFLOWS / "batches.yml").read_text())["jobs"]
+    assert {name: value for name, value in jobs["collect"]["strategy"].items() if name != "matrix"} == {
+        "fail-fast": False,
+        "max-parallel": 1,
+    }
+
+
+def test_of_many_plans_so_many_are_collected_as_a_matrix_may_have_and_the_rest_has_its_turn(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "clone")
+    invocations = [f"20261121T{at:06}Z-aaaaaa" for at in range(300)]
+    for invocation in invocations:
+        repository.write(f"components/one/evals/pending/{invocation}-m.json")
+    repository.commit()
+    env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git"), "TURN": "299"}
+    assert run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, env).code == 0
+    found = json.loads((tmp_path / "outputs").read_text().partition("=")[2])
+    assert found == [*invocations[299:], *invocations[:255]]
+
+
+def test_no_artifact_of_a_pending_run_has_the_name_of_another_s() -> None:
+    for name in ("evaluate.yml", "leg.yml"):
+        workflow = yaml.safe_load((WORKFLOWS / name).read_text())
+        assert workflow["env"]["PART"] == "${{ inputs.pending && format('+{0}', inputs.pending) }}"
+        steps = [step for job in workflow["jobs"].values() for step in job.get("steps", ())]
+        moved = [step["with"] for step in steps if "-artifact@" in step.get("uses", "")]
+        assert moved
+        assert all(part.get("name", part.get("pattern")).endswith("${{ env.PART }}") for part in moved), name
+        called = [job["with"] for job in workflow["jobs"].values() if job.get("uses", "").endswith("leg.yml")]
+        assert all(given["pending"] == "${{ inputs.pending }}" for given in called)
 
 
 def test_nothing_that_a_fork_may_lack_or_set_decides_how_a_pull_request_is_checked() -> None:

@@ -75,7 +75,8 @@ def find_arrivals(root: Path, jobs: Iterable[str]) -> Arrivals:
     notes: dict[str, str] = {}
     for name, _, files in sorted(os.walk(root)):
         folder = Path(name)
-        job = next((part for part in folder.relative_to(root).parts if part in planned), None)
+        artifacts = (part.partition("+")[0] for part in folder.relative_to(root).parts)  # of pending runs `<job>+<run>`
+        job = next((artifact for artifact in artifacts if artifact in planned), None)
         if MANIFEST in files:
             runs.append(_read_run(folder, root, job))
         for file in files:

@@ -234,7 +234,7 @@ def test_a_run_that_brought_no_answer_is_not_looked_for_again(pipeline: BatchPip
 
 
 def test_a_run_is_given_up_by_a_commit_without_its_pending_file(pipeline: BatchPipeline, server: BatchServer) -> None:
-    pipeline.start(server)
+    pipeline.start(server, budget={"month_usd": 5})
     plan = pipeline.submit()
     pipeline.finish(plan)
     pipeline.push()
@@ -243,6 +243,9 @@ def test_a_run_is_given_up_by_a_commit_without_its_pending_file(pipeline: BatchP
     assert (given_up.code, given_up.err) == (0, f"{path} is removed; commit that to give the run up in CI\n")
     pipeline.push()
     assert (pipeline.pending(), pipeline.left(plan.invocation).entries) == ([], [])
+    month = pipeline.plan("--base=0", "--recorded=origin/main").month
+    assert month is not None
+    assert month.lying_usd == 0, "nothing is reserved any longer"
 
 
 def test_what_lies_with_a_vendor_counts_against_the_cap_on_a_month(

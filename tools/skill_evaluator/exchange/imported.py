@@ -348,12 +348,14 @@ def _number(value: Any) -> float | None:
 
 def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
     """Yield the answers of lm-eval's samples: a line a document and filter, with the metrics it names."""
-    filters = {row.get("filter") for _, row in rows}
+    filters = {str(row.get("filter")) for _, row in rows}
     documents: dict[str, ForeignAnswer] = {}
     for line, row in rows:
         names = row.get("metrics")
         if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
             raise LeaderboardError(f"{path}:{line} names no metrics that it has; is it of lm-eval from 0.4.5 on?")
+        if len(filters) > 1 and not isinstance(row.get("filter"), str):
+            raise LeaderboardError(f"{path}:{line} names no filter, as other lines do")
         ending = f",{row['filter']}" if len(filters) > 1 else ""
         scores = {f"{name}{ending}": score_of(row[name], f"{path}:{line}, {name}") for name in names}
         response = row.get("filtered_resps")

@@ -280,3 +280,13 @@ def test_a_change_that_makes_the_configuration_a_link_is_refused(library: Librar
     done = library.call("lint", "--base", base, env={"PATH": path, "GITHUB_REPOSITORY": REPOSITORY})
     why = f"error: {library.root / '.evaluator'} is a link, which another commit may not have; make it a folder\n"
     assert done.refuses(why)
+
+
+def test_a_change_may_mend_settings_that_this_version_refuses(library: Library, gh: Gh) -> None:
+    repository = GitRepository(library.root)
+    library.settings(policy={"design": "interleaved"})  # as an earlier version took it
+    base = repository.commit()
+    library.settings(policy={"design": "beside"})
+    repository.commit()
+    assert library.call("lint", "--base", base).code == 0
+    assert plan_of_push(library, gh, "--base", base)["faults"] == []

@@ -29,7 +29,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import check_waivers, load_settings, settings_at
+from skill_evaluator.library.config import attestations_at, check_waivers, load_settings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, past_at, problems_of
@@ -78,7 +78,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     old, edited = past, {}
     if commit is not None:  # what a change says of itself is not what it is checked by
         repository = Repository(request.components)
-        trusted = settings_at(repository, commit, request.config).attestations
+        trusted = attestations_at(repository, commit, request.config)
         old = needing_no_proof(trusted, repository, folder, names) or past
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))

@@ -22,7 +22,7 @@ from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, retiring, select_models, settings_at
+from skill_evaluator.library.config import Model, attestations_at, retiring, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.versions import (
     Bump,
@@ -198,8 +198,10 @@ def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "S
 def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str]) -> dict[str, list[Problem]]:
     """Return by component the records that no trusted job wrote, as the settings before the push say; see lint."""
     base = repository.commit(request.base or "")
-    settings = request.configuration.settings if base is None else settings_at(repository, base, request.config)
-    trusted, folder = settings.attestations, repository.place(request.components)
+    trusted = request.configuration.settings.attestations
+    if base is not None:
+        trusted = attestations_at(repository, base, request.config)
+    folder = repository.place(request.components)
     if request.platform is None or trusted.since is None:
         return {}
     platform, old = PLATFORMS[request.platform], needing_no_proof(trusted, repository, folder, skills)

@@ -444,16 +444,23 @@ def load_settings(config_dir: Path) -> Settings:
     return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
 
 
-def settings_at(repository: Repository, commit: str, config_dir: Path) -> Settings:
-    """Read settings.yaml as it was at a commit; the defaults if it was not there. Raise ConfigError, GitError."""
+def attestations_at(repository: Repository, commit: str, config_dir: Path) -> Attestations:
+    """Read which records settings.yaml wanted attested at a commit; none if it was not there, or said nothing.
+
+    The rest may be refused by this version, since the change under check may be what mends it. Raise ConfigError,
+    GitError.
+    """
     folder = repository.place_without_links(config_dir)
     path = within(folder, "settings.yaml")
     blob = repository.files(commit, folder).get(path)
     if blob is None:
-        return Settings()
+        return Attestations()
     text = repository.contents([blob])[blob].decode("utf-8", "replace")
     place = Path(f"{commit[:12]}:{path}")
-    return _settings_of(parse_yaml(text, place), place)
+    values = parse_yaml(text, place)
+    if isinstance(values, dict):
+        values = {key: value for key, value in values.items() if key == "attestations"}
+    return _settings_of(values, place).attestations
 
 
 def _settings_of(values: Any, place: Path) -> Settings:

@@ -100,7 +100,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.evaluation.designs",
     "skill_evaluator.evaluation.dry_run",
     "skill_evaluator.judges.calibration.detection",
-    "skill_evaluator.judges.people.labelled",
     "skill_evaluator.audit.report",
     "skill_evaluator.display.chart_style",
     "jinja2",

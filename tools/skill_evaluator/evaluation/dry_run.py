@@ -1,4 +1,4 @@
-"""`evaluate --dry-run`: everything but the calls. Needs no key, imports no vendor SDK, writes nothing."""
+"""`evaluate --dry-run`: everything but the calls. Needs no key, writes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

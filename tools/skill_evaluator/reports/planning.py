@@ -31,14 +31,14 @@ def _blocks(plan: "SizingPlan") -> Iterator[Block]:
     title = f": what shows a drop of {plan.detect:g} with {plan.power * 100:g} % power at α {plan.alpha:g}"
     yield Heading(Cell(plan.skill, code=True), title, level=2)
     for model in plan.models:
-        yield Heading(Cell(model.model_id, code=True), f": {_present(model, plan)}")
+        yield Heading(Cell(model.model_id, code=True), f": {_present(model)}")
         yield Lines(list(_facts(model, plan)))
         yield _sheet(model, plan.detect)
     yield Line(_DESIGNS[plan.design], style="dim")
     yield Line(_PREMISE, style="dim")
 
 
-def _present(model: "Sizing", plan: "SizingPlan") -> str:
+def _present(model: "Sizing") -> str:
     """Word the drop that the present cases and replicates show, or why nobody knows."""
     if model.shows is None:
         return "; ".join(model.remarks)

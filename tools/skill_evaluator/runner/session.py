@@ -193,7 +193,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     questions.check()
     for part in parts:
         part.begin()
-    gc.freeze()  # the SDKs' hundred thousands of objects live as long as the process: never walk them again
+    gc.freeze()  # what is imported lives as long as the process: never walk it again
     gc.enable()
     work = asyncio.create_task(_run_all(models))
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))

@@ -272,11 +272,6 @@ def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, An
 AGREEMENT = "pairwise_exact_match"
 
 
-def bare_row(name: str, version: str | None, why: str) -> dict[str, Any]:
-    """Return the row of a component that has no complete run."""
-    return {"component": name, "version": version, "model": None, "why": why}
-
-
 def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
     return [

@@ -363,10 +363,6 @@ def _grade(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _amount(value: float | None, form: str) -> Cell:
-    return Cell("–" if value is None else form.format(value))
-
-
 def _drawn_by(name: str, *about: object) -> Callable[[], Any]:
     """Return what draws a chart; the libraries that do are imported then."""
 

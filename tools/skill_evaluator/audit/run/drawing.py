@@ -353,7 +353,7 @@ class AuditSize:
 
 
 def size_audit(request: AuditRunRequest) -> AuditSize:
-    """Check every input and say what an audit would take; needs no key and no vendor's SDK, writes nothing."""
+    """Check every input and say what an audit would take; needs no key, writes nothing."""
     if request.resume is not None or request.plan is not None:
         raise AuditError("--dry-run is of a new audit: it does not go with --resume or --plan")
     refuse_wrong(request)

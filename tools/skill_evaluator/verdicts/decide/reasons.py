@@ -130,7 +130,7 @@ def reasons_of(
         yield from _look_of_step(measured, result, compared.pair, rules)
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             yield "; ".join(still_open)
-    yield from _look_since_anchor(losses, rules)
+    yield from _look_since_anchor(losses)
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
@@ -253,7 +253,7 @@ def _look_of_step(measured: Measured, result: MeasureResult, pair: Pair, rules: 
         yield f"{result.metric}: {_look(look, pair.anchor.skill_version, level, result.q)}"
 
 
-def _look_since_anchor(losses: Losses, rules: VerdictRules) -> Iterator[str]:
+def _look_since_anchor(losses: Losses) -> Iterator[str]:
     """Yield that the loss since the anchor would count had it not been looked at so often, where that is so."""
     watch = losses.watch
     if watch is None or watch.verdict != "inconclusive" or watch.difference >= 0.0:

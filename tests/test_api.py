@@ -227,7 +227,7 @@ def test_fields_need_no_schema() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tolerance": 1}, "neither compare nor align at fields.total in the arguments, and no schema to read it off"),
+        ({"tolerance": 1}, "fields.total in the arguments needs compare or align, since there is no schema"),
         ({"align": "key"}, "align: key without key: [...] at fields.total in the arguments"),
     ],
 )
@@ -244,7 +244,7 @@ def test_without_a_schema_a_field_must_say_how(settings: Any, message: str) -> N
         ({"fields": {"shop": {"tolerence": 1}}}, "unknown key at fields.shop.tolerence in the arguments"),
         ({"fields": ["shop"]}, "a mapping of keys to values is expected at fields in the arguments"),
         ({"metrics": ["exact_mach"]}, "unknown metric 'exact_mach' in the arguments (did you mean 'exact_match'?)"),
-        ({"schema": {"type": "objekt"}}, "the schema given is no valid JSON Schema at /type: "),
+        ({"schema": {"type": "objekt"}}, "the schema given is not a valid JSON Schema at /type: "),
         (
             {"metrics": ["schema_valid"], "schema": None},
             "schema_valid among the metrics of the arguments, and no schema to",
@@ -260,12 +260,15 @@ def test_what_is_wrong_with_the_arguments_is_said_with_its_place(arguments: Any,
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"a": [1, (2,)]}, "output.a[1] is a tuple, no JSON value; give what json.loads gives"),
-        ({"day": datetime.date(2026, 1, 1)}, "output.day is a date, no JSON value; give what json.loads gives"),
-        ([float("nan")], "output[0] is nan, which is no JSON value"),
-        ({"a": {1: 2}}, "the key 1 of output.a is no text; give what json.loads gives"),
+        ({"a": [1, (2,)]}, "output.a[1] is a tuple, not a JSON value; pass values as json.loads returns them"),
+        (
+            {"day": datetime.date(2026, 1, 1)},
+            "output.day is a date, not a JSON value; pass values as json.loads returns them",
+        ),
+        ([float("nan")], "output[0] is nan, which is not a JSON value"),
+        ({"a": {1: 2}}, "the key 1 of output.a is not a str; pass values as json.loads returns them"),
         ([10**4300], "output[0] is an integer of more than 4,300 digits, which json.loads does not read"),
-        (b"{}", "output is a bytes, no JSON value; give what json.loads gives"),
+        (b"{}", "output is a bytes, not a JSON value; pass values as json.loads returns them"),
     ],
 )
 def test_what_is_no_json_value_is_refused_with_its_place(value: Any, message: str) -> None:
@@ -365,7 +368,9 @@ def test_one_metric_may_be_named_without_a_list() -> None:
 @pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
 def test_an_answer_that_is_no_text_is_refused(text: Any) -> None:
     kind = type(text).__name__
-    with pytest.raises(NotJsonError, match=f"^the text of the answer is a {kind}, no str; score_output takes a parsed"):
+    with pytest.raises(
+        NotJsonError, match=f"^the text of the answer is a {kind}, not a str; use score_output for a parsed"
+    ):
         score_text({}, text)
 
 

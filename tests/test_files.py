@@ -281,7 +281,11 @@ def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path
 
 def test_a_lock_that_is_held_is_waited_for_and_then_said(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
-    with locked(path), pytest.raises(StorageError, match=r"a\.lock is held by another process"), locked(path, 0.05):
+    with (
+        locked(path),
+        pytest.raises(StorageError, match=r"a\.lock has been locked by another process"),
+        locked(path, 0.05),
+    ):
         pass
     with locked(path, 0.05):
         pass

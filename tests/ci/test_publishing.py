@@ -128,7 +128,7 @@ def test_after_six_attempts_it_gives_up_without_harm(origin: Origin) -> None:
 def test_a_record_that_says_something_else_is_refused_and_the_others_land(origin: Origin) -> None:
     origin.publish(origin.made("r1"))
     before = file_at(origin.bare, "main", "components/receipts/evals/records/r1.json")
-    with pytest.raises(LeaderboardError, match=r"records/r1\.json is there and says something else"):
+    with pytest.raises(LeaderboardError, match=r"records/r1\.json exists with different content"):
         origin.publish(origin.made("r1", seed=9), origin.made("r2", 2))
     assert origin.rows() == ["r2", "r1"]
     assert file_at(origin.bare, "main", "components/receipts/evals/records/r1.json") == before

@@ -159,7 +159,7 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
     assert (proposed.code, proposed.err) == (0, "")
     assert adopted.tree() == before
     assert all(words in proposed.out for words in PROPOSED)
-    assert proposed.out.endswith("nothing was written; --yes writes what is proposed\n")
+    assert proposed.out.endswith("nothing was written; --yes writes the proposed files\n")
     rows = dict(line.split(maxsplit=1) for line in proposed.out.split("\n\n")[0].splitlines()[1:])
     assert {name for name, standing in rows.items() if standing.startswith("ready")} == READY
     assert rows["opening-hours"].split(maxsplit=1) == ["ready", "with schema.json#/$defs/output as its contract"]
@@ -226,7 +226,7 @@ def test_no_example_stands_beside_components_unless_asked_for(adopted: Library) 
     assert adopted.call("init", "--adopt", "--yes", "--example").code == 0
     assert (adopted.root / "components" / "example-component" / "prompt.md").exists()
     assert adopted.call("lint", "example-component").code == 0
-    assert adopted.call("init", "--yes").err == "error: --yes writes what --adopt proposes: give both\n"
+    assert adopted.call("init", "--yes").err == "error: --yes needs --adopt, whose proposal it writes\n"
 
 
 def test_there_must_be_a_library_to_adopt(library: Library) -> None:

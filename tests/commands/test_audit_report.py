@@ -139,7 +139,7 @@ def test_weights_are_of_benchmarks_there_are(served: AuditLibrary, audited: Audi
     [
         ((), "audits holds no audit; make one with audit run"),
         (("--cube", "nowhere.csv"), "cannot read nowhere.csv"),
-        (("--cube", str(PAPER), "somewhere"), "does not go with folders"),
+        (("--cube", str(PAPER), "somewhere"), "cannot be combined with folders"),
         (("--questions", "5", "--audits", "none"), "none holds no audit"),
     ],
 )

@@ -55,7 +55,7 @@ TABLE = [
     Bad(
         "a prompt that nobody uses",
         (
-            f"{_COMPONENT}/prompt.md:7: the model would be sent unfilled: SYSTEM: (line 7), {{{{ kind }}}} (line 8), "
+            f"{_COMPONENT}/prompt.md:7: the model would see these unfilled: SYSTEM: (line 7), {{{{ kind }}}} (line 8), "
             "{text} (line 10), ${LANG} (line 10); ",
             "placeholders: literal",
         ),
@@ -150,7 +150,7 @@ def test_a_placeholder_stops_lint_plan_and_dry_run_unless_it_is_literal(library:
     GitRepository(library.root).commit()
     for command, code in ((("lint",), 2), (("plan",), 0), (("evaluate", SKILL, "--dry-run"), 2)):
         ended = library.call(*command)
-        said = f"{_COMPONENT}/prompt.md:5: the model would be sent unfilled: {{document}} (line 5); write"
+        said = f"{_COMPONENT}/prompt.md:5: the model would see these unfilled: {{document}} (line 5); write"
         assert (ended.code, said in ended.out + ended.err) == (code, True), (command, ended)
     assert "Nothing to evaluate" in library.call("plan").out
     written("placeholders: literal\n")

@@ -72,4 +72,4 @@ def test_one_version_of_one_model_tells_nothing(library: Library) -> None:
     keep(library, a_run("1.0.0", 1, scores(0.5)))
     done = library.call("cases", "audit", SKILL)
     assert done.code == 2
-    assert "two are needed" in done.err
+    assert "2 are needed" in done.err

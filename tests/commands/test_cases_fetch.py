@@ -153,7 +153,7 @@ def test_cases_are_not_imported_into_what_was_fetched(elsewhere: Elsewhere) -> N
     elsewhere.library.write("rows.jsonl", '{"text": "a notice"}\n')
     ended = elsewhere.call("cases", "import", "rows.jsonl", "--input", "text", "--yes")
     assert ended.code == 2
-    assert f"the cases belong into {elsewhere.address}; name a clone of it with --fixtures DIR" in ended.err
+    assert f"the cases belong in {elsewhere.address}; name a clone of it with --fixtures DIR" in ended.err
 
 
 def test_without_another_repository_nothing_is_fetched_and_nothing_said_to_the_jobs_after(library: Library) -> None:

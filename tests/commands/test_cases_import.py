@@ -44,7 +44,7 @@ def test_a_table_becomes_cases_that_lint_and_run(tmp_path: Path) -> None:
         assert read(folder / "new-2" / "ground_truth.json")["year"] is None, content
         assert library.call("evaluate", SKILL, "--case", "new-*", "--dry-run").code == 0, content
         again = imported(library, name, content, *arguments, "--yes")
-        there = f"error: {CASES}/new-1 is there, and nothing is overwritten; take other ids with --id COLUMN\n"
+        there = f"error: {CASES}/new-1 exists already; choose other ids with --id COLUMN\n"
         assert again.err == there, content
 
 
@@ -105,7 +105,7 @@ def test_where_one_case_cannot_be_written_none_is(library: Library, monkeypatch:
 
 
 WRONG = (
-    ("t.xlsx", "", FIELDS, "t.xlsx is no table that is read; its name must end in .csv, .tsv or .jsonl"),
+    ("t.xlsx", "", FIELDS, "t.xlsx is not a table; its name must end in .csv, .tsv or .jsonl"),
     ("t.csv", "", FIELDS, "t.csv holds no row"),
     ("t.csv", ROW, FIELDS, "t.csv holds no row"),
     ("t.csv", "text,text,year\na,b,1\n", FIELDS, "t.csv:1: every column needs a name of its own"),

@@ -93,7 +93,7 @@ def test_lint_names_every_line_that_is_wrong(capitals: Library) -> None:
     capitals.write(path, "\n".join(map(json.dumps, lines)))
     (found,) = capitals.call("lint", SKILL, "--format", "json").json["components"]
     assert found["problems"] == [
-        f"{path}:4: answer 'D' is none of the options A to C",
+        f"{path}:4: answer 'D' is not among the options A to C",
         f"{path}:5: at least 2 entries are expected at options",
     ]
     assert (found["cases"], found["questions"]["most_options"]) == (3, 3)

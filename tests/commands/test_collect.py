@@ -114,7 +114,7 @@ def test_collected_at_another_commit_no_run_is_taken_and_each_says_why(pipeline:
         for run in pipeline.outcome().values():
             assert run["status"] == "missing"
             assert run["reason"] == (
-                f"not collected: {name} of '{SKILL}' is not as it was planned; check out the plan's commit"
+                f"not collected: {name} of '{SKILL}' changed since the plan; check out the plan's commit"
             )
         assert pipeline.publish().out == "no record to publish\n"
 
@@ -123,7 +123,7 @@ def test_a_model_that_is_gone_is_its_own_loss(pipeline: Pipeline) -> None:
     models = pipeline.checkout / ".evaluator" / "models.yaml"
     models.write_text(models.read_text().replace(OTHER, "vendor/renamed"))
     assert pipeline.collect().code == 4
-    assert f"model '{OTHER}' is not in models.yaml any more" in pipeline.outcome()[OTHER]["reason"]
+    assert f"model '{OTHER}' is no longer in models.yaml" in pipeline.outcome()[OTHER]["reason"]
     assert pipeline.outcome()[RECORDED]["status"] == "complete"
 
 

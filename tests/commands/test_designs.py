@@ -297,7 +297,7 @@ def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library, server: Cha
         ("f" * 40, "of the baseline is not here"),
         ("v1", "is 1.1.0 at commit"),
         ("v0", "cannot be read at commit"),
-        ("v2", "had another schema"),
+        ("v2", "had a different schema"),
     ):
         refused = bumped.evaluate_here("--with-baseline", "--baseline-commit", commit)
         assert (refused.code, words in _only(refused)) == (2, True), commit
@@ -335,9 +335,9 @@ def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
     for words, reason in (
         (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
         (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
-        (("--with-baseline", "--adaptive"), "--with-baseline does not go with --adaptive"),
-        (("--neutral", "2", "--case", "a*"), "--neutral does not go with --case"),
-        (("--neutral", "2", "--scenario", "x"), "--neutral does not go with --scenario"),
+        (("--with-baseline", "--adaptive"), "--with-baseline cannot be combined with --adaptive"),
+        (("--neutral", "2", "--case", "a*"), "--neutral cannot be combined with --case"),
+        (("--neutral", "2", "--scenario", "x"), "--neutral cannot be combined with --scenario"),
         (("--neutral", "1"), "--neutral must be from 2 to 0"),
     ):
         assert bumped.evaluate_here(*words).refuses(reason), words
@@ -518,7 +518,7 @@ NOT_ASKED = pytest.mark.parametrize(
         (_without_git, "the prompt of 'notice-extraction' 1.0.0 must be read from git"),
         (_rewritten, "which is not here); fetch the branch that holds it"),
         (_shallow, "run `git fetch --unshallow`"),
-        (_with_another_schema, "had another schema than"),
+        (_with_another_schema, "had a different schema from"),
     ],
 )
 

@@ -112,7 +112,7 @@ def test_a_draft_that_was_stopped_goes_on_as_one(library: Library) -> None:
 
 def test_what_is_no_draft_is_refused(library: Library) -> None:
     for words in (("--aa",), ("--neutral", "2")):
-        reason = f"--draft measures the prompt as it is, and {words[0]} a recorded version; give one of them"
+        reason = f"--draft measures the prompt as it is, and {words[0]} a recorded version; use one of them"
         assert evaluate(library, "--draft", *words).refuses(reason), words
 
 
@@ -122,4 +122,4 @@ def test_a_row_of_a_draft_is_named_by_lint(library: Library) -> None:
     run_id = library.rows()[0]["run_id"]
     path = library.component / "evals" / "records" / f"{run_id}.json"
     path.write_text(json.dumps({**read(path), "draft": True}))
-    assert f"row '{run_id}' is of a draft, which has no row; remove it" in library.call("lint").out
+    assert f"row '{run_id}' belongs to a draft, and drafts have no row; remove it" in library.call("lint").out

@@ -159,7 +159,7 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
 
 def test_what_is_no_question_of_drift_is_refused(recorded: Library) -> None:
     for words in (("--base", "HEAD"), ("--scenario", "stern")):
-        assert recorded.call("plan", "--drift", *words).refuses("--drift asks what is recorded"), words
+        assert recorded.call("plan", "--drift", *words).refuses("--drift asks the recorded versions"), words
 
 
 def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_did(

@@ -348,7 +348,7 @@ REFUSED: Mapping[tuple[str, ...], str] = {
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
     ("--case", "alpha", "--replicate", "2"): "no replicate 2 in {run}: they are numbered 0 to 1",
     ("--case", "alpha", "--replicate", "-1"): "no replicate -1 in {run}: they are numbered 0 to 1",
-    ("--field", "year", "--replicate", "0"): "--replicate does not go with --field, which shows all replicates",
+    ("--field", "year", "--replicate", "0"): "--replicate cannot be combined with --field, which shows all replicates",
     (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
 }
 

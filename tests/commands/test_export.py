@@ -158,7 +158,7 @@ def test_what_cannot_be_exported_is_an_error_of_one_line(recorded: Library) -> N
     for arguments, says in (
         (("nothing",), f"'nothing' is no component, run or file of a record (known: {SKILL})"),
         (("--model", "x"), "no record of model 'x' is among them (known: m)"),
-        (("--to", "parquet"), "Parquet is no text to print; give --out FILE"),
+        (("--to", "parquet"), "Parquet cannot be printed; use --out FILE"),
         (("prompt.txt",), "prompt.txt:1:1: not JSON"),
     ):
         assert recorded.call("export", *arguments).refuses(says), arguments

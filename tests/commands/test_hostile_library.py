@@ -46,7 +46,7 @@ SPOILT = [
     (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
     (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
-    (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, and none of more than 50,000"),
+    (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, more than the limit of 50,000"),
     (f"{_CASE}/meta.json", deep_objects(), "nested more than 200 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
 ]

@@ -326,8 +326,8 @@ def test_gitignore_keeps_its_lines(root: Path) -> None:
 def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
     for index, (file, folder, arguments, words) in enumerate(
         (
-            (".github", None, (), ".github is a file, where a folder is to be; move it away"),
-            (None, ".evaluator/models.yaml", (), "models.yaml is a folder, where a file is to be; move it away"),
+            (".github", None, (), ".github is a file, but a folder must go there; move it away"),
+            (None, ".evaluator/models.yaml", (), "models.yaml is a folder, but a file must go there; move it away"),
             (None, "sub", ("sub",), "sub is inside of the repository"),
             ("file", None, ("file",), "file is not a folder"),
             (None, None, ("--name", "../elsewhere"), "--name '../elsewhere' cannot be a component's"),

@@ -145,9 +145,9 @@ def test_results_about_other_pairs_or_of_another_judge_are_refused(library: Judg
     other = plant([GoodOutput(id="x", input="p", output="o")], 0, 1, 0).pairs[0]
     library.lines("other.jsonl", other.model_dump(mode="json"))
     done = calibrate(library, "--planted", "other.jsonl", "--regressions", results)
-    assert (done.code, "about none of the planted pairs" in done.err) == (2, True)
+    assert (done.code, "contain no planted pair" in done.err) == (2, True)
     changed = read(Path(library.root / results))
     changed["judges"][0]["judge"]["settings"] = "sha256:other"
     library.write("changed.json", changed)
     done = calibrate(library, "--planted", "planted.jsonl", "--regressions", results, "--batch", "changed.json")
-    assert (done.code, "other settings" in done.err) == (2, True)
+    assert (done.code, "different settings" in done.err) == (2, True)

@@ -119,7 +119,7 @@ def test_a_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> 
     [
         (("--cascade", "cheap"), "--cascade names two judges"),
         (("--cascade", "cheap,cheap"), "--cascade names two judges"),
-        ((*CASCADE, "--judge", "cheap"), "stands instead of --judge"),
+        ((*CASCADE, "--judge", "cheap"), "replaces --judge"),
         (("--judge", "cheap", "--labels", LABELS), "--labels chooses the threshold of a cascade"),
         ((*CASCADE, "--labels", LABELS), "labels.jsonl has no label of a pair that is judged here"),
     ],

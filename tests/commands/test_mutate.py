@@ -170,7 +170,7 @@ def test_noise_as_large_as_a_mutant_kills_nothing(ruled: Library, server: ChatSe
 
 def test_answers_that_ignore_the_prompt_are_refused(library: Library) -> None:
     library.write(f"components/{SKILL}/prompt.md", PROMPT)
-    assert library.call("mutate", SKILL).refuses("the same whatever the prompt says")
+    assert library.call("mutate", SKILL).refuses("its answers ignore the prompt")
     assert not library.results.exists()
 
 

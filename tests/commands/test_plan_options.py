@@ -50,7 +50,7 @@ def test_what_cannot_be_meant_is_refused(pushed: PushedLibrary) -> None:
     refused: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
         ({"names": ("aa",), "base": None}, SkillEvaluatorError, "unknown component 'aa'"),
         ({"names": ("aa",), "base": "HEAD"}, PlanError, r"no component 'aa' in .* at HEAD"),
-        ({"base": "origin/mian"}, PlanError, "--base origin/mian is no commit here; .* give --base 0"),
+        ({"base": "origin/mian"}, PlanError, "--base origin/mian is not a commit here; .* use --base 0"),
         ({"models": ("x",), "base": None}, ConfigError, "unknown model 'x'"),
         ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
         ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),

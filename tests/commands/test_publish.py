@@ -148,7 +148,7 @@ def test_a_protected_branch_is_said_to_be_one(pipeline: Pipeline) -> None:
 def test_a_place_that_is_not_there_is_said(pipeline: Pipeline) -> None:
     for arguments, words in (
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
-        (("--to", "v1.0"), "origin has no branch 'v1.0'; name the one that is evaluated with --to (a tag is none)"),
+        (("--to", "v1.0"), "origin has no branch 'v1.0'; name the evaluated branch with --to (not a tag)"),
         (("--remote", "upstream"), "git fetch failed"),
     ):
         done = pipeline.publish(*arguments)

@@ -84,7 +84,7 @@ def test_results_of_another_tool_are_taken_as_side_by_side_unless_told_otherwise
 
 def test_a_record_of_ours_says_by_itself_what_it_was_asked_beside(library: Library) -> None:
     files = [str(library.write(f"{day}.json", a_run("1.0.0", day, RIGHT).model_dump(mode="json"))) for day in (1, 2)]
-    assert library.call("compare", *files, "--apart").refuses("--apart is of another tool's results")
+    assert library.call("compare", *files, "--apart").refuses("--apart is for another tool's results")
 
 
 def test_two_tables_are_judged_in_a_directory_without_any_configuration(library: Library) -> None:
@@ -193,9 +193,9 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
         ("x.csv", "case,note\na,fine\n", "x.csv has nothing to compare"),
         ("x.csv", "case,score\n,1\n", "x.csv:2 names no case"),
         ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv:3: replicate 0 of a is there twice"),
-        ("x.csv", "case,score,cost_usd\na,1,-2\n", "'-2' at x.csv:2, cost_usd is no number from 0 on"),
-        ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is no score from 0 to 1"),
-        ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "x.jsonl:1: 'model' is to be a text"),
+        ("x.csv", "case,score,cost_usd\na,1,-2\n", "'-2' at x.csv:2, cost_usd is not a number of 0 or more"),
+        ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is not a score from 0 to 1"),
+        ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "x.jsonl:1: 'model' must be a text"),
         ("x.jsonl", '{"doc_id": 1, "target": "a"}\n', "x.jsonl:1 names no metrics"),
         ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds results of 0 prompts"),
         (
@@ -203,8 +203,8 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
             {"results": {"prompts": [], "results": [{}]}},
             "a required key is missing at results.results[0].provider in x.json",
         ),
-        ("x.json", {"any": "thing"}, "x.json holds no results that are read"),
-        ("x.eval", b"no zip", "x.eval is no log of a finished inspect run"),
+        ("x.json", {"any": "thing"}, "x.json holds no results in a known format"),
+        ("x.eval", b"no zip", "x.eval is not the log of a finished inspect run"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_of_one_line(library: Library, name: str, content: Any, says: str) -> None:
@@ -216,10 +216,10 @@ def test_what_cannot_be_read_is_an_error_of_one_line(library: Library, name: str
 def test_a_cell_that_is_no_score_is_named_and_its_column_does_not_vanish(library: Library, odd: str) -> None:
     before = table(library, "A.csv", RIGHT)
     odd_one = table(library, "B.csv", {**RIGHT, "case-03": [1, odd, 1]})
-    assert library.call("compare", before, odd_one).refuses("at B.csv:12, score is no score from 0 to 1; leave it")
+    assert library.call("compare", before, odd_one).refuses("at B.csv:12, score is not a score from 0 to 1; leave it")
     lines = [{"case": case, "score": int(odd) if odd.isdigit() else odd} for case in ("a", "b")]
     library.lines("B.jsonl", {"case": "c", "score": 1}, {"case": "d", "score": 1}, *lines)
-    assert library.call("compare", before, "B.jsonl").refuses("at B.jsonl:3, score is no score from 0 to 1")
+    assert library.call("compare", before, "B.jsonl").refuses("at B.jsonl:3, score is not a score from 0 to 1")
 
 
 def test_what_two_files_leave_nothing_to_say_of_is_refused(library: Library) -> None:
@@ -303,7 +303,7 @@ def test_a_damaged_archive_is_an_error_of_one_line(library: Library) -> None:
         archive[place] ^= 0xFF
     library.write("damaged.eval", bytes(archive))
     wrong = library.call("compare", str(MADE / "inspect_a.json"), "damaged.eval")
-    assert wrong.refuses("damaged.eval is no log of a finished inspect run")
+    assert wrong.refuses("damaged.eval is not the log of a finished inspect run")
 
 
 @pytest.mark.parametrize(

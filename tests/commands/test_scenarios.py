@@ -90,7 +90,7 @@ def test_a_cap_that_the_draft_could_exceed_asks_nothing(library: AuditLibrary, s
 
 def test_nothing_is_overwritten_and_nobody_is_asked_for_it(library: AuditLibrary, server: ChatServer) -> None:
     library.write(f"{FAMILY}/mine.md", "mine")
-    assert draft(library).refuses("a draft overwrites nothing")
+    assert draft(library).refuses("exists already; choose a new --family")
     assert server.requests == 0
     assert [path.name for path in (library.root / FAMILY).iterdir()] == ["mine.md"]
 

@@ -252,7 +252,7 @@ def test_a_truth_of_more_values_than_are_scored_is_an_error_of_its_case(tmp_path
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path / "g", {"a": many})
     path = tmp_path / "g" / "receipts" / "cases" / "a" / "ground_truth.json"
-    says = "holds 5 values, and none of more than 4 is scored; make it smaller, or raise limits.answer_leaves in"
+    says = "holds 5 values, more than the limit of 4; make it smaller, or raise limits.answer_leaves in"
     assert str(caught.value) == f"{path} {says} settings.yaml"
 
 

@@ -99,7 +99,7 @@ def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt:
 def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text: str) -> None:
     prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
     assert "prompt.md:" in (said := refused(tmp_path / "a", prompt=prompt))
-    assert "the model would be sent unfilled: " in said
+    assert "the model would see these unfilled: " in said
     literal = prompt.replace("version:", "placeholders: literal\nversion:")
     folder = write_component(tmp_path / "b", prompt=literal)
     assert text.strip() in load_component(folder.parent, folder.name).prompt
@@ -133,15 +133,15 @@ def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) ->
     ("schema", "message"),
     [
         ("{,", "<component>/schema.json:1:2: not JSON: "),
-        ([], "<component>/schema.json is no JSON Schema: an object is expected"),
-        (True, "<component>/schema.json is no JSON Schema: an object is expected"),
-        ({"type": "objekt"}, "<component>/schema.json is no valid JSON Schema at /type: "),
+        ([], "<component>/schema.json is not a JSON Schema: an object is expected"),
+        (True, "<component>/schema.json is not a JSON Schema: an object is expected"),
+        ({"type": "objekt"}, "<component>/schema.json is not a valid JSON Schema at /type: "),
         (
             {"properties": {"a": {"minimum": "1"}}},
-            "<component>/schema.json is no valid JSON Schema at /properties/a/min",
+            "<component>/schema.json is not a valid JSON Schema at /properties/a/min",
         ),
-        ({"pattern": "("}, "<component>/schema.json is no valid JSON Schema at /pattern: "),
-        ({"$ref": "#/$defs/none"}, "<component>/schema.json is no valid JSON Schema at /: "),
+        ({"pattern": "("}, "<component>/schema.json is not a valid JSON Schema at /pattern: "),
+        ({"$ref": "#/$defs/none"}, "<component>/schema.json is not a valid JSON Schema at /: "),
         # nothing outside the file is ever fetched
         (
             {"properties": {"a": {"$ref": "https://example.com/a.json"}}},

@@ -65,10 +65,10 @@ def test_the_digest_is_of_question_options_and_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({**QUESTION, "answer": "F"}, "answer 'F' is none of the options A to C"),
-        ({**QUESTION, "answer": "c"}, "answer 'c' is none of the options A to C"),
-        ({**QUESTION, "answer": "AB"}, "answer 'AB' is none of the options A to C"),
-        ({**QUESTION, "answer": ""}, "answer '' is none of the options A to C"),
+        ({**QUESTION, "answer": "F"}, "answer 'F' is not among the options A to C"),
+        ({**QUESTION, "answer": "c"}, "answer 'c' is not among the options A to C"),
+        ({**QUESTION, "answer": "AB"}, "answer 'AB' is not among the options A to C"),
+        ({**QUESTION, "answer": ""}, "answer '' is not among the options A to C"),
         ({**QUESTION, "options": ["Paris"]}, "at least 2 entries are expected at options"),
         ({**QUESTION, "options": [str(number) for number in range(27)]}, "at most 26 entries are expected at options"),
         ({**QUESTION, "options": ["Lyon", " ", "Paris"]}, "option B is empty at options"),

@@ -87,7 +87,7 @@ def test_a_record_must_be_that_of_its_run(tmp_path: Path) -> None:
     write_record(tmp_path / "other.json", record)
     with pytest.raises(LeaderboardError, match="does not exist"):
         load_record(record.run_id, tmp_path)
-    with pytest.raises(LeaderboardError, match="holds the record of another run"):
+    with pytest.raises(LeaderboardError, match="holds the record of a different run"):
         load_record("other", tmp_path)
 
 

@@ -59,7 +59,7 @@ def test_what_cannot_be_read_says_why_and_a_calibration_names_its_judging(folder
             read_recorded(folder)
     change(folder / "judging.json", mode="calibrate")
     (folder / RESULTS).write_text(json.dumps({"bar": 0.6, "judges": []}))
-    with pytest.raises(JudgeError, match="does not say which judging it is of"):
+    with pytest.raises(JudgeError, match="does not name its judging"):
         read_recorded(folder)
 
 

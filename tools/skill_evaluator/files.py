@@ -95,7 +95,7 @@ def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit
 
 @contextlib.contextmanager
 def open_file(path: Path, error: type[SkillEvaluatorError]) -> Iterator[IO[bytes]]:
-    """Open a file to read; raise `error` for what is none, such as a device or a pipe, which may never end."""
+    """Open a file to read; raise `error` for a device, a pipe or the like, which may never end."""
     try:
         mode = path.stat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -249,12 +249,12 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a lock against every other process of this machine; raise StorageError when another keeps it."""
+    """Hold a lock against every other process of this machine; raise StorageError while a different one keeps it."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
     if lock is None:
-        raise StorageError(f"{lock_path} is held by another process since {seconds:.0f} s; try again")
+        raise StorageError(f"{lock_path} has been locked by another process for {seconds:.0f} s; try again")
     try:
         yield
     finally:
@@ -262,7 +262,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Take a lock if it is free by then, for the caller to release; None when another process has it."""
+    """Take a lock if it is free by then, for the caller to release; None while a different process has it."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):

@@ -18,7 +18,7 @@ _LONGEST_NAME = 100  # of a component or model: two of them become the name of a
 
 
 def moment(timestamp: str) -> datetime.datetime:
-    """Return the moment that a timestamp names; raise ValueError for one that does not exist.
+    """Return the moment that a timestamp names; raise ValueError if it does not exist.
 
     >>> moment("2026-03-01T08:00:00Z").isoformat()
     '2026-03-01T08:00:00+00:00'

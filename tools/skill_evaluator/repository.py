@@ -32,7 +32,7 @@ class Repository:
     """The repository that a path is in; the paths of its files are relative to its `root`, with `/` between."""
 
     def __init__(self, path: Path) -> None:
-        """Open the repository; raise GitError when there is none, or git refuses it."""
+        """Open the repository; raise GitError if it is missing, or git refuses it."""
         try:
             self.root = Path(_text(_folder_of(path), "rev-parse", "--show-toplevel").removesuffix("\n"))
         except GitError as problem:

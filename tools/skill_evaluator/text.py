@@ -186,7 +186,7 @@ def refuse_constant(name: str) -> Any:
 
 
 def finite_float(text: str) -> float:
-    """Read a number; refuse one that no float can hold. Made for `parse_float`."""
+    """Read a number; refuse what no float can hold. Made for `parse_float`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is more than a number may be")

@@ -28,7 +28,7 @@ def test_more_than_half_of_the_reviewers_must_agree_and_two_items_of_one_name_ar
         labels = [label(pair(), f"r{place}", overall=answer) for place, answer in enumerate(answers)]
         assert [one.human for one in pairs_of([pair()], labels)] == ([] if human is None else [human]), answers
     items = [pair(), pair(document="another")]
-    with pytest.raises(JudgeError, match="two items of the queue are called 'p1'"):
+    with pytest.raises(JudgeError, match="two items of the queue differ and share the id 'p1'"):
         pairs_of(items, [label(item, overall="1") for item in items])
 
 

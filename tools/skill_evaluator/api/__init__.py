@@ -107,7 +107,7 @@ class Library:
         return request_of(kind, **{name: place for name, place in own.items() if name in names}, **options)
 
     def _of(self, kind: type[RequestT], skill: str | RequestT, options: dict[str, Any]) -> RequestT:
-        """Return a request of a component by its name and options; one that is a request already as it is."""
+        """Return a request of a component by its name and options; a request itself is returned unchanged."""
         return self._asked(kind, {"skill": skill, **options}) if isinstance(skill, str) else skill
 
     @cached_property
@@ -214,7 +214,7 @@ class Library:
                 chosen = self.recorded(skill).chosen(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
                 raise LeaderboardError(
-                    "--models names two models of one version, which --candidate may name; no --baseline"
+                    "--models compares two different models on one version, named by --candidate; leave --baseline out"
                 )
             else:
                 chosen = self.recorded(skill).chosen_models(between, candidate)
@@ -234,7 +234,7 @@ class Library:
         entries = recorded.runs(models)
         if not runs_of_versions(entries):
             where = recorded.component.leaderboard_path
-            raise LeaderboardError(f"{where} holds no complete run yet; `export` writes the others")
+            raise LeaderboardError(f"{where} holds no complete run yet; `export` writes incomplete runs")
         return recorded.history(entries)
 
     def leaderboard(
@@ -250,7 +250,7 @@ class Library:
     def accept(
         self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()
     ) -> "Accepted":
-        """Make a recorded version the one that later versions are held against, with who and why, as `accept` does.
+        """Make a recorded version the anchor of later versions, with who and why, as `accept` does.
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
@@ -357,7 +357,7 @@ class Library:
         table = table or self._asked(CaseTable, options)
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             where = self.settings.fixtures.repository
-            raise FixtureError(f"the cases belong into {where}; name a clone of it with --fixtures DIR")
+            raise FixtureError(f"the cases belong in {where}; name a clone of it with --fixtures DIR")
         return import_cases(table, odd or refuse)
 
     def fetch_cases(self, platform: "PlatformName | None" = None) -> tuple[str, str, Path] | None:
@@ -562,5 +562,7 @@ def _records_named(named: str | None) -> "list[Record]":
 
 def _only(records: "Sequence[Record]", named: str | None) -> "str | Record | None":
     if len(records) > 1:
-        raise LeaderboardError(f"{named} holds {len(records)} models; compare it with another file, model by model")
+        raise LeaderboardError(
+            f"{named} holds {len(records)} models; name a file on both sides to compare them model by model"
+        )
     return records[0] if records else named

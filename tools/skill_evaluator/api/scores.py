@@ -80,7 +80,7 @@ class OutputScores:
     """What became of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None where it was not measured. `valid` is None without a
-    schema. `found` says where in a raw text the output stood, `problem` why there is none.
+    schema. `found` says where in a raw text the output stood, `problem` why it is missing.
     """
 
     scores: Mapping[str, float | None]
@@ -147,7 +147,7 @@ class OutputScorer:
         """Score the raw text of an answer: JSON as it stands, in a code fence, or inside other text."""
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise NotJsonError(f"the text of the answer is a {kind}, no str; score_output takes a parsed one")
+            raise NotJsonError(f"the text of the answer is a {kind}, not a str; use score_output for a parsed answer")
         parsed = parse_output(text, "json")
         if parsed.found is None:
             return OutputScores(
@@ -181,7 +181,7 @@ class OutputScorer:
     def _prepared(self, truth: Any) -> tuple[bytes | None, Side]:
         """Take a truth that was prepared before out of what is kept, so that no other thread has it, or prepare it.
 
-        What is kept is a copy, known by its content: the caller may change what was given.
+        What is kept is a copy, known by its content: the caller may change its own object.
         """
         content = _content(truth)
         side = None if content is None else self._truths.pop(content, None)
@@ -251,9 +251,7 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     rules = field_rules(fields, _WHERE) if fields else {}
     for path, rule in rules.items() if schema is None else ():
         if rule.compare is None and rule.align is None:
-            raise ComponentError(
-                f"neither compare nor align at fields.{path} in {_WHERE}, and no schema to read it off"
-            )
+            raise ComponentError(f"fields.{path} in {_WHERE} needs compare or align, since there is no schema")
     return plan_fields(schema, rules, _WHERE)
 
 
@@ -269,7 +267,7 @@ def _walk(value: Any, place: str) -> None:
     if isinstance(value, dict):
         for key, child in value.items():
             if not isinstance(key, str):
-                raise NotJsonError(f"the key {key!r} of {place} is no text; give what json.loads gives")
+                raise NotJsonError(f"the key {key!r} of {place} is not a str; pass values as json.loads returns them")
             if child.__class__ not in _PLAIN:
                 _walk(child, f"{place}.{key}")
     elif isinstance(value, list):
@@ -278,11 +276,13 @@ def _walk(value: Any, place: str) -> None:
                 _walk(child, f"{place}[{index}]")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise NotJsonError(f"{place} is {value}, which is no JSON value")
+            raise NotJsonError(f"{place} is {value}, which is not a JSON value")
     elif isinstance(value, int) and abs(value) >= _TOO_LARGE:
         raise NotJsonError(f"{place} is an integer of more than 4,300 digits, which json.loads does not read")
     elif not (value is None or isinstance(value, str | int)):
-        raise NotJsonError(f"{place} is a {type(value).__name__}, no JSON value; give what json.loads gives")
+        raise NotJsonError(
+            f"{place} is a {type(value).__name__}, not a JSON value; pass values as json.loads returns them"
+        )
 
 
 def _row_of(leaf: ComparedLeaf) -> LeafRow:

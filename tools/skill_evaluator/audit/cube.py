@@ -248,7 +248,7 @@ def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "r
     for (model, scenario), values in cells.items():
         scores[models.index(model), scenarios.index(scenario)] = values
     if 0 < np.max(scores, initial=0.0, where=~np.isnan(scores)) <= 1:
-        raise AuditError(f"{path}: no score is above 1, so that they look like shares; give them in per cent, 0 to 100")
+        raise AuditError(f"{path}: no score is above 1: these look like shares; write per cent, 0 to 100")
     return cube_of_scores(models, scenarios, benchmarks, scores, weights=weights, missing=missing, where=str(path))
 
 
@@ -267,12 +267,12 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
         reader = csv.reader(io.StringIO(read_text(path, AuditError), newline=""), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as problem:
-        raise AuditError(f"{path} is no CSV: {problem}") from None
+        raise AuditError(f"{path} is not CSV: {problem}") from None
     columns = tuple(cell.strip() for cell in rows[0][1]) if rows else ()
     named = len(columns) >= 3 and columns[0] == "model" and columns[1] in _SCENARIO
     if not named or not all(columns) or len(set(columns)) != len(columns):
         raise AuditError(
-            f"{path}:1 must name its columns: model,template,<benchmark>,… (a name for every one, none twice), "
+            f"{path}:1 must name its columns: model,template,<benchmark>,… (each with a name of its own), "
             f"or {','.join(_OUTCOME_COLUMNS)}; it has: {','.join(columns) or 'nothing'}"
         )
     cells: dict[tuple[str, str], tuple[int, list[float]]] = {}

@@ -68,10 +68,8 @@ class AuditRunRequest(AuditRequest):
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     shard: str | None = option("Only the I-th of N parts of the questions.", metavar="I/N")
-    resume: str | None = option(
-        "Go on with an audit (default: the newest): asks only what has no answer.", metavar="[ID]"
-    )
-    plan: Path | None = option("Ask what audit plan wrote; again, it goes on where it stopped.", metavar="FILE")
+    resume: str | None = option("Continue an audit (default: the newest): ask only what has no answer.", metavar="[ID]")
+    plan: Path | None = option("Run the plan that `audit plan` wrote; started again, it continues.", metavar="FILE")
     dry_run: bool = flag("Check everything, make no call, print the size and the cost at most.")
     batch: Batch = False
     submit_only: SubmitOnly = False
@@ -94,7 +92,7 @@ class AuditReportRequest(AuditPlaces):
         "An audit's folder, or any that hold its runs; default: the newest below --audits.", (), metavar="folder"
     )
     cube: Path | None = option(
-        "Instead of runs a CSV: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
+        "A CSV instead of runs: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
         metavar="FILE",
     )
     questions: int | None = option("How many questions each benchmark of the table has.", metavar="N", min=1)
@@ -106,17 +104,17 @@ class AuditReportRequest(AuditPlaces):
     )
     missing: Missing = option("Where scores or answers are missing: refuse, or leave out for all.", "refuse")
     resampled: Resampled | None = option(
-        "What intervals and odds are over. cases: these very scenarios (default where single answers are known); "
-        "scenarios, both: others like them.",
+        "What intervals and odds speak of. cases: these scenarios (default where single answers are known); "
+        "scenarios, both: similar ones.",
         None,
         "--resample",
     )
     grades: int = option("8: finer grades, from 20 models on.", 4, metavar="4|8")
     previous: Path | None = option("An earlier report.json; default: the last beside this audit.", metavar="FILE")
     out: Path | None = option(
-        "Where page, charts and cube go; default: the audit's folder, of a table nowhere.", metavar="DIR"
+        "Where page, charts and cube go; default: the audit's folder; of a table, nowhere.", metavar="DIR"
     )
-    plan: Path | None = option("The plan whose jobs' artifacts the folders are.", metavar="FILE")
+    plan: Path | None = option("The plan; the folders hold the artifacts of its jobs.", metavar="FILE")
     audits: Audits = AUDITS
 
 
@@ -125,9 +123,10 @@ class ScenariosCheckRequest(AuditPlaces):
     """The family that `scenarios check` judges, and by whose answers."""
 
     family: str | None = argument(
-        "A folder of .evaluator/scenarios; default: those in no folder.", None, metavar="FAMILY"
+        "A folder of .evaluator/scenarios; default: the scenarios outside of folders.", None, metavar="FAMILY"
     )
     trial: Path | None = option(
-        "Answers to go by: an audit's folder, or its outcomes.csv; default: the newest that asked them.", metavar="PATH"
+        "Answers to use: an audit's folder or its outcomes.csv; default: the newest audit that asked them.",
+        metavar="PATH",
     )
     audits: Audits = AUDITS

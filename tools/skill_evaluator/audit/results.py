@@ -132,7 +132,7 @@ class Ranked(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """The models to take under a regime, best first; `note` says what the order goes by, or why there is none."""
+    """The models to take under a regime, best first; `note` says what the order goes by, or why it is missing."""
 
     title: str
     note: str
@@ -154,7 +154,7 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The whole audit. `premise`: what everything that is said of other scenarios rests on."""
+    """The whole audit. `premise`: the assumption behind all statements about other scenarios."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]

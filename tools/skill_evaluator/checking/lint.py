@@ -235,7 +235,7 @@ def lint_component(
 
 
 def _served_otherwise(component: Component) -> list[str]:
-    """Return of each model's newest record what else answered; of one that cannot be read others say so."""
+    """Return what else answered in each model's newest record; other checks report unreadable records."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         newest = {entry.model_id: entry for entry in reversed(archive.entries)}

@@ -184,7 +184,7 @@ def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
 
 
 def _check_method(criterion: Criterion) -> Iterator[_Fault]:
-    """Warn of a method that does not go with the type, and of a mitigation without effect in the method."""
+    """Warn of a method that cannot be combined with the type, and of a mitigation without effect in the method."""
     method = criterion.primary_method
     place: Place = ("method", "primary") if criterion.method else ()
     if criterion.type is None:

@@ -96,7 +96,7 @@ def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     try:
         for name in (MANIFEST, ANSWERS, RECORD, BATCHES):
             if os.path.lexists(folder / name) and not is_own_file(folder / name):
-                raise RunError(f"{folder / name} is a link, or no file")
+                raise RunError(f"{folder / name} is not a regular file")
         return ArrivedRun(folder=folder, place=place, job=job, manifest=read_manifest(folder))
     except RunError as problem:
         return ArrivedRun(folder=folder, place=place, job=job, manifest=None, problem=str(problem))

@@ -54,7 +54,7 @@ def collect(request: CollectRequest) -> Outcome:
     """
     plan = read_plan(request.plan)
     if request.artifacts is None or not request.artifacts.is_dir():
-        raise PlanError(f"{request.artifacts} is not a folder; give the one the jobs' artifacts were brought to")
+        raise PlanError(f"{request.artifacts} is not a folder; name the folder with the jobs' artifacts")
     judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
     arrivals = find_arrivals(request.artifacts, (judging.id for judging in plan.judgings))
     places = {key: place for place, key in enumerate(parts_of_runs(plan))}
@@ -98,7 +98,7 @@ def collect(request: CollectRequest) -> Outcome:
 def _judged(
     plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
 ) -> JudgedOutcome:
-    """Read what a judge said of a run's answers; whatever is wrong with it costs no record."""
+    """Read a judge's verdicts on a run's answers; a fault in them costs no record."""
     if gathered.manifest is None or gathered.pending:
         return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
     try:
@@ -180,7 +180,7 @@ def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path, until: floa
 
 
 def _why_refused(record: Record, checkout: Checkout) -> str | None:
-    """Return why a complete run cannot be recorded, since its version was meanwhile, with another prompt."""
+    """Return why a complete run cannot be recorded: meanwhile its version was, with a different prompt."""
     if not record.complete:
         return None
     try:
@@ -210,14 +210,14 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
     component = apply_scenario(component, checkout.config, manifest.scenario)
     model = next((model for model in checkout.configuration.models if model.id == gathered.model_id), None)
     if model is None:
-        raise PlanError(f"model '{gathered.model_id}' is not in models.yaml any more; check out the plan's commit")
+        raise PlanError(f"model '{gathered.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
     digests = manifest.digests if gathered.is_baseline else input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"{listed(changed, _NAMED)} of '{component.name}' is not as it was planned; check out the plan's commit"
+            f"{listed(changed, _NAMED)} of '{component.name}' changed since the plan; check out the plan's commit"
         )
     mine = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)

@@ -64,7 +64,7 @@ def plan_judgings(
             continue
         try:
             if scenario is not None:
-                raise JudgeError("answers under a scenario are compared with no pinned ones")
+                raise JudgeError("answers under a scenario are not compared with pinned outputs")
             judgings.append(_plan_judging(one, declared, cases, pinned, configuration))
         except JudgeError as problem:
             unjudged.append(OnModels(skill=one.component.name, models=[one.model.id], reason=str(problem)))
@@ -124,7 +124,7 @@ def judge_planned(
     Raise PlanError when the plan has no job of that name.
     """
     if words_of(request, *_OF_PLANS):
-        raise JudgeError("--planned says what is compared, who judges and how: leave out what says it otherwise")
+        raise JudgeError("--planned fixes what is compared, by which judge and how: remove the other options")
     plan = read_plan(request.plan)
     jobs = {judging.id: judging for judging in plan.judgings}
     judging = jobs.get(request.planned or "")
@@ -157,11 +157,11 @@ def judge_planned(
 
 
 def judge_of(judging: PlannedJudging, configuration: Configuration) -> Model:
-    """Return the judge of a planned judging; raise PlanError when it is not in models.yaml any more."""
+    """Return the judge of a planned judging; raise PlanError when it is no longer in models.yaml."""
     for model in configuration.models:
         if model.id == judging.model_id:
             return model
-    raise PlanError(f"the judge '{judging.model_id}' is not in models.yaml any more; check out the plan's commit")
+    raise PlanError(f"the judge '{judging.model_id}' is no longer in models.yaml; check out the plan's commit")
 
 
 def drawn_batch(
@@ -175,7 +175,7 @@ def drawn_batch(
         raise JudgeError(f"there is no answer of {judging.candidate} to judge")
     baseline = read_pinned(component.folder, component.name).get(judging.candidate)
     if baseline is None or (baseline.run_id, _digests_of(baseline)) != (judging.baseline, judging.pinned):
-        raise PlanError(f"what is pinned of '{component.name}' is not as it was planned; check out the plan's commit")
+        raise PlanError(f"the pinned output of '{component.name}' changed since the plan; check out the plan's commit")
     manifest = gathered.manifest
     candidate, unanswered = outputs_of_answers(manifest, gathered.answers, manifest.run_id)
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)

@@ -133,18 +133,16 @@ class InitRequest:
 
     folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
     name: str = option("What to call the example component.", EXAMPLE)
-    example: bool = flag("Lay out the example component beside components that are there.")
-    adopt: bool = flag(
-        "Read a library that exists, and propose .evaluator/ and evals/datasets.json files, and nothing else."
-    )
-    yes: bool = flag("With --adopt: write what is proposed.")
-    workflows: bool = flag("Only give the workflows that are there a job for each key of models.yaml.")
+    example: bool = flag("Add the example component even if there are components.")
+    adopt: bool = flag("Read an existing library and propose .evaluator/ and evals/datasets.json files only.")
+    yes: bool = flag("With --adopt: write the proposed files.")
+    workflows: bool = flag("Only update existing workflows: a job for each key of models.yaml.")
 
     def __post_init__(self) -> None:
         if not is_component_name(self.name):
             raise ComponentError(f"--name '{self.name}' cannot be a component's (letters, digits, '.', '_', '-')")
         if self.yes and not self.adopt:
-            raise ConfigError("--yes writes what --adopt proposes: give both")
+            raise ConfigError("--yes needs --adopt, whose proposal it writes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +263,10 @@ def _refuse_places(folder: Path, places: Iterable[str]) -> None:
     """Raise ConfigError for the first place where no file can be written."""
     for path in (folder / place for place in places):
         if path.is_dir():
-            raise ConfigError(f"{path} is a folder, where a file is to be; move it away")
+            raise ConfigError(f"{path} is a folder, but a file must go there; move it away")
         above = next(folder for folder in path.absolute().parents if folder.exists() or folder.is_symlink())
         if not above.is_dir():
-            raise ConfigError(f"{above} is a file, where a folder is to be; move it away")
+            raise ConfigError(f"{above} is a file, but a folder must go there; move it away")
         if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
             raise ConfigError(f"cannot write into {above}: no permission")
 

@@ -50,7 +50,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
     )
     no_cases: bool = flag("Check versions, records and attestations alone: read no case and no contract.")
     attested: bool = flag(
-        "Have `gh` verify that the workflow wrote each record; with --base, those there before need no proof."
+        "Have `gh` verify that the workflow wrote each record; with --base, older records need no proof."
     )
 
 
@@ -136,7 +136,7 @@ def _check(name: str) -> _Checked:
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, and of what is meant to be one; raise ComponentError where there is none."""
+    """Return the names of all components and would-be components; raise ComponentError without any."""
     if not components.is_dir():
         raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")

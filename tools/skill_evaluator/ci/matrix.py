@@ -137,7 +137,7 @@ def entries_of(wanted: Sequence[Wanted], jobs: Jobs, batched: Collection[str] = 
         components = len({pair.component.name for pair in wanted})
         raise PlanError(
             f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
-            "have; name fewer components or models, and start the others in a run of their own"
+            "have; name fewer components or models, and start the rest in a second run"
         )
     shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.calls_each) for pair in wanted], jobs)
     return [
@@ -278,7 +278,7 @@ def key_variable_of(model: Model, kind: ProviderKind) -> str:
 
 
 def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
-    """Return the names of the secrets that may hold a model's key; none for one that is asked without."""
+    """Return the names of the secrets that may hold a model's key; nothing for a model without a key."""
     return () if model.auth == "oidc" else key_variables(model, kind)
 
 

@@ -77,7 +77,7 @@ class JudgedOutcome(FrozenModel):
 
     @property
     def decision(self) -> ShipDecision | None:
-        """What follows; None where no answer counted, or there is none."""
+        """What follows; None if no answer counted."""
         return None if self.results is None else self.results.ship_decision
 
 

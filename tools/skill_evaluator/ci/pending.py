@@ -142,10 +142,10 @@ def _is_pending(path: str, folder: str) -> bool:
 
 
 def parse_pending(content: bytes, path: Path) -> Plan:
-    """Read a pending file; raise PlanError where it is none, or that of another run."""
+    """Read a pending file; raise PlanError if it is broken or belongs to a different run."""
     plan = validated(Plan, parse_json(content.decode("utf-8", "replace"), path, PlanError), path, PlanError)
     if len({(entry.skill, entry.model_id) for entry in plan.entries}) != 1 or path.stem != run_of(plan):
-        raise PlanError(f"{path} is not of the run that its name says")
+        raise PlanError(f"{path} does not belong to the run in its name")
     return plan
 
 

@@ -94,7 +94,7 @@ class Entry(FrozenModel):
         return f"beside {self.baseline.skill_version}: {self.calls / len(self.cases) / self.replicates:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run this job makes; with a mark that of another beside it."""
+        """Return the id of the run this job makes; with a mark the id of a second run beside it."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 

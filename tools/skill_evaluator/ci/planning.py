@@ -57,7 +57,7 @@ class PlanRequest(Checkout, PlatformOption):
 
     names: Names = ()
     base: str | None = option(
-        "What was pushed onto: MINOR and MAJOR bumps since then run. Without it, everything named runs.",
+        "The commit before the push: MINOR and MAJOR bumps since then run. Default: all that is named runs.",
         metavar="COMMIT",
     )
     models: OnlyModels = ()
@@ -66,9 +66,9 @@ class PlanRequest(Checkout, PlatformOption):
     max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
     scenario: str | None = option("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     drift: bool = flag("Ask the recorded versions again, to see whether a model moved.")
-    batch: bool = flag("Have models whose vendor has a batch API asked by it, at half the price.")
+    batch: bool = flag("Use the vendors' batch APIs where there is one, at half the price.")
     pending: str | None = option(
-        "Ask nothing: plan the collection of what an earlier plan left at the vendors in batches.", metavar="INVOCATION"
+        "Ask nothing: plan to collect the batches that an earlier plan left at the vendors.", metavar="INVOCATION"
     )
     dry_run: bool = flag("Plan jobs that make no call.")
     reason: Reason = ""
@@ -78,10 +78,10 @@ def make_plan(request: PlanRequest) -> Plan:
     """Return what is to be evaluated, why, in how many calls and at what cost; raise where it cannot be asked."""
     if request.pending is not None:
         if request.names or request.models or request.drift or request.batch or request.base is not None:
-            raise PlanError("--pending plans what is left as it was planned: leave out what says what is to be asked")
+            raise PlanError("--pending keeps the earlier plan: remove the options that choose what to ask")
         return _plan_collection(request.pending, request)
     if request.drift and (request.base is not None or request.scenario is not None):
-        raise PlanError("--drift asks what is recorded: it goes with neither --base nor --scenario")
+        raise PlanError("--drift asks the recorded versions: it cannot be combined with --base or --scenario")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
     if request.scenario is not None:
@@ -154,7 +154,7 @@ class _Asked:
 
 
 def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "Sequence[Decision]") -> _Asked:
-    """Read every component and model to be evaluated; one that is wrong is a fault, unless a person named it."""
+    """Read every component and model to be evaluated; a wrong one is a fault, unless a person named it."""
     asked = _Asked()
     repository, policy = Repository(request.components), request.configuration.settings.policy
     skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
@@ -272,7 +272,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     base = repository.commit(named)
     is_first_push = not named.strip("0")  # zeros say that there was no commit before
     if base is None and not is_first_push and not _FULL_ID.fullmatch(named):
-        raise PlanError(f"--base {named} is no commit here; for a branch that was never pushed give --base 0")
+        raise PlanError(f"--base {named} is not a commit here; for a branch that was never pushed use --base 0")
     before, after = read_versions(repository, (base, head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:

@@ -83,7 +83,7 @@ class Published:
 def publish(request: PublishRequest) -> Published:
     """Add collected records to a branch in one commit and push it; try again on top of whoever was quicker."""
     if not request.collected.is_dir():
-        raise PlanError(f"{request.collected} is not a folder; give the one that collect wrote")
+        raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)
     left = read_left(request.collected, {record.run_id for record in records})
     pending = [run_id for (_, run_id), content in left.items() if content is not None]
@@ -139,8 +139,8 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
 def read_left(folder: Path, readable: Container[str]) -> dict[tuple[str, str], bytes | None]:
     """Return by component and run what `collect` left at a vendor; None for what was there and is taken now.
 
-    A run keeps its pending file while its record is not `readable`, by id. Raise PlanError for a file that is none, or
-    that of another run.
+    A run keeps its pending file while its record is not `readable`, by id. Raise PlanError for a file that is broken or
+    belongs to a different run.
     """
     outcome, runs, _ = _read_runs(folder)
     left: dict[tuple[str, str], bytes | None] = {}
@@ -156,7 +156,7 @@ def read_left(folder: Path, readable: Container[str]) -> dict[tuple[str, str], b
         if run.status == "pending":
             left[run.skill, run_id] = read_bytes(path, PlanError)
             if parse_pending(left[run.skill, run_id] or b"", path).entries[0].skill != run.skill:
-                raise PlanError(f"{path} is of another component")
+                raise PlanError(f"{path} belongs to a different component")
         elif outcome.get("collecting") is True and is_file_name(run_id) and (run.skill, run_id) not in unread:
             left[run.skill, run_id] = None
     return left
@@ -168,7 +168,7 @@ def _read_runs(folder: Path) -> tuple[Mapping[str, Any], list[RunOutcome], list[
     outcome = read_json(path, PlanError)
     values = outcome.get("runs") if isinstance(outcome, dict) else None
     if not isinstance(values, list):
-        raise PlanError(f"{path} lists no runs; give the folder that collect wrote")
+        raise PlanError(f"{path} lists no runs; name the folder that collect wrote")
     runs: list[RunOutcome] = []
     problems: list[LeaderboardError] = []
     for number, value in enumerate(values):
@@ -180,17 +180,17 @@ def _read_runs(folder: Path) -> tuple[Mapping[str, Any], list[RunOutcome], list[
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
-    """Read one record; raise LeaderboardError where it is another one, or from a time that is none or not yet."""
+    """Read one record; raise LeaderboardError if it is a different one, or its time is invalid or in the future."""
     path = folder / RECORDS / skill / f"{run_id}.json"
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
-        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}' of '{record.skill}'")
+        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'")
     try:
         is_ahead = moment(record.timestamp) > datetime.datetime.now(datetime.UTC) + CLOCKS_APART
     except (ValueError, TypeError):  # it names no moment, or none in UTC
         is_ahead = True
     if is_ahead:
-        raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is no moment until now")
+        raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is not a time in the past")
     return record
 
 
@@ -269,7 +269,7 @@ def _find_parents(repository: Repository, target: Target) -> tuple[list[str], li
 
 
 def _no_branch(remote: str, name: str) -> GitError:
-    return GitError(f"{remote} has no branch '{name}'; name the one that is evaluated with --to (a tag is none)")
+    return GitError(f"{remote} has no branch '{name}'; name the evaluated branch with --to (not a tag)")
 
 
 def _derive_files(
@@ -306,7 +306,7 @@ def _derive_files(
         files |= {board: b"".join(additions.blocks)} if additions.blocks else {}
         files |= {path: content for path, content in new.items() if path not in there}
         problems += [
-            LeaderboardError(f"{path} is there and says something else; a record is never edited")
+            LeaderboardError(f"{path} exists with different content; a record is never edited")
             for path, record in of_skill.items()
             if record.complete and there.get(path, new[path]) != new[path]
         ]

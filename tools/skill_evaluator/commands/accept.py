@@ -1,4 +1,4 @@
-"""`skill-evaluator accept`: make a recorded version the one that later versions are held against. Makes no call."""
+"""`skill-evaluator accept`: make a recorded version the anchor of later versions. Makes no call."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import (

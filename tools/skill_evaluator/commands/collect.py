@@ -47,10 +47,10 @@ EXITS = {
 class CollectOptions(CollectRequest, PlatformOption, FormatOption):
     """The options of `collect`."""
 
-    batches: bool = flag("Take what batches left by --submit-only have brought; needs no plan.")
+    batches: bool = flag("Take the answers of batches that --submit-only left; needs no plan.")
     planned: str | None = option("With --batches: those of a job of plan --pending.", metavar="JOB")
     abandon: str | None = option(
-        "With --batches: give this pending run up. What was not answered counts as lost, and the vendor is not asked.",
+        "With --batches: give up this pending run. Unanswered calls count as lost; the vendor is not asked.",
         metavar="RUN",
     )
 
@@ -77,7 +77,7 @@ def _collect_batches(options: CollectOptions) -> int:
         roots = [artifacts or options.components]
         library.restore(options.plan, options.planned, roots[0])
     elif artifacts is not None and not artifacts.is_dir():
-        raise RunError(f"{artifacts} is not a folder; name the one that holds the runs, or none")
+        raise RunError(f"{artifacts} is not a folder; name the folder that holds the runs, or leave it out")
     else:
         roots = [options.components, AUDITS, JUDGEMENTS] if artifacts is None else [artifacts]
     found = library.unfinished_batches(roots, options.abandon)

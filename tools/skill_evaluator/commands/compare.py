@@ -35,7 +35,7 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `compare`."""
 
     skill: str | None = argument(
-        "The component; or the file of a record, or of another tool's results.", None, completes="components"
+        "A component; or a file: a record, or results of a different tool.", None, completes="components"
     )
     other: str | None = argument("The file to compare with the first one.", None, metavar="[FILE]", show_default=False)
     baseline: str | None = option(
@@ -56,7 +56,7 @@ def compare(options: CompareOptions) -> int:
     """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call."""
     if options.other is not None:
         if options.baseline or options.candidate or options.between:
-            raise LeaderboardError("the two files are what is compared: leave out --baseline, --candidate and --models")
+            raise LeaderboardError("two files are compared: leave out --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.other)
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)

@@ -29,7 +29,7 @@ Next:
 class DemoOptions:
     """The options of `demo`."""
 
-    folder: Path = argument("A folder that is empty or not there yet.", Path("demo"), metavar="DIR")
+    folder: Path = argument("An empty or new folder.", Path("demo"), metavar="DIR")
 
 
 def demo(options: DemoOptions) -> int:
@@ -38,7 +38,7 @@ def demo(options: DemoOptions) -> int:
     Makes no call: the answers are shipped, and their records are made on the spot.
     """
     if options.folder.exists() and (not options.folder.is_dir() or any(options.folder.iterdir())):
-        raise ConfigError(f"{options.folder} is not empty; remove it, or name another: skill-evaluator demo DIR")
+        raise ConfigError(f"{options.folder} is not empty; remove it, or name a new folder: skill-evaluator demo DIR")
     _write(options.folder, demo_files())
     for day, version in enumerate(DEMO_VERSIONS, 1):
         _write(options.folder, demo_version(version))

@@ -17,7 +17,7 @@ EXAMPLES = (
 def export(options: ExportRequest) -> int:
     """Write records as tables (CSV, JSON Lines, Parquet), or verdicts as JUnit XML. Makes no call."""
     if options.to == "parquet" and options.out is None:
-        raise LeaderboardError("Parquet is no text to print; give --out FILE")
+        raise LeaderboardError("Parquet cannot be printed; use --out FILE")
     exported = Library.at(options).export(options)
     if options.out is None:
         for block in exported:

@@ -1,4 +1,4 @@
-"""`skill-evaluator init`: lay out in another repository what evaluations need. What is there stays as it is."""
+"""`skill-evaluator init`: lay out in a repository what evaluations need. Existing files stay as they are."""
 
 import sys
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def _adopt(options: InitRequest) -> None:
         _print(Library.adopt(options.folder, proposal))
         print(_NEXT_OF_ADOPTED, end="")
     else:
-        print("nothing was written; --yes writes what is proposed" if count else "nothing is to be written")
+        print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
 
 
 def _choose(name: str, parts: Sequence[str]) -> str | None:

@@ -20,7 +20,7 @@ EXITS = {4: "a mutant is undecided (the same command goes on)"}
 class MutateOptions(MutationRequest, FormatOption):
     """The options of `mutate`."""
 
-    dry_run: bool = flag("List the mutants, and say what asking them would take; make no call.")
+    dry_run: bool = flag("List the mutants and their cost at most; make no call.")
 
 
 def mutate(options: MutateOptions) -> int:

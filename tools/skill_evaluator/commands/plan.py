@@ -23,7 +23,7 @@ class PlanOptions(PlanRequest, FormatOption):
     """The options of `plan`."""
 
     detect: float | None = option(
-        "Plan no evaluation: say how many cases and replicates of one component would show this drop.", metavar="DROP"
+        "Instead of a plan: say how many cases and replicates of a component would show this drop.", metavar="DROP"
     )
     out: Path = option("Where the plan goes.", Path("plan.json"), metavar="FILE")
     legs: Legs = ""

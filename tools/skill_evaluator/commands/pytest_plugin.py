@@ -22,7 +22,7 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedSkill:
-    """What `skill-evaluator try` says of a component: `result` is its JSON, `remarks` what it said on stderr.
+    """What `skill-evaluator try` says of a component: `result` is its JSON, `remarks` its output on stderr.
 
     `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict. As a text it is the headline,
     and of each model the reasons, what it lost and the cases that broke.

@@ -20,7 +20,7 @@ class ReportOptions(ConfigOption, PlatformOption):
     """The options of `report`."""
 
     collected: Path = argument("What collect wrote.", Path("collected"))
-    plan: Path | None = option("The plan: what to say when nothing was collected.", metavar="FILE")
+    plan: Path | None = option("The plan; used if nothing was collected.", metavar="FILE")
     commit: str | None = option("Comment on the pull request merged with this commit.")
     open_from: str | None = option(
         "Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH"

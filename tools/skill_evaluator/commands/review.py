@@ -106,7 +106,7 @@ class ReviewAddOptions(ConfigOption):
     file: Path = argument("JSON Lines: id, output_1, output_2; or baseline_output, candidate_output.", metavar="FILE")
     sample: int | None = option("Take N items at random.", min=1)
     seed: int = option("Seed of the sample.", 0)
-    dimensions: tuple[str, ...] = option("What a candidate is compared in; repeatable.", (), metavar="NAME")
+    dimensions: tuple[str, ...] = option("A dimension to compare candidates in; repeatable.", (), metavar="NAME")
     preset: str = option("Dimensions by name: default, chat, code, checklist.", "default")
 
 
@@ -125,7 +125,7 @@ class ReviewExportOptions(ConfigOption):
     """The options of `review export`."""
 
     out: Path | None = option("Where the CSV is written; default: stdout.", metavar="FILE")
-    labels: Path | None = option("Instead: add what people agree on, for `judge calibrate`.", metavar="FILE")
+    labels: Path | None = option("Instead: append the labels people agree on, for `judge calibrate`.", metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

@@ -1,4 +1,4 @@
-"""`skill-evaluator switch`: may every component go from one model to another? Both are asked, in the same minutes."""
+"""`skill-evaluator switch`: may every component move to a new model? Both models are asked, in the same minutes."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import FormatOption, options

@@ -163,7 +163,7 @@ class _Comparing:
         """Return the assignment that maximises matched leaf weight, in the truth's order, then the output's rest.
 
         Items that both sides have meet first: that makes no assignment lighter where equality is transitive, which it
-        is not by closeness. Ties must not hang on the order in which items were given: what the items say decides.
+        is not by closeness. Ties must not depend on the order of the items: their content decides.
         """
         if not lefts or not rights or len(lefts) == len(rights) == 1:
             return zip_longest(lefts, rights)

@@ -126,7 +126,7 @@ def _refuse_unreadable_format(form: str, at: str) -> None:
 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
-    """Read rules by path from settings given as dicts; raise ComponentError with the key path of what is wrong."""
+    """Read rules by path from dicts of settings; raise ComponentError with the key path of the fault."""
     from pydantic import BaseModel  # only whoever gives settings waits for it
 
     from skill_evaluator.files import validated

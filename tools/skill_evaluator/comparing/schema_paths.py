@@ -31,7 +31,7 @@ class Place:
     """What a schema says of one path.
 
     `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array of places` (items told
-    apart by position), `array of anything` where nothing is said of the items, or `any` where the schema does not say.
+    apart by position), `array of anything` if the items are undeclared, or `any` if the schema does not tell.
     Of a text or an object it is `object`. `nodes` are all that speak of it, `children` the paths right below.
     """
 

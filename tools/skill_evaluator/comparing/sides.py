@@ -82,7 +82,7 @@ def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable
 
 
 def key_value(item: Any, key: str) -> Any:
-    """Return the value of a key field of an array item, which may be dotted; None where there is none."""
+    """Return the value of a key field of an array item, which may be dotted; None if it is absent."""
     value = item.get(key) if isinstance(item, dict) else None
     if value is None and "." in key:
         value = item

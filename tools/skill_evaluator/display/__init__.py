@@ -16,7 +16,7 @@ def number(value: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Write a p or q to three places; one that rounds to zero is not zero."""
+    """Write a p or q to three places; a small one is never written as zero."""
     return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
@@ -26,7 +26,7 @@ def arrow(before: float | None, after: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """Write a difference of scores; one that rounds to zero has no sign."""
+    """Write a difference of scores; without a sign if it rounds to zero."""
     return "–" if value is None else f"{value:+.3f}" if round(value, 3) else "0.000"
 
 

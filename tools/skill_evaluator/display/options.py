@@ -37,7 +37,7 @@ def options(cls: type[_Options]) -> type[_Options]:
 
 
 def option(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
-    """Declare an option. Its flag is the field's name; `flags` says another or a short one; `...` makes it required.
+    """Declare an option. Its flag is the field's name; `flags` sets a different or short one; `...` makes it required.
 
     Put into `how` what else `typer.Option` takes.
 
@@ -125,15 +125,13 @@ Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8
 Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
 SubmitOnly = Annotated[bool, shared("With --batch: do not wait; collect --batches takes the answers later.")]
 Reason = Annotated[str, shared("Reason shown in the job summary.")]
-Legs = Annotated[
-    str, shared("With --platform: those that the workflow has jobs of their own for.", metavar="ENVIRONMENTS")
-]
+Legs = Annotated[str, shared("With --platform: environments that have their own job.", metavar="ENVIRONMENTS")]
 Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR")]
 Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR")]
 
 
 def declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:
-    """Return how a field is typed; None for one that only the program sets."""
+    """Return how a field is typed; None if only the program sets it."""
     return field.metadata.get("declared") or (get_args(hint)[1] if get_origin(hint) is Annotated else None)
 
 

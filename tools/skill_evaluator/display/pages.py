@@ -1,7 +1,7 @@
 """A page: one list of blocks, drawn on a terminal, as Markdown, and as data for the site.
 
 A report says each thing once, as a block. Words from outside are safe in every drawing: a `str` in a `Line` is never
-mark-up. A page of Markdown can be made to fit: what has no room is left out whole, and said.
+mark-up. A page of Markdown can be made to fit: what has no room is left out whole, with a remark.
 """
 
 import re
@@ -91,7 +91,7 @@ class Drawing:
 class Chart:
     """Drawings of which a site shows one at a time; `mermaid` stands for them where no file lies beside the page.
 
-    With a `caption` the figures of the first stand below it, and alone on a terminal; else another block has them.
+    With a `caption` the figures of the first stand below it, and alone on a terminal; else a later block has them.
     """
 
     name: str
@@ -220,7 +220,7 @@ def cut_table(sheet: Sheet, most: int) -> list[Block]:
 
 
 def _block(block: Block, charts: str) -> str:
-    """Return a block as Markdown; nothing for one that has nothing to say."""
+    """Return a block as Markdown; empty if the block is."""
     match block:
         case str():
             return block
@@ -338,7 +338,7 @@ def site_sections(blocks: Iterable[Block]) -> list[dict[str, Any]]:
 
 
 def site_block(block: Block) -> SiteBlock:
-    """Return a block as the site's scripts draw it; empty for one that has nothing to say."""
+    """Return a block as the site's scripts draw it; empty if the block is."""
     match block:
         case Lines():
             return sentence_block(map(line_text, block.lines), ordered=block.mark == "1.") if block.lines else {}

@@ -158,7 +158,7 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
 
 def _least_width(column: Sequence[str], width: int, whole: bool) -> int:
-    """Return the fewest cells in which a column of words can be read, or one that is to stay whole."""
+    """Return the fewest cells in which a column can be read, of words or of values that stay whole."""
     words = column if whole else [word for text in column for word in text.split()]
     unbroken = max((cell_len(part) for word in words for part in _INSIDE_A_WORD.split(word)), default=0)
     longest = max(map(cell_len, words), default=0)

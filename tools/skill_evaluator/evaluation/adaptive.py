@@ -40,7 +40,7 @@ _LEAST_REPLICATES = 2  # fewer say nothing of chance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A look after so many replicates of every case; `share` is its part of the error that looks may make."""
+    """A look `after` some replicates of every case; `share` is its part of the error that looks may make."""
 
     after: int
     share: float
@@ -183,7 +183,7 @@ class Lookout:
 
 
 def lookout_for(run: Run, scorer: Scorer, inputs: Inputs, request: EvaluationRequest, models: int) -> Lookout | None:
-    """Return who looks at an adaptive run; None, with a line on stderr, for one that cannot be compared."""
+    """Return who looks at an adaptive run; None, with a line on stderr, if it cannot be compared."""
     if not run.manifest.adaptive:
         return None
 

@@ -1,7 +1,7 @@
 """Records of versions and models → what each case tells: does it tell them apart, and does it agree with the rest?
 
 Item analysis of test theory: a case is an item, and a version with a model is a test-taker. A case that all solve alike
-tells nothing of them; one that the better of them get wrong may have a wrong ground truth.
+tells nothing of them; a case that the better of them get wrong may have a wrong ground truth.
 """
 
 import math
@@ -69,7 +69,7 @@ def audit_component(recorded: RecordedComponent, models: Sequence[str] = ()) -> 
         runs.setdefault(f"{entry.version} {entry.model_id}", []).append(archive.record(entry))
     if len(runs) < 2:
         where = component.leaderboard_path
-        raise LeaderboardError(f"{where} holds complete runs of {len(runs)} version and model; two are needed")
+        raise LeaderboardError(f"{where} holds complete runs of {len(runs)} version and model; 2 are needed")
     newest = archive.record(max(entries, key=lambda entry: entry.order))
     own = policy.components.get(component.name)
     tolerance = policy.tolerance if own is None or own.tolerance is None else own.tolerance
@@ -79,7 +79,7 @@ def audit_component(recorded: RecordedComponent, models: Sequence[str] = ()) -> 
 def audit_cases(
     skill: str, metric: str, records: Mapping[str, Sequence[Record]], newest: Record, tolerance: float
 ) -> CaseAudit:
-    """Return what the cases of the newest record tell of versions and models, whose records are given by name.
+    """Return what the cases of the newest record tell of versions and models, whose records come by name.
 
     Answers to a case count as long as its document and truth are those of the newest record, and scores as long as the
     same rules gave them.

@@ -140,9 +140,9 @@ def _durations(
 
 
 def _last_record(model_id: str, archive: Archive, inputs: Inputs, components: Path) -> Record | None:
-    """Return a model's last record, else that of its last run folder, else its last of another component.
+    """Return a model's last record, else that of its last run folder, else its last of any other component.
 
-    One that cannot be read tells nothing.
+    An unreadable record tells nothing.
     """
     for entry in (entry for entry in archive.entries if entry.model_id == model_id):
         with suppress(LeaderboardError):

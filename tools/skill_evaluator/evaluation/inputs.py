@@ -27,12 +27,12 @@ class Inputs(Configuration):
 
 
 def as_asked(request: EvaluationRequest) -> EvaluationRequest:
-    """Return the options with --bare as the scenario that it is; raise RunError where it does not go with others."""
+    """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request
     if request.scenario is not None or request.aa or request.with_baseline or request.neutral is not None:
         raise RunError(
-            "--bare leaves the prompt out: it does not go with --scenario, --with-baseline, --aa or --neutral"
+            "--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline, --aa or --neutral"
         )
     return replace(request, bare=False, scenario=SCHEMA_ALONE)
 
@@ -46,15 +46,15 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost
     )
     if request.resume is not None and (not request.resume or request.dry_run):
-        raise RunError("--resume takes a run id, a run folder or nothing, and does not go with --dry-run")
+        raise RunError("--resume takes a run id, a run folder or nothing, and cannot be combined with --dry-run")
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     if request.adaptive and (request.shard is not None or request.cases):
-        raise RunError("--adaptive needs all cases, for a verdict is on them: it does not go with --shard or --case")
+        raise RunError("--adaptive needs all cases: it cannot be combined with --shard or --case")
     _refuse_designs(request)
     refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.batch and request.adaptive:
-        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; give one of them")
+        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; use one of them")
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -82,7 +82,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
 
 
 def _refuse_designs(request: EvaluationRequest) -> None:
-    """Raise RunError for designs that do not go with each other, or with another option."""
+    """Raise RunError for designs or options that cannot be combined."""
     designs = {
         "--recorded": request.recorded,
         "--with-baseline": request.with_baseline,
@@ -91,17 +91,17 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
-        raise RunError(f"{' and '.join(given)} ask different questions; give one of them")
+        raise RunError(f"{' and '.join(given)} ask different questions; use one of them")
     others = {
         "--adaptive": request.adaptive,
         "--case": bool(request.cases),
     }
     clashing = [flag for flag, is_given in others.items() if is_given]
     if given and clashing and not request.recorded:
-        raise RunError(f"{given[0]} does not go with {clashing[0]}: it asks all cases, and as often as is planned")
+        raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks all cases, as often as planned")
     if request.draft and (request.aa or request.neutral is not None):
-        raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; give one of them")
+        raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
     if request.baseline_commit is not None and not request.with_baseline:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
     if request.neutral is not None and request.scenario is not None:
-        raise RunError("--neutral does not go with --scenario: it draws the scenarios itself")
+        raise RunError("--neutral cannot be combined with --scenario: it draws the scenarios itself")

@@ -88,7 +88,7 @@ def _read(request: MutationRequest) -> _Hunt:
         request.max_cost,
     )
     if request.replicates < LEAST_REPLICATES:
-        raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer says nothing of chance")
+        raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer cannot show chance")
     configuration = read_configuration(request.config)
     component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
     models = select_models(configuration.models, () if request.model is None else (request.model,))
@@ -128,7 +128,7 @@ def _read(request: MutationRequest) -> _Hunt:
 
 
 def _name_of(mutant: Mutant) -> str:
-    """Return the name of a mutant's run folder; another text under the same id has another."""
+    """Return the name of a mutant's run folder, which also depends on its text."""
     return f"{mutant.id}-{mutant.digest[-8:]}"
 
 
@@ -162,7 +162,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     """Damage the prompt, ask every mutant until it is decided, and return what became of each."""
     plan = _read(request)
     if plan.model.provider == "replay":
-        raise RunError(f"'{plan.model.id}' is replayed: its answers are the same whatever the prompt says; ask another")
+        raise RunError(f"'{plan.model.id}' is replayed: its answers ignore the prompt; ask a different model")
     with_keys([plan.model], plan.configuration)
     session = Session(
         configuration=plan.configuration,

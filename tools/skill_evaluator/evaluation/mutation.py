@@ -106,7 +106,7 @@ def silent_cases(case_ids: Sequence[str], mutants: Sequence[MutantResult]) -> li
 
 
 def _beside(record: Record, other: Record) -> Record:
-    """Return a record as one whose calls alternated with another's, as those of mutants do."""
+    """Return a record marked as asked in turns with a second run, as mutants are."""
     return record.model_copy(update={"beside": other.run_id})
 
 

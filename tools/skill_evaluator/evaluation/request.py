@@ -31,7 +31,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     cases: Cases = ()
     seed: int | None = option("Seed of the replicates' seeds; default 0.")
     resume: str | None = option(
-        "Go on with an unfinished run (default: the newest): asks only what has no answer.",
+        "Continue an unfinished run (default: the newest): ask only what has no answer.",
         metavar="[RUN]",
         completes="runs",
     )
@@ -39,25 +39,21 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     scenario: str | None = option("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
     invocation: str | None = option(
-        "What the run ids begin with; plan gives one to all its jobs, which ask what it planned.",
+        "Prefix of the run ids; `plan` sets the same one for all its jobs.",
         metavar="ID",
         hidden=True,
     )
     adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
-    recorded: bool = flag(
-        "Ask the new version alone, and compare it with what is recorded; default: beside its baseline."
-    )
-    with_baseline: bool = flag(
-        "Ask the baseline beside it, in turns, whatever the policy says; an error where that cannot be."
-    )
+    recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
+    with_baseline: bool = flag("Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.")
     baseline_commit: str | None = option(
-        "With --with-baseline: take the prompt of this commit, whatever is recorded.", metavar="COMMIT", hidden=True
+        "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT", hidden=True
     )
     aa: bool = flag("Run the recorded version again to measure noise.")
     neutral: int | None = option(
         "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
     )
-    draft: bool = flag("Keep the record as a draft: in no leaderboard, never a baseline, of any prompt.")
+    draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False
     submit_only: SubmitOnly = False
     results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
@@ -70,13 +66,13 @@ class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOpti
 
     skill: Skill
     model: str | None = option(
-        "The model of models.yaml that is asked; needed where it has several.",
+        "The model of models.yaml to ask; needed if there are several.",
         None,
         "-m",
         metavar="ID",
         completes="models",
     )
-    replicates: int = option("Answers per case and mutant, at most; a killed one gets fewer.", 4, "-n")
+    replicates: int = option("Answers per case and mutant, at most; a killed mutant gets fewer.", 4, "-n")
     mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
     results: Path | None = option("Where answers go; default: in the component.", metavar="DIR")
 
@@ -86,7 +82,7 @@ class SwitchRequest(ComponentsOption, FixturesOption, ConfigOption):
     """Which model is to be replaced by which, and where."""
 
     old: str = argument("The model in use, or once in use.")
-    new: str = argument("The model of models.yaml to go to.")
+    new: str = argument("The model of models.yaml to switch to.")
     skills: Names = ()
     replicates: int | None = option("Answers per case and model.", None, "-n")
     dry_run: bool = flag("Make no call, print the cost at most.")

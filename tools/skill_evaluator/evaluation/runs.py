@@ -222,7 +222,7 @@ def _roles_of(runs: Sequence[Run]) -> dict[str, Role | None]:
 
 
 def _with_those_beside(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
-    """Add the runs whose calls alternate with these; raise RunError for one that is gone."""
+    """Add the runs whose calls alternate with these; raise RunError if one is gone."""
     wanted = dict(folders)
     for folder, manifest in folders:
         if manifest.beside is not None:

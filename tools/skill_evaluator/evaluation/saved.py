@@ -1,6 +1,6 @@
 """A run that is saved: its answers scored again by today's declarations, or explained beside the truth. No call.
 
-What has changed since the answers were given is told on stderr.
+Changes since the answers came are told on stderr.
 """
 
 import re
@@ -148,7 +148,7 @@ def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None,
     if replicate is None:
         return
     if field is not None:
-        raise RunError("--replicate does not go with --field, which shows all replicates")
+        raise RunError("--replicate cannot be combined with --field, which shows all replicates")
     if not 0 <= replicate < manifest.asked:
         last = manifest.asked - 1
         raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

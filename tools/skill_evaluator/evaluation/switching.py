@@ -134,7 +134,9 @@ def _why_alone(request: SwitchRequest, configuration: Configuration) -> str:
     (new,) = select_models(configuration.models, (request.new,))
     lack = lack_of(new, configuration.kinds[new.provider], configuration.keys)
     if request.old == request.new or (lack and not request.dry_run):
-        raise ConfigError(f"{request.new} is nothing to go to: {lack or 'it is the old model; name another one'}")
+        raise ConfigError(
+            f"{request.new} cannot be switched to: {lack or 'it is the old model; name a different model'}"
+        )
     old = next((model for model in configuration.models if model.id == request.old), None)
     if old is None:
         return "is not in models.yaml"

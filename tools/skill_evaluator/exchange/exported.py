@@ -40,7 +40,7 @@ Row = dict[str, Any]
 class Column:
     """One column, its type and what it holds; `<metric>` in a name stands for each metric of the records.
 
-    `key` is the key of a record that has its value, where that is another than the name.
+    `key` is the key of a record that has its value, if that differs from the name.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Exported:
     """What was asked for, in blocks of text or bytes that are made as they are read; `rows` counts those of a table."""
 
     def __init__(self, request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> None:
-        """Find the records; raise LeaderboardError where there is none. `recorded` reads a component by its name."""
+        """Find the records; raise LeaderboardError without any. `recorded` reads a component by its name."""
         self.rows = 0
         every = sorted({path.parents[2].name for path in request.components.glob("*/evals/records/*.json")})
         names = request.sources or every

@@ -67,7 +67,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignAnswer:
-    """One answer: what it scored, or that the provider failed (`outcome`); `case` is all that is said of its case."""
+    """One answer: what it scored, or that the provider failed (`outcome`); `case` is all that is known of its case."""
 
     case_id: str
     case: Any = None
@@ -121,7 +121,7 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     if isinstance(value, dict) and isinstance(value.get("results"), dict):
         return _promptfoo_runs(validated(_Promptfoo, value, path, LeaderboardError), path)
     raise LeaderboardError(
-        f"{path} holds no results that are read: a record, promptfoo's JSON, inspect's .eval or .json, "
+        f"{path} holds no results in a known format: a record, promptfoo's JSON, inspect's .eval or .json, "
         "lm-eval's samples, or a table (.csv, .tsv, .jsonl)"
     )
 
@@ -246,7 +246,7 @@ def _read_log(path: Path) -> dict[str, Any]:
                 for name in names
             )
     except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
-        raise LeaderboardError(f"{path} is no log of a finished inspect run: {problem}") from None
+        raise LeaderboardError(f"{path} is not the log of a finished inspect run: {problem}") from None
     return {**(header if isinstance(header, dict) else {}), "samples": samples}
 
 
@@ -328,7 +328,7 @@ def score_of(value: Any, where: str) -> float | None:
     number = _number(value)
     if number is None or not 0.0 <= number <= 1.0:
         shown = f"{repr(value)[:60]} at {where}"
-        raise LeaderboardError(f"{shown} is no score from 0 to 1; leave it empty where nothing was measured")
+        raise LeaderboardError(f"{shown} is not a score from 0 to 1; leave it empty if nothing was measured")
     return number
 
 
@@ -353,7 +353,9 @@ def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
     for line, row in rows:
         names = row.get("metrics")
         if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
-            raise LeaderboardError(f"{path}:{line} names no metrics that it has; is it of lm-eval from 0.4.5 on?")
+            raise LeaderboardError(
+                f"{path}:{line} names no metrics that it has; was it written by lm-eval 0.4.5 or newer?"
+            )
         if len(filters) > 1 and not isinstance(row.get("filter"), str):
             raise LeaderboardError(f"{path}:{line} names no filter, as other lines do")
         ending = f",{row['filter']}" if len(filters) > 1 else ""
@@ -382,7 +384,7 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
     exact = _OUTPUT in columns and truth is not None
     if not metrics and not exact and _SCORES not in columns:
         raise LeaderboardError(
-            f"{path} has nothing to compare: no column holds scores from 0 to 1, nor are there 'output' and 'truth'"
+            f"{path} has nothing to compare: it needs a column of scores from 0 to 1, or 'output' and 'truth'"
         )
     replicate = next((name for name in _REPLICATE if name in columns), None)
     taken: Counter[tuple[str | None, str, str]] = Counter()
@@ -395,11 +397,11 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
             if not case_id:
                 raise LeaderboardError(f"{where} names no case")
             if isinstance(model, list | dict):
-                raise LeaderboardError(f"{where}: 'model' is to be a text")
+                raise LeaderboardError(f"{where}: 'model' must be a text")
             scores = {name: score_of(row.get(name), f"{where}, {name}") for name in metrics}
             nested = row.get(_SCORES) or {}
             if not isinstance(nested, dict):
-                raise LeaderboardError(f"{where}: 'scores' is to be an object of scores by metric")
+                raise LeaderboardError(f"{where}: 'scores' must be an object of scores by metric")
             scores |= {str(name): score_of(value, f"{where}, scores.{name}") for name, value in nested.items()}
             output = row.get(_OUTPUT)
             failed = bool(row.get(_ERROR))
@@ -427,19 +429,19 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
 
 
 def _holds_scores(column: str, rows: Rows) -> bool:
-    """Return whether half of a column's cells are numbers from 0 to 1 and none is another number, but for nan, inf."""
+    """Return whether half of a column's cells are numbers from 0 to 1 and no cell is outside, but for nan, inf."""
     numbers = [_number(value) for _, row in rows if (value := row.get(column)) not in (None, "")]
     finite = [number for number in numbers if number is not None and math.isfinite(number)]
     return bool(finite) and 2 * len(finite) >= len(numbers) and min(finite) >= 0.0 and max(finite) <= 1.0
 
 
 def _figure(value: Any, where: str, *, whole: bool) -> float | None:
-    """Return a count or an amount that is not below 0; None where there is none."""
+    """Return a count or an amount of at least 0; None if it is absent."""
     if value is None or value == "":
         return None
     number = _number(value)
     if number is None or not 0.0 <= number < math.inf or (whole and number != int(number)):
-        raise LeaderboardError(f"{repr(value)[:60]} at {where} is no number from 0 on")
+        raise LeaderboardError(f"{repr(value)[:60]} at {where} is not a number of 0 or more")
     return int(number) if whole else number
 
 
@@ -464,14 +466,14 @@ class ImportRequest(ComponentsOption, ConfigOption):
     )
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
     version: str | None = option("What was measured; default: as the source says.", metavar="VERSION")
-    model: str | None = option("The model, where the source names none.", None, "-m", metavar="ID")
+    model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 
 
 def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse) -> list[tuple[Record, Path, bool]]:
     """Make records of another tool's results, one a model; return each with its file, and whether that is new.
 
-    Raise LeaderboardError where nothing can be read, or what was measured is not said.
+    Raise LeaderboardError if nothing can be read, or the file does not name what was measured.
     """
     records = []
     for run in read_results(request.file, odd):

@@ -48,17 +48,17 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
     document: str = option("The column of the documents.", ..., "--input", metavar="COLUMN")
     truth: tuple[str, ...] = option(
-        "The column of the whole ground truth; or, repeated or with FIELD=, of one field of it.",
+        "The column of the ground truth; with FIELD= or repeated, of one of its fields.",
         (),
         metavar="[FIELD=]COLUMN",
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
-    skill: str | None = option("The component, where there are several.", metavar="NAME")
+    skill: str | None = option("The component, if there are several.", metavar="NAME")
     yes: bool = flag("Write the cases; without it they are only checked.")
 
     @property
     def fields(self) -> dict[str, str] | None:
-        """The columns of the truth by field; None if there is no such column, or one that holds the whole truth."""
+        """The columns of the truth by field; None without such a column, or if a column holds the whole truth."""
         if len(self.truth) < 2 and not any("=" in part for part in self.truth):
             return None
         pairs = [part.partition("=") for part in self.truth]
@@ -92,7 +92,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
     place = next((place for place in places if place.is_dir()), places[0])
     there = [case_id for case_id in cases if (place / case_id).exists()]
     if there:
-        raise FixtureError(f"{place / there[0]} is there, and nothing is overwritten; take other ids with --id COLUMN")
+        raise FixtureError(f"{place / there[0]} exists already; choose other ids with --id COLUMN")
     if table.yes:
         write_cases(place, cases)
     return ImportedCases(component=component, place=place, cases=cases)
@@ -110,7 +110,7 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     elif path.suffix in _DELIMITERS:
         rows = list(_read_cells(path, limit, odd))
     else:
-        raise FixtureError(f"{path} is no table that is read; its name must end in .csv, .tsv or .jsonl")
+        raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
     if not rows:
         raise FixtureError(f"{path} holds no row")
     return rows

@@ -54,7 +54,7 @@ class Question(BaseModel):
     @model_validator(mode="after")
     def _refuse_an_answer_that_is_no_option(self) -> "Question":
         if self.answer is not None and self.answer not in tuple(self.letters):
-            raise ValueError(f"answer '{self.answer}' is none of the options A to {self.letters[-1]}")
+            raise ValueError(f"answer '{self.answer}' is not among the options A to {self.letters[-1]}")
         return self
 
     @property
@@ -271,7 +271,7 @@ def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
     leaves, most = count_leaves(truth), component.limits.answer_leaves
     if leaves > most:
         raise FixtureError(
-            f"{path} holds {leaves:,} values, and none of more than {most:,} is scored; "
+            f"{path} holds {leaves:,} values, more than the limit of {most:,}; "
             "make it smaller, or raise limits.answer_leaves in settings.yaml"
         )
     if component.output == "text":

@@ -358,10 +358,10 @@ def _refuse_placeholders(text: str, prompt: str, path: Path) -> None:
     lines = enumerate(plain.split("\n"), first_line)
     found = [(number, match[0]) for number, line in lines for match in _PLACEHOLDER.finditer(line)]
     if found:
-        said = listed([f"{text} (line {number})" for number, text in found])
+        unfilled = listed([f"{text} (line {number})" for number, text in found])
         raise ComponentError(
-            f"{path}:{found[0][0]}: the model would be sent unfilled: {said}; write what stands there when the "
-            "prompt is used (the document follows it by itself), or placeholders: literal in the front matter"
+            f"{path}:{found[0][0]}: the model would see these unfilled: {unfilled}; write their text "
+            "(the document is added by itself), or placeholders: literal in the front matter"
         )
 
 

@@ -492,7 +492,7 @@ def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[M
 class Waiver(StrictModel):
     """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why.
 
-    `down_to` is its floor: a candidate that scores below it regressed all the same.
+    `down_to` is its floor: a candidate that scores below it has regressed in any case.
     """
 
     component: str

@@ -42,7 +42,7 @@ class Contract:
         """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to another file."""
         self.where = where
         if not isinstance(schema, Mapping):
-            raise ComponentError(f"{where} is no JSON Schema: an object is expected")
+            raise ComponentError(f"{where} is not a JSON Schema: an object is expected")
         self._schema = schema = dict(schema)
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
@@ -59,9 +59,9 @@ class Contract:
             )  # most schemas that one value is held against
         except jsonschema_rs.ValidationError as problem:
             place = _pointer(problem.instance_path)
-            raise ComponentError(f"{where} is no valid JSON Schema at {place}: {problem.message}") from None
+            raise ComponentError(f"{where} is not a valid JSON Schema at {place}: {problem.message}") from None
         except (ValueError, jsonschema_rs.ReferencingError) as problem:
-            raise ComponentError(f"{where} is no valid JSON Schema: {problem}") from None
+            raise ComponentError(f"{where} is not a valid JSON Schema: {problem}") from None
 
     def conforms(self, value: Any) -> bool:
         """Return whether a value validates against the schema."""

@@ -198,7 +198,7 @@ def read_yaml(
 def parse_front_matter(
     text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` when there is none."""
+    """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` if it is missing."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")

@@ -59,7 +59,7 @@ class Scenario:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read one scenario to ask in it; raise ConfigError, also for one that nobody has reviewed."""
+    """Read one scenario to ask in it; raise ConfigError, also if nobody has reviewed it."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -100,12 +100,12 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 
 
 def new_family(config_dir: Path, family: str) -> Path:
-    """Return the folder of a family that is not there yet; raise ConfigError for one that is, or for no name."""
+    """Return the new folder of a family; raise ConfigError if it exists, or for an invalid name."""
     if not is_component_name(family):
         raise ConfigError(f"--family '{family}' is no name: letters, digits, '.', '_' and '-', such as legal")
     folder = config_dir / "scenarios" / family
     if folder.exists():
-        raise ConfigError(f"{folder} is there already; a draft overwrites nothing: give another --family")
+        raise ConfigError(f"{folder} exists already; choose a new --family")
     return folder
 
 

@@ -1,6 +1,6 @@
 """The contract of a component from its files: a schema, or a part of one, with all it refers to in one value.
 
-Only here does a reference lead to another file, which must lie in the same repository.
+Only here may a reference lead to a second file, in the same repository.
 """
 
 import os
@@ -69,21 +69,23 @@ class _Files:
             self._inside.inside(place)
             self._read[place] = read_json(path, ComponentError, self._limit)
             if not isinstance(self._read[place], dict):
-                raise ComponentError(f"{path} is no JSON Schema: an object is expected")
+                raise ComponentError(f"{path} is not a JSON Schema: an object is expected")
         return self._read[place]
 
     def put_together(self, path: Path, fragment: str) -> dict[str, Any]:
         """Return one schema: the part that is pointed to, and a definition for each part that is referred to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
-            raise ComponentError(f"{self._where}{fragment} is no JSON Schema: an object is expected")
+            raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
         definitions: dict[str, Any] = {}
         while self._ahead:
             place, fragment, reference = self._ahead.pop()
             definitions[self._names[place, fragment]] = self._rewritten(self._target(place, fragment, reference), place)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
-            raise ComponentError(f"{self._where} refers to a file of another draft: $schema is {' and '.join(drafts)}")
+            raise ComponentError(
+                f"{self._where} refers to a file of a different draft: $schema is {' and '.join(drafts)}"
+            )
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 

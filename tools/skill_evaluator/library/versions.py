@@ -1,4 +1,4 @@
-"""Versions of components: how one follows another, which changes break the rules, and the prompt of an earlier version.
+"""Versions of components: how they follow each other, what breaks the rules, and the prompt of an earlier version.
 
 Reads `prompt.md` and `schema.json`, at commits of a git repository or in a folder.
 """
@@ -185,7 +185,7 @@ _CHANGED = "-dirty"  # after a commit: the prompt had been changed since
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPrompt:
-    """What a record says of the prompt that it measured; `commit` is None where it was in no commit."""
+    """The prompt that a record measured; `commit` is None if it was in no commit."""
 
     version: str
     digest: str
@@ -244,7 +244,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
     """Return a component (without a scenario) with the prompt and the lower version of a commit, and that commit.
 
-    Raise ComponentError if the commit is not here, lacks the prompt, has another schema or no lower version.
+    Raise ComponentError if the commit is not here, lacks the prompt, has a different schema or no lower version.
     """
     repository = Repository(component.folder)
     folder = repository.place(component.folder)
@@ -258,8 +258,8 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     version = check_semver(committed.version, Path(f"{commit[:12]}:{folder}/prompt.md"))
     if semver.Version.parse(version) >= semver.Version.parse(component.version):
         raise ComponentError(
-            f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version} and so "
-            "no baseline of it; name a commit before the version was raised"
+            f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version}; "
+            "name a commit from before the version was raised"
         )
     blob = repository.files(commit, folder).get(within(folder, "schema.json"))
     text = "null" if blob is None else repository.contents([blob])[blob].decode("utf-8-sig", "replace")
@@ -280,8 +280,8 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
 
 def _other_schema(component: Component, version: str) -> ComponentError:
     return ComponentError(
-        f"'{component.name}' {version} had another schema than {component.folder / 'schema.json'} has now: the two "
-        "cannot be compared, and asking both would not change that"
+        f"'{component.name}' {version} had a different schema from {component.folder / 'schema.json'}, "
+        "so the two cannot be compared"
     )
 
 

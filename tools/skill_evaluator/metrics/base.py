@@ -1,4 +1,4 @@
-"""What a metric is given and what it declares.
+"""What a metric takes and what it declares.
 
 An accuracy metric reads a `Comparison`, which all metrics of a replicate share. A reproducibility metric reads the
 `CaseAnswers` of a case, without a ground truth: canonical texts, not values, so that thousands of answers stay small.
@@ -31,7 +31,7 @@ class Comparison:
         schema_valid: Callable[[Any], bool] = lambda output: True,
         truth_side: Side | None = None,
     ) -> None:
-        """Take `truth_side`, if given, for `Side(truth, plan)`: kept for a case, its work is done once.
+        """Use `truth_side`, if any, for `Side(truth, plan)`: kept for a case, its work is done once.
 
         Without a plan leaves are compared by the type of their values.
         """

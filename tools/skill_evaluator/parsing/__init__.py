@@ -10,7 +10,7 @@ ParseProblem = Literal["empty", "not_json", "ambiguous", "no_option"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A value and how it was found in the text, or why there is none."""
+    """A value and how it was found in the text, or why it is missing."""
 
     value: Any = None
     found: FoundBy | None = None

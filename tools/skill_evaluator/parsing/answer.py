@@ -1,6 +1,6 @@
 """Completion text → JSON value, option or text, with how it was found.
 
-The whole text is tried first. Models like to wrap JSON in a code fence or a sentence; that is forgiven, and said.
+The whole text is tried first. Models like to wrap JSON in a code fence or a sentence; that is forgiven, with a remark.
 """
 
 import json

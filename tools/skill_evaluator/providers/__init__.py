@@ -109,7 +109,7 @@ def take_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
 
 
 def read_key(variables: Iterable[str], keys: Keys) -> str | None:
-    """Return the first variable's value that is not blank; raise ConfigError for one that no HTTP header can carry."""
+    """Return the first variable's value that is not blank; raise ConfigError if no HTTP header can carry it."""
     for variable in variables:
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):

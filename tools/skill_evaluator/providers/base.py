@@ -57,7 +57,7 @@ class Request:
 
 
 def _or_else(default: Any) -> WrapValidator:
-    """Put `default` in place of a value of the wrong type: no paid answer is lost for what is said about it."""
+    """Put `default` in place of a value of the wrong type: no paid answer is lost for a fault beside it."""
 
     def validate(value: Any, check: Callable[[Any], Any]) -> Any:
         try:
@@ -84,7 +84,7 @@ Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printa
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens the vendor counted; None where it gave no count, or one that cannot be: negative, no integer, absurd.
+    """Tokens the vendor counted; None without a count, or if it is impossible: negative, fractional, absurd.
 
     `input_tokens` is the whole prompt, whichever way a vendor counts. The cache counts are parts of it: what was read
     from a cache and what was written to one, of that `cache_write_1h_tokens` to be kept for an hour. Parts that are
@@ -114,8 +114,8 @@ class Usage:
 class Completion:
     """What came back, from whatever provider: the types are checked when it is made.
 
-    `text` may be empty; one that is no text raises ValidationError. Everything else is unknown where it is of a wrong
-    type. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `latency_s` is
+    `text` may be empty; a value that is not a text raises ValidationError. Everything else is unknown if its type is
+    wrong. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `latency_s` is
     the time from the first byte that was sent to the last that came; None where whoever asks takes the time.
     """
 
@@ -163,7 +163,7 @@ def sum_of_counts(*counts: Any) -> int | None:
 class Failure:
     """Why a call has no scorable answer. `reason` is a stable word, `message` is for people.
 
-    What is of a wrong type, in an error of a provider of another package, is as if it was left out.
+    A value of a wrong type, in an error of a provider from outside, counts as left out.
     """
 
     kind: Annotated[FailureKind, _or_else("provider_error")]
@@ -246,7 +246,7 @@ _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
     """Return a seed per replicate, and the model's own params, else temperature 0 in the deterministic profile.
 
-    `refused` are the settings that the API does not take. What the model ignores is not sent either, nor said to hold.
+    `refused` are the settings that the API does not take. What the model ignores is neither sent nor recorded.
     """
     table = _IGNORED | _REFUSED if model.provider == "openai" and not model.base_url else _IGNORED
     by_name = next((table[prefix] for prefix in table if model.api_name.rpartition("/")[2].startswith(prefix)), ())
@@ -342,7 +342,7 @@ def first_answers(
 
 
 def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider; raise ConfigError, also for what goes wrong in one of another package."""
+    """Open a provider; raise ConfigError, also for a fault in a provider from outside."""
     try:
         return kind.open(model, key, settings)
     except SkillEvaluatorError:

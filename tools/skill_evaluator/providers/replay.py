@@ -128,7 +128,7 @@ def check(model: Model) -> None:
     """Raise ConfigError unless the entry names its file, and nothing else."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
-        raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param of its own: file: PATH")
+        raise ConfigError(f"replay model '{model.id}' in models.yaml needs exactly one param: file: PATH")
 
 
 class ReplayProvider:

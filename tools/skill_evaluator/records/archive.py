@@ -53,7 +53,7 @@ Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return the key that sorts versions as semver does; raise ValueError for what is none.
+    """Return the key that sorts versions as semver does; raise ValueError for anything else.
 
     Versions parsed anew for each comparison took most of the time of a long history.
 
@@ -104,7 +104,7 @@ class RecordedRun(BaseModel):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it asked the baseline beside another run."""
+        """Whether it asked the baseline beside a candidate's run."""
         return is_baseline(self.run_id, self.beside)
 
     @property
@@ -321,16 +321,16 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs, those that measured another prompt than their version's marked as edited."""
+    """Return the runs; those of a prompt other than their version's are marked as edited."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     edited = (entry.prompt not in (None, prompts.get(entry.version)) for entry in entries)
     return [entry.model_copy(update={"edited": is_edited}) for entry, is_edited in zip(entries, edited, strict=True)]
 
 
 def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:
-    """Return why a version cannot be recorded with a prompt (its digest): it is already, with another. None if it can.
+    """Return why a version cannot be recorded with a prompt (its digest): it already has a different one. Else None.
 
-    A version is one prompt. A run of another would pass for it, and be the baseline of later versions.
+    A version is one prompt. A run of a second prompt would pass for it, and be the baseline of later versions.
     """
     first = first_runs(entries).get(version)
     if first is None or prompt is None or short_digest(prompt) == first.prompt:
@@ -349,5 +349,5 @@ def load_record(run_id: str, records_dir: Path) -> Record:
 
 def _of_run(run_id: str, record: Record, path: Path) -> Record:
     if record.run_id != run_id:
-        raise LeaderboardError(f"{path} holds the record of another run, '{record.run_id}'")
+        raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
     return record

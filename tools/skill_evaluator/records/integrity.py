@@ -132,7 +132,7 @@ def disagreements(books: Books) -> Iterator[Problem]:
 
 
 def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
-    """Yield the complete runs of a version that measured another prompt than its first run."""
+    """Yield the complete runs of a version whose prompt differs from its first run's."""
     entries = marked([entry_of(row) for row in rows])
     first = first_runs(entries)
     for entry in entries:
@@ -145,9 +145,11 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
 
 
 def _contradictions(books: Books, row: Row, record: Record) -> Iterator[Problem]:
-    """Yield what a row says otherwise than its record, and whether the record is another than the row was added for."""
+    """Yield where a row differs from its record, and whether the record was replaced since the row was added."""
     if record.draft:
-        yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' is of a draft, which has no row; remove it")
+        yield _problem_at_row(
+            books, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
+        )
     expected = record.row()
     keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:

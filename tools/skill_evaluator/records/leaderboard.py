@@ -122,8 +122,8 @@ class Additions:
 def with_rows(content: bytes | None, path: Path, skill: str, rows: Iterable[Row]) -> Additions:
     """Add rows to the text of a leaderboard (None: no file yet), each run once; `path` is for errors.
 
-    A complete run is refused if its version was recorded with another prompt; of new rows that contradict each other,
-    the oldest is added. Raise LeaderboardError for a text that cannot be added to.
+    A complete run is refused if its version was recorded with a different prompt; of new rows that contradict each
+    other, the oldest is added. Raise LeaderboardError for a text that cannot be added to.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -179,7 +179,7 @@ def _row_text(row: Mapping[str, Any]) -> str:
 
 
 def _spread(value: Any) -> str:
-    """Write a value in a line, and one that holds lists or mappings in a line a member."""
+    """Write a value in a line; if it holds lists or mappings, a line a member."""
     members = list(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     if not any(isinstance(member, dict | list) for member in members):
         return _json(value)

@@ -67,7 +67,7 @@ def write_pinned(path: Path, pinned: PinnedOutputs) -> None:
 def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
     """Return the pinned outputs of a component by model, none without a folder.
 
-    Raise JudgeError for a file that is broken, of another component, edited by hand, or of a model that has one.
+    Raise JudgeError for a file that is broken, edited by hand, of a different component, or a model's second.
     """
     root = Root(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}

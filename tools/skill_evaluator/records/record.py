@@ -150,7 +150,7 @@ class CorrectedMean(FrozenModel):
 
 
 class AdaptiveLooks(FrozenModel):
-    """How an adaptive run was looked at: after so many replicates; the last look may have settled the verdict.
+    """How an adaptive run was looked at: after how many replicates; the last look may have settled the verdict.
 
     `against` is the run of a lower version that it was compared with. `corrected` has the accuracy metrics without the
     bias of stopping, or of not stopping; it is empty for a run that is not complete.
@@ -308,7 +308,7 @@ class Record(FrozenModel):
 
     @property
     def has_row(self) -> bool:
-        """Whether the leaderboard shows it: neither a draft nor the baseline beside another run is there."""
+        """Whether the leaderboard shows it: drafts and baselines beside a candidate are not shown."""
         return not self.draft and not is_baseline(self.run_id, self.beside)
 
     @property
@@ -323,7 +323,7 @@ class Record(FrozenModel):
 
     @property
     def served_otherwise(self) -> str | None:
-        """That another model answered than was requested, or several did, and what to do; None where neither is so."""
+        """That a different model answered than was requested, or several did, and what to do; else None."""
         others = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _ASKED_BY_FILE or not (others or is_mixed(self.served_model)):
             return None
@@ -346,12 +346,12 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record:
-    """Read a record; raise LeaderboardError for one that is broken or newer."""
+    """Read a record; raise LeaderboardError if it is broken or newer."""
     return parse_record(read_json(path, LeaderboardError), path)
 
 
 def parse_record(value: Any, where: Path) -> Record:
-    """Return the record in a JSON value; raise LeaderboardError for one that is broken or newer."""
+    """Return the record in a JSON value; raise LeaderboardError if it is broken or newer."""
     refuse_newer(value, where)
     return validated(Record, value, where, LeaderboardError)
 

@@ -160,7 +160,7 @@ def last_accepted(
 def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
     """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first.
 
-    A run that `--adaptive` stopped early is none of them: it was stopped at a score that is too high or too low.
+    A run that `--adaptive` stopped early is left out: it was stopped at a score that is too high or too low.
     """
     if not semver.Version.is_valid(candidate.version):
         return []
@@ -191,7 +191,7 @@ def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[R
 
 
 def runs_before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the runs of the candidate's version, newest first, if the candidate has another prompt than they."""
+    """Return the runs of the candidate's version, newest first, if the candidate's prompt differs from theirs."""
     same = (entry for entry in runs_alike(entries, candidate) if entry.version == candidate.version)
     return [
         entry for entry in same if None not in (entry.prompt, candidate.prompt) and entry.prompt != candidate.prompt
@@ -215,7 +215,7 @@ def _is_alike(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 
 def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of a version: one that was not stopped early before others, then a comparable one."""
+    """Return the newest run of a version: preferably not stopped early, then comparable."""
     return max(runs, key=lambda run: (not run.adaptive, run.is_comparable(candidate), run.order), default=None)
 
 

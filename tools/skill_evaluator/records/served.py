@@ -70,7 +70,7 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return what differs between two runs: several models in one, or another release than requested, is a model."""
+    """Return what differs between two runs: several models in one run, or an unrequested release, count as a model."""
     if is_mixed(before) or is_mixed(after):
         return "model"
     answered = {_identity(name) for name in (*names_of(before), *names_of(after))}

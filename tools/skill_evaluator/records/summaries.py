@@ -127,7 +127,7 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run that were not scored for one reason: in how many cases, the first of them, and what was said.
+    """The calls of a run that were not scored for one reason: in how many cases, the first of them, and the message.
 
     `message` is that of one of the calls: the server's words, or empty where the reason says all.
     """
@@ -206,7 +206,7 @@ class CallSpreads(FrozenModel):
 class Drift(FrozenModel):
     """What a run of a recorded version was held against: the newest run `since` which the same prompt gave it.
 
-    `moved` says which measures fell or rose beyond chance, so that the model is another; empty where none did.
+    `moved` says which measures fell or rose beyond chance, so that the model is a different one; empty if none did.
     """
 
     since: RunId

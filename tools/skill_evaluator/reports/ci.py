@@ -232,7 +232,7 @@ def tell_outcome(outcome: Outcome, platform: PlatformName | None, site: Site) ->
 def refuse_untold(platform: PlatformName | None) -> None:
     """Raise PlanError or ConfigError where there is no pull request to tell of an outcome."""
     if platform is None:
-        raise PlanError("--commit and --open need --platform github, which they are about")
+        raise PlanError("--commit and --open need --platform github")
     PLATFORMS[platform].check_access()
 
 

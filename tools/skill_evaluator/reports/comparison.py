@@ -153,7 +153,7 @@ def with_served(*models: ModelVerdict, words: str | None = None) -> str:
 
 
 def _scopes(result: ComparisonResult) -> str:
-    """Word both scopes: what holds on these cases is not said of others."""
+    """Word both scopes: what holds on these cases need not hold on others."""
     cases, verdict = result.n_cases, result.verdict
     these, them = {None: ("these cases", "them"), 1: ("this case", "it")}.get(cases, (f"these {cases} cases", "them"))
     if verdict == "incomparable":

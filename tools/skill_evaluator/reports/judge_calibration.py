@@ -287,7 +287,7 @@ def _score_sentence(figures: ScoreResult, bar: float) -> str:
         way = "longer" if (figures.length.value or 0.0) > 0 else "shorter"
         parts.append(f"It favours {way} outputs beyond people (ρ {share(figures.length)})")
     if figures.noise is not None and figures.noise.value is not None:
-        parts.append(f"Asked the same again it gives another score in {figures.noise.value:.0%}")
+        parts.append(f"Asked again it gives a different score in {figures.noise.value:.0%}")
     if figures.confidence is not None and figures.confidence.follows is False:
         parts.append("Its confidence tells nothing")
     if figures.unscored or figures.unjudged:
@@ -312,7 +312,7 @@ def _bias_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
 
 def _bias_sentence(bias: BiasResult) -> str:
     cause, shift = _CAUSES[bias.bias], share(bias.shift)
-    moved = "" if bias.moved is None else f" Of {bias.items} verdicts {bias.moved.value or 0.0:.0%} are others with it."
+    moved = "" if bias.moved is None else f" Of {bias.items} verdicts {bias.moved.value or 0.0:.0%} change with it."
     lost = f" {counted(bias.lost, 'answer')} with it did not count." if bias.lost else ""
     if bias.present is None:
         return f"whether {cause} moves its verdicts is open: by {shift} of the scale.{moved}{lost}"

@@ -1,4 +1,4 @@
-"""The results of a judging (scores, comparisons, regressions): what judges said, and what may be wrong with them."""
+"""The results of a judging (scores, comparisons, regressions): the verdicts, and what may be wrong with them."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ _NAMED = {"candidate_worse": "worse", "candidate_better": "better"}
 
 
 def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
-    """Print what judges said, and on stderr how to go on where they stopped; return the exit code.
+    """Print the verdicts, and on stderr how to go on where they stopped; return the exit code.
 
     Of a dry run print what it would take.
     """
@@ -112,7 +112,7 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield what judges said, and what has to be said beside it."""
+    """Yield the verdicts, and remarks on them."""
     if isinstance(results, RegressionResults):
         yield from _regression_blocks(results)
         notes = regression_notes(results)
@@ -204,7 +204,7 @@ def _score_sheet(results: ScoreResults) -> Sheet:
 
 
 def _score_notes(results: ScoreResults) -> Iterator[str]:
-    """Yield what has to be said beside the table."""
+    """Yield the remarks below the table."""
     yield from panel_of_scores(results.panel)
     if results.left_out:
         listed = ", ".join(f"{name} ({why})" for name, why in list(results.left_out.items())[:5])
@@ -326,7 +326,7 @@ def _ladder(ranking: Ranking) -> Sheet:
 
 
 def _pair_notes(results: PairwiseResults) -> Iterator[str]:
-    """Yield what has to be said beside the tables."""
+    """Yield the remarks below the tables."""
     yield from panel_of_pairs(results.panel, results.judges[0].shown if results.judges else ())
     for judge in results.judges:
         name, overall = judge.judge.model_id, judge.criteria[-1]
@@ -509,7 +509,7 @@ def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:
 
 
 def regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield what has to be said beside the tables."""
+    """Yield the remarks below the tables."""
     yield from alert_sentences(results.alerts)
     yield from panel_of_regressions(results.panel)
     for judge in results.judges:

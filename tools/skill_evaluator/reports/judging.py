@@ -39,7 +39,7 @@ _AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost
 
 
 def interval(figure: Figure) -> str:
-    """Return an interval as `(0.31–0.78)`; a dash where there is none."""
+    """Return an interval as `(0.31–0.78)`; a dash if it is missing."""
     if figure.ci95 is None:
         return "–"
     low, high = figure.ci95

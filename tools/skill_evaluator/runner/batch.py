@@ -1,8 +1,8 @@
 """Give a run's calls to the vendor in batches and take their outcomes, whenever a process is there to do so.
 
-Nothing here is in memory alone: `batches.jsonl` says what was given to the vendor, `replicates.jsonl` what came of it.
+Nothing here is in memory alone: `batches.jsonl` says what was sent to the vendor, `replicates.jsonl` what came of it.
 A process that ends at any moment loses no answer, and none after it sends anything twice: `BatchEngine` takes up what
-another process left when it is made.
+an earlier process left when it is made.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`batches.jsonl` in a run folder: which calls were given to a vendor in which batch, and what became of each batch.
+"""`batches.jsonl` in a run folder: which calls went to a vendor in which batch, and what became of each batch.
 
 A line is on disk before the step it announces (`intended`), or right after the one it reports. So whenever a process
 ends, the next one knows what may exist at the vendor. A `PendingRun` tells another machine the same, in a committed
@@ -141,7 +141,7 @@ class BatchJournal:
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{place}-{batch or len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call], at: str | None = None) -> Batch:
-        """Note a batch that is about to be created, or was `at` another time."""
+        """Note a batch that is about to be created, or was at the time `at`."""
         number = len(self.batches) + 1
         places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
         self._note(Intended(batch=number, at=at or _now(), name=f"{run_id}.{number}", calls=places))

@@ -163,7 +163,7 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`; leave the rest too once so many are `enough`."""
+        """Make every call, or stop early and say why in `halted`; leave the rest once a look finds them `enough`."""
         begun, enough = 0, None
         try:
             for look in self._job.looks:

@@ -165,7 +165,7 @@ def note_looks(folder: Path, manifest: Manifest, looks: Looks) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a run folder; raise RunError if it is none."""
+    """Read the manifest of a run folder; raise RunError if it is unreadable."""
     path = folder / MANIFEST
     if not path.exists():
         raise RunError(f"{folder} is not a run folder: it has no {MANIFEST}")
@@ -173,13 +173,13 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def refuse_other(folder: Path, planned: Manifest) -> None:
-    """Raise RunError for a folder that holds the answers of another component or model, or answers to other inputs."""
+    """Raise RunError for a folder that holds answers of a different component or model, or to other inputs."""
     begun = read_manifest(folder) if (folder / MANIFEST).exists() else planned
     others = [name for name in ("skill", "model_id") if getattr(begun, name) != getattr(planned, name)]
     if why := others or planned.differences(begun):
         raise RunError(
-            f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', and this run has another {listed(why)}: "
-            "give another --invocation or --results"
+            f"{folder} holds answers of '{begun.skill}' by '{begun.model_id}', but this run has a different "
+            f"{listed(why)}: choose a new --invocation or --results"
         )
 
 
@@ -265,7 +265,7 @@ class Journal:
 def read_answers(folder: Path, wrong: Callable[[str], None] | None = None) -> Iterator[Replicate]:
     """Yield every outcome in a run folder, in the order written; a call that was made again occurs again.
 
-    A line that is none is left out, so that its call counts as not made. At the end `wrong` is told where the first one
+    An unreadable line is left out, so that its call counts as not made. At the end `wrong` is told where the first one
     is and how many there are; without `wrong` a warning says so. They stay in the file, as somebody paid for them.
     """
     return (replicate for _, replicate in _placed_answers(folder / ANSWERS, wrong))

@@ -269,7 +269,7 @@ def hit_rate(usages: Sequence[Usage]) -> float | None:
 
 
 def pooled_hit_rate(parts: Iterable[tuple[int | None, float | None]]) -> float | None:
-    """Return the hit rate of several parts, each given with its input tokens; None where one is not known."""
+    """Return the hit rate of several parts, each with its input tokens; None if one is unknown."""
     given, read = 0, 0.0
     for tokens, rate in parts:
         if tokens is None or rate is None:

@@ -45,7 +45,7 @@ def new_runs(
     adaptive: bool = False,
     transport: Transport = "direct",
 ) -> list[Run]:
-    """Return a run for every model, not yet on disk; their ids begin with the invocation (a new one unless given).
+    """Return a run for every model, not yet on disk; their ids begin with the invocation (by default a new one).
 
     A model is asked the cases that are applicable to it, or its shard of these.
     """
@@ -104,7 +104,7 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
 
 
 def run_of_other(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another prompt, or of one under a scenario: of the same model, cases and invocation."""
+    """Return a run of a second prompt, or of a prompt under a scenario: same model, cases and invocation."""
     shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
     run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
     update = {

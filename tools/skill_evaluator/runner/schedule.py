@@ -1,7 +1,7 @@
 """The calls of a run: in which order, which part of them a shard makes, what each asks, and what became of it.
 
-Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of another by more
-than the calls in flight.
+Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of any other by
+more than the calls in flight.
 """
 
 import hashlib
@@ -185,7 +185,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
 
 
 def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
-    """Return limits of calls under a ceiling that so many share; each of them has 1 at least.
+    """Return limits of calls under a ceiling that `sharers` share; each has 1 at least.
 
     >>> under(Limits(max_concurrency=9), Limits(max_concurrency=10, requests_per_minute=100), 3)
     Limits(max_concurrency=3, requests_per_minute=33, tokens_per_minute=None, context_tokens=None,
@@ -218,4 +218,4 @@ def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_
 def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
     """Raise RunError where nothing would be submitted."""
     if submit_only and not (batch or resume):
-        raise RunError("--submit-only leaves batches with the vendor: give it with --batch, or with --resume")
+        raise RunError("--submit-only leaves batches with the vendor: use it with --batch or --resume")

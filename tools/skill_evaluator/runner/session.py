@@ -63,7 +63,7 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
             print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
         raise ConfigError(
-            "no model is left to run; set what is named above, or give --model one of models.yaml that needs none"
+            "no model is left to run; set what is named above, or choose with --model a model that needs no key"
         )
     return usable
 

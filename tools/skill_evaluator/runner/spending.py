@@ -98,7 +98,7 @@ class Month(FrozenModel):
 
 
 class _Paid(BaseModel):
-    """The keys that are read of a record; one without settings is another tool's, which was paid elsewhere."""
+    """The keys that are read of a record; a record without settings is from a different tool and was paid elsewhere."""
 
     run_id: RunId
     timestamp: Label

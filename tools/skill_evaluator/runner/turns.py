@@ -68,7 +68,7 @@ class Turns:
         return call
 
     def done(self, call: Call, *, answered: bool) -> None:
-        """Note how a call ended; where no answer came, another call of its prompt has to warm."""
+        """Note how a call ended; where no answer came, the next call of its prompt has to warm."""
         prompt = prompt_of(call)
         if self._warming.get(prompt) != call:
             return

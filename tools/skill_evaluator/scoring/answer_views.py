@@ -335,7 +335,7 @@ def _values_at(value: Any, plan: FieldPlan) -> dict[str, list[Any]]:
 
 
 def _as_given(values: list[Any], path: str) -> Any:
-    """Return the list of values of a path through arrays or any key; of another path its one value, or None."""
+    """Return the list of values of a path through arrays or any key; of any other path its one value, or None."""
     return values if "[]" in path or "*" in path.split(".") else values[0] if values else None
 
 
@@ -355,7 +355,7 @@ class CommonAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChange:
-    """A case whose commonest answer is another than it was, with the primary metric's strict mean before and after.
+    """A case whose commonest answer changed, with the primary metric's strict mean before and after.
 
     `values` is empty where one of the two is no value, or too long to be compared.
     """
@@ -469,7 +469,7 @@ class _Arrays:
 def _reasons(
     rule: FieldRule, path: str, truth: list[Any], output: list[Any], plan: FieldPlan
 ) -> Callable[[int | None, int | None, str], str]:
-    """Return what says why two items met, or why one met none, given how many leaves of the two are right."""
+    """Return what says why two items met, or why an item met none, from how many leaves of the two are right."""
     field = plan.field(path)
     how = "best" if pairs_by_best(rule, field) else rule.align
     known_by = [identities(items, field, rule) for items in (truth, output)] if how == "key" else []

@@ -157,7 +157,7 @@ class Workers:
     ) -> Future[Any]:
         """Have `work(*task)` done; if that goes over a limit, what `too_costly` returns or raises stands for it.
 
-        It may take so many `times` the seconds that a piece of work may. It is not begun after `until`.
+        It may take `times` as long as a piece of work. It is not begun after `until`.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 
@@ -196,7 +196,7 @@ class Workers:
         return too_costly()
 
     def _channel(self) -> "_Channel":
-        """Return the connection to this thread's worker, which is begun if there is none."""
+        """Return the connection to this thread's worker, which is begun if need be."""
         channel: _Channel | None = getattr(self._mine, "channel", None)
         if channel is None:
             with self._asking:

@@ -1,6 +1,6 @@
 """Replicates in, one scorecard out: every answer is scored once, and every planned call accounted for.
 
-`Scorer` takes replicates one by one, from a running engine or a journal. Of one that is scored it holds outcome and
+`Scorer` takes replicates one by one, from a running engine or a journal. Of a scored one it holds outcome and
 metrics; the rest waits in a file until all are reduced, case by case. Equal texts to one case are scored once and
 counted as often as they came.
 """

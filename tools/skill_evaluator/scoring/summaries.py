@@ -128,7 +128,7 @@ def pass_hat_k(scorecard: Scorecard) -> dict[int, Summary]:
 
 
 def contract(scorecard: Scorecard) -> ContractSummary:
-    """Sum up what is wrong with the parsed outputs by the schema; each counts as often as it was given."""
+    """Sum up what is wrong with the parsed outputs by the schema; each counts as often as it occurs."""
     outputs = [output for case in scorecard.cases for output in case.contracts]
     n = sum(times for _, times in outputs)
     valid = sum(times for output, times in outputs if output.holds)

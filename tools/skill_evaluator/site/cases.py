@@ -386,7 +386,7 @@ class _Run:
 
     @cached_property
     def _remarks(self) -> list[str]:
-        """What of the run is not as it was when its record was made."""
+        """What of the run changed since its record was made."""
         digests = self.recorded.component.digests
         changed = [name for name in _JUDGED_BY if self._record.digests.get(name) != digests.get(name)]
         remarks = []

@@ -179,7 +179,7 @@ def _intervals() -> alt.LayerChart:
 
 
 def _reliability() -> alt.LayerChart:
-    """Draw the share that was right against the confidence that was given: on the diagonal a judge knows itself."""
+    """Draw the share that was right against the stated confidence: on the diagonal a judge knows itself."""
     unit, axis = alt.Scale(domain=[0, 1]), alt.Axis(format=".1f", tickCount=5)
     x = alt.X("confidence:Q", title="confidence that was given", scale=unit, axis=axis)
     y = alt.Y("value:Q", title="share that was right", scale=unit, axis=axis)

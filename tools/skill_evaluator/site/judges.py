@@ -67,7 +67,7 @@ def judging_digest(folder: Path) -> str:
 
 
 def read_recorded(folder: Path) -> JudgingResults | None:
-    """Read the results of the judging in a folder; return None for one that has none, as a draft never does.
+    """Read the results of the judging in a folder; return None without any, as for a draft.
 
     Raise JudgeError for what cannot be read.
     """
@@ -83,13 +83,13 @@ def read_recorded(folder: Path) -> JudgingResults | None:
     kind = _KINDS.get((mode, "cascade" in value), _KINDS[mode, False])
     results = validated(kind, value, path, JudgeError)
     if results.judging is None:
-        raise JudgeError(f"{path} does not say which judging it is of")
+        raise JudgeError(f"{path} does not name its judging")
     return results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controlled:
-    """The rates of a judge by dimension, with those of its control; without one `problem` says why there is none."""
+    """The rates of a judge by dimension, with those of its control; without one `problem` says why it is missing."""
 
     rates: list[BatchDimension]
     calibration: str | None = None
@@ -216,7 +216,7 @@ def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings
 
 
 def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Return the calibration that the settings name, if they name one that can be read."""
+    """Return the calibration that the settings name, if it can be read."""
     if settings.policy.judge.calibration is None:
         return None
     try:
@@ -227,7 +227,7 @@ def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCal
 
 
 class _JudgingPages:
-    """The pages of judgings. One that shows the same files as before stays, unread; they are read one at a time."""
+    """The pages of judgings. A page of unchanged files stays, unread; they are read one at a time."""
 
     def __init__(self, site: SiteFolder, folders: Sequence[Path], named: JudgeCalibration | None) -> None:
         self._site, self._folders, self._named = site, folders, named

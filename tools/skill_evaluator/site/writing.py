@@ -31,7 +31,7 @@ class SiteFolder:
     """
 
     def __init__(self, folder: Path, *, own: bool = False) -> None:
-        """Take an empty folder, a new one, or one that holds a site; raise StorageError for any other.
+        """Take an empty or new folder, or a folder with a site; raise StorageError for any other.
 
         A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
         """
@@ -134,7 +134,7 @@ def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
 
 
 def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
-    """Return the first rows whose texts have so many characters in all, and how many more there are.
+    """Return the first rows, up to a number of characters in all, and how many more there are.
 
     >>> fitting([{"n": 1}, {"n": 2}, {"n": 3}], 14)
     ([{'n': 1}, {'n': 2}], 1)

@@ -71,7 +71,7 @@ def steadiest_first(models: Sequence[ModelAudit]) -> list[ModelAudit]:
 
 
 def premise_of(scenarios: int, posterior: Posterior | None) -> str | None:
-    """Say what everything rests on that is said of other scenarios; None where nothing is."""
+    """Name the assumption behind all statements about other scenarios; None without any."""
     if posterior is None:
         return None
     shape = f"Student's t with about {posterior.tails:g} degrees of freedom"

@@ -75,7 +75,7 @@ def audit(
     benchmarks fluctuates less than each of them, so that its thresholds would make nearly every model a BBB.
     """
     if len(cube.scenarios) < 2:
-        raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; give at least two, better ten")
+        raise AuditError(f"one scenario ({cube.scenarios[0]}) shows no fluctuation; use at least 2, better 10")
     if resampled in ("cases", "both") and cube.outcomes is None:
         raise AuditError(
             f"--resample {resampled} needs single answers; this table has scores only: --resample scenarios"
@@ -191,7 +191,7 @@ class ReportedAudit:
 
 
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
-    """Audit a table, or the runs below some folders; raise AuditError for what cannot be read or does not go with it.
+    """Audit a table, or the runs below some folders; raise AuditError if they cannot be read or combined.
 
     The cohort is compared with that of the report that is named, else of the last one beside a single folder.
     """
@@ -201,7 +201,9 @@ def report_audit(request: AuditReportRequest) -> ReportedAudit:
     remarks: list[str] = []
     if request.cube:
         if request.folders or request.plan:
-            raise AuditError("--cube does not go with folders of runs or a plan: it is either a table or an audit")
+            raise AuditError(
+                "--cube cannot be combined with folders of runs or a plan: it is either a table or an audit"
+            )
         cube = read_cube(request.cube, weights=weights, missing=request.missing)
         _refuse_unknown(weights, cube.benchmarks)
         if request.questions is not None and cube.outcomes is not None:

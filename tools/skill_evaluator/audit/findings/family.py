@@ -1,6 +1,6 @@
 """A family of scenarios and the answers of a trial → whether it can carry an audit, and what stands against it.
 
-An audit takes a fluctuation for the model's own. That holds only if every template puts the same task in another
+An audit takes a fluctuation for the model's own. That holds only if every template puts the same task in a different
 ordinary protocol. Code says what it can against the texts; what needs a reader stands in REVIEW, as questions. Whether
 templates move models at all is told by answers to the same question: those in two scenarios must differ more often than
 those in one, which differ by themselves. Where a question has one answer a scenario, nobody knows that.
@@ -172,7 +172,7 @@ def check_draft(family: str, config: Path, limits: SafetyLimits) -> FamilyCheck:
 def _read_family(
     config: Path, paths: Iterable[Path], limits: SafetyLimits
 ) -> tuple[list[Scenario], list[ScenarioRemark]]:
-    """Read the scenarios of a family, reviewed or not; a file that is none becomes a remark."""
+    """Read the scenarios of a family, reviewed or not; an unreadable file becomes a remark."""
     scenarios, remarks = [], []
     for path in paths:
         try:
@@ -402,7 +402,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Cub
     if trial is not None and trial.is_file():
         cube = read_cube(trial, weights={}, missing="questions")
         if cube.outcomes is None:
-            raise AuditError(f"{trial} has scores alone; a trial needs single answers, as outcomes.csv has them")
+            raise AuditError(f"{trial} has only scores; a trial needs single answers, as in outcomes.csv")
         return _within(cube, [scenario.name for scenario in scenarios if scenario.name in cube.scenarios], trial)
     if trial is not None:
         return _answers(request, _asked(trial, scenarios), trial)
@@ -433,6 +433,6 @@ def _answers(request: ScenariosCheckRequest, asked: Sequence[str], folder: Path)
 def _within(cube: Cube, asked: Sequence[str], where: Path) -> Cube:
     if len(asked) < 2:
         raise AuditError(
-            f"{where} asked in fewer than two of these scenarios as they are; make another trial: audit run"
+            f"{where} asked in fewer than 2 of these scenarios as they are now; run a new trial: audit run"
         )
     return cube.within(asked)

@@ -111,7 +111,7 @@ def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:
 
 
 def _point(model: str, figures: ModelAudit | BenchmarkFigures) -> dict[str, Any]:
-    """Return a model's place; `said` is for those who do not see it."""
+    """Return a model's place; the text is for those who cannot see it."""
     words = f"{visible(model)}: ability {points(figures.ability)}, fluctuation {points(figures.fluctuation)}"
     return {
         "ability": figures.ability,

@@ -331,7 +331,7 @@ def _benchmark_words(used: BenchmarkUsed) -> str:
 
 
 def _on_benchmark(figures: BenchmarkFigures | None) -> str:
-    """Say grade, fluctuation and ability on one benchmark; a fluctuation that noise alone explains is said.
+    """Say grade, fluctuation and ability on one benchmark, and whether noise alone explains the fluctuation.
 
     >>> _on_benchmark(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'

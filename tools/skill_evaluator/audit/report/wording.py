@@ -20,7 +20,7 @@ def points(value: float | None, places: int = 2) -> str:
 
 
 def signed_points(value: float) -> str:
-    """Format a difference; one that rounds to nothing has no sign.
+    """Format a difference; without a sign if it rounds to zero.
 
     >>> signed_points(-1.234), signed_points(0.001)
     ('-1.23', '0.00')
@@ -75,7 +75,7 @@ def ablest_first(result: AuditResult) -> list[ModelAudit]:
 
 
 def grades(result: AuditResult) -> list[str]:
-    """Return the grades that models were given, the best first: a grade goes by the fluctuation."""
+    """Return the grades of the models, the best first: a grade goes by the fluctuation."""
     steadiest = sorted(result.models, key=lambda model: model.fluctuation)
     return list(dict.fromkeys(model.grade for model in steadiest if model.grade is not None))
 

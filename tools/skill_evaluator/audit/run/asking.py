@@ -141,7 +141,7 @@ def _draw(
         plan.refuse_other_part(request.models, request.shard)
         folder = request.audits / plan.audit.id
         if (folder / AUDIT).exists() and read_audit_manifest(folder / AUDIT) != plan.audit:
-            raise AuditError(f"{folder} asks otherwise than {request.plan}; move it away")
+            raise AuditError(f"{folder} differs from {request.plan}; move the folder away")
         return drawn_audit(_as_begun(plan.audit, request), request), folder
     if request.resume is not None:
         folder = Path(request.resume)
@@ -169,7 +169,7 @@ def _as_begun(audit: AuditManifest, request: AuditRunRequest) -> AuditManifest:
 def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, folder: Path) -> list[Run]:
     """Return the run of each model, or of a shard of it: the one begun in the audit's folder, else a new one.
 
-    Raise AuditError where a run was begun with other inputs, or a model was cut in another way.
+    Raise AuditError if a run was begun with other inputs, or a model was split differently.
     """
     begun = [read_manifest(path.parent) for path in sorted(folder.glob(f"{RUNS}/*/{MANIFEST}"))]
     runs = []
@@ -180,7 +180,7 @@ def runs_of(audit: AuditManifest, models: Sequence[Model], shard: Shard | None, 
         if counts and counts != {part.count if part else 1}:
             raise AuditError(
                 f"'{model.id}' was begun in parts {', '.join(str(earlier or 'whole') for earlier in parts)}; "
-                "go on with one of them: --shard I/N as it was"
+                "continue one of them: the same --shard I/N"
             )
         planned = audit.run(model.id, model.provider, settings_digest(model), part)
         place = folder / RUNS / planned.run_id

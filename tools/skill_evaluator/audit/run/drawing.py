@@ -1,7 +1,7 @@
 """An audit as it is drawn: benchmarks (components) with their labelled cases, scenarios and models, read and checked.
 
 The questions of a benchmark are drawn by the seed alone, so that every model and scenario meets the same ones. An audit
-that was drawn before must still be what it was. What an audit would take is said here, and its plan is made: no call.
+that was drawn before must still be what it was. An audit is sized and planned here, without a call.
 """
 
 import datetime
@@ -161,7 +161,7 @@ def drawn_audit(
         if model_id not in manifest.models:
             raise AuditError(
                 f"'{model_id}' is no model of the audit {manifest.id} {nearest(model_id, manifest.models)}; "
-                "another one needs a new audit"
+                "start a new audit to add a model"
             )
     wanted = dict.fromkeys(request.models or manifest.models)
     for model_id in wanted:
@@ -184,7 +184,7 @@ def drawn_audit(
     if changed := _changes_in(drawn):
         raise AuditError(
             f"cannot go on with the audit {manifest.id}: changed since it was drawn: "
-            f"{listed(changed, _CHANGES_NAMED)}; check out what it was drawn from, or start a new one"
+            f"{listed(changed, _CHANGES_NAMED)}; check out the commit it was drawn from, or start a new audit"
         )
     return drawn
 
@@ -210,7 +210,7 @@ def _default_benchmarks(places: AuditPlaces) -> tuple[str, ...]:
 
 
 def default_scenarios(places: AuditPlaces) -> tuple[str, ...]:
-    """Return all scenarios by name, the bare prompt first; raise AuditError when there is none."""
+    """Return all scenarios by name, the bare prompt first; raise AuditError without any."""
     names = sorted(path.stem for path in (places.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(f"{places.config / 'scenarios'} holds no scenario; an audit compares two or more")
@@ -288,7 +288,7 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
 
 
 def changed_cases(benchmark: AuditedBenchmark, material: Material) -> list[str]:
-    """List the cases that are gone, or have another document or truth, since they were drawn."""
+    """List the cases whose document or truth changed or vanished since they were drawn."""
     digests = {name: case.digest for name, case in material.cases.items()}
     changed = (name for name, drawn in benchmark.cases.items() if digests.get(name) != drawn)
     return [f"case '{name}' of '{benchmark.name}'" for name in changed]
@@ -325,7 +325,7 @@ def refuse_wrong(request: AuditRunRequest) -> None:
     refuse_amounts(counts, request.max_calls, request.max_cost)
     refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.resume is not None and (not request.resume or request.plan is not None):
-        raise AuditError("--resume takes an audit's id, its folder or nothing, and does not go with --plan")
+        raise AuditError("--resume takes an audit's id, its folder or nothing, and cannot be combined with --plan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +355,7 @@ class AuditSize:
 def size_audit(request: AuditRunRequest) -> AuditSize:
     """Check every input and say what an audit would take; needs no key, writes nothing."""
     if request.resume is not None or request.plan is not None:
-        raise AuditError("--dry-run is of a new audit: it does not go with --resume or --plan")
+        raise AuditError("--dry-run cannot be combined with --resume or --plan")
     refuse_wrong(request)
     drawn = new_audit(request, keyed=False, transport="batch" if request.batch else "direct")
     return AuditSize(

@@ -51,7 +51,7 @@ class CallTally:
     def count(
         cls, planned: int, outcomes: Mapping[str, int], replicates: Collection[Replicate], priced: Priced | None
     ) -> Self:
-        """Count what the replicates took; `priced` None: the model is not in models.yaml any more."""
+        """Count what the replicates took; `priced` None: the model is no longer in models.yaml."""
         answered = [(made.completion, made.latency_s) for made in replicates if made.completion is not None]
         return cls(
             planned=planned,
@@ -124,8 +124,8 @@ class GatheredAudit:
 def gather(folders: Sequence[Path], places: AuditPlaces, planned: AuditManifest | None = None) -> GatheredAudit:
     """Read, check and score every run below some folders; `planned` stands for the folders' audit.json.
 
-    Raise AuditError where a case has changed, and for a run of another audit or with other inputs. With `planned` the
-    folders are what jobs left: then such a run is left out, with a remark, and the others count.
+    Raise AuditError if a case has changed, or a run belongs to a different audit or has other inputs. With `planned`
+    the folders are what jobs left: then such a run is left out, with a remark, and the others count.
     """
     manifest = planned or _read_the_manifest(folders)
     remarks: list[str] = []
@@ -168,7 +168,7 @@ class _Grid:
         material = read_material(places, name)
         changed = changed_cases(benchmark, material)
         if changed:
-            raise AuditError(f"{changed[0]} is not as it was when the audit {audit.id} began; check out its commit")
+            raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
         if benchmark.metric not in material.component.metrics:
             raise AuditError(f"'{name}' no longer declares {benchmark.metric}, by which the audit {audit.id} scores it")
         shape = (len(audit.models), len(audit.scenarios), len(benchmark.cases), audit.replicates)
@@ -239,10 +239,10 @@ def _runs_by_model(
 
 
 def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
-    """Read the manifest of a run; raise AuditError unless all of it is as the audit says, RunError if it is none."""
+    """Read the manifest of a run; raise AuditError if it differs from the audit, RunError if it is unreadable."""
     for name in (MANIFEST, ANSWERS):
         if os.path.lexists(folder / name) and not is_own_file(folder / name):
-            raise AuditError(f"{folder / name} is a link, or no file")
+            raise AuditError(f"{folder / name} is not a regular file")
     run = read_manifest(folder)
     if run.audit != audit.id:
         whose = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"

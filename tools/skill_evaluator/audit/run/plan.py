@@ -73,7 +73,7 @@ class AuditedBenchmark(FrozenModel):
         return {name: value for name, value in sorted(self.digests.items()) if name != "datasets"}
 
     def cell_digest(self, case: str, template: str) -> str:
-        """Return the digest of all that shapes the answers to a case under a scenario's template (given as digest)."""
+        """Return the digest of all that shapes the answers to a case under a scenario's template (as digest)."""
         shaping = (f"{name} {value}" for name, value in self.shaping.items())
         return digest("\n".join((self.cases[case], template, *shaping)))
 
@@ -218,10 +218,10 @@ class AuditPlan(FrozenModel):
     jobs: list[AuditJob]
 
     def refuse_other_part(self, models: Sequence[str], shard: str | None) -> None:
-        """Raise AuditError for a shard that is none of the plan's."""
+        """Raise AuditError for a shard that the plan does not have."""
         planned = {job.shard for job in self.jobs if not models or job.model_id in models}
         if shard is not None and shard not in planned:
-            raise AuditError(f"--shard {shard} is no part of the audit {self.audit.id} as it was planned")
+            raise AuditError(f"--shard {shard} is not a shard of the planned audit {self.audit.id}")
 
     def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
         """Return what the jobs of these models, or those of this shard, may cost together; None: without a cap."""

@@ -100,7 +100,7 @@ class _Chains:
         return np.asarray(np.sqrt(usual + (self.breaking * self.cost**2)[:, None]))
 
     def step(self) -> None:
-        """Draw each quantity anew, given the others."""
+        """Draw each quantity anew, conditional on the others."""
         self._draw_scales()
         self._draw_truth()
         own = self._draw_common(self._draw_broken())

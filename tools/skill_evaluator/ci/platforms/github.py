@@ -116,7 +116,7 @@ class GitHub:
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
 
-    Only `owner/name`, which is on the server that jobs run for, is given the token. The variable is gone afterwards, so
+    Only `owner/name`, which is on the server that jobs run for, gets the token. The variable is gone afterwards, so
     that no other process inherits it.
     """
     token = os.environ.pop("FIXTURES_TOKEN", "")
@@ -188,7 +188,7 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
 
 
 def last_line(text: str) -> str:
-    """Return what a program said last, cut where that is long."""
+    """Return the last line that a program printed, cut if it is long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:_MOST_REASON] if lines else ""
 

@@ -40,7 +40,7 @@ class NamedRubric:
     def field_of(self, component: str) -> str:
         """Return the field of a component's answer that the criteria judge, empty for the whole; raise JudgeError.
 
-        They must not be for another component, nor for different fields.
+        They must be for this component, and for one field.
         """
         applied = [(criterion.id, criterion.applies_to) for criterion in self.criteria if criterion.applies_to]
         for name, place in applied:
@@ -56,7 +56,7 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, wanted: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Return the criteria that are named, or all; raise JudgeError for an unknown one, or one of another method."""
+    """Return the criteria that are named, or all; raise JudgeError for an unknown one, or one of a different method."""
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in wanted:
         if name not in by_id:
@@ -143,7 +143,7 @@ def family_of(name: str, families: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def family_of_model(model: Model) -> str:
-    """Return the family of a model of models.yaml: what is said there, or its name says, or whose API it has.
+    """Return the family of a model of models.yaml: as declared there, or by its name, or by its API.
 
     >>> family_of_model(Model(id="our-judge", provider="anthropic"))
     'claude'
@@ -161,7 +161,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 
 
 def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that want a judge of another family than the writer's."""
+    """Return the criteria that want a judge from a family other than the writer's."""
     return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
 
 
@@ -170,7 +170,7 @@ class Voices:
     """How much each judge counts; half of it where it is of the writer's family and a criterion of `strict` is judged.
 
     `models` are those of models.yaml, by whose ids, or the names of their vendors, writers are named. `written`: by
-    item, who wrote its outputs, None where that is not said.
+    item, who wrote its outputs, None if unknown.
     """
 
     policy: JudgePanel
@@ -194,7 +194,7 @@ class Voices:
         """Raise JudgeError for a judge of the family that wrote an output, where criteria and settings refuse it.
 
         Return sentences on judges that are not refused but count half or in full, and on what could not be checked,
-        since it is not said who wrote an output. In a cascade none counts half.
+        since the writer of an output is unknown. In a cascade each counts in full.
         """
         if not self.strict:
             return []

@@ -75,7 +75,7 @@ def quote_similarity(quote: str, text: str) -> float | None:
     """Return how well a quote is found in a text: 100 exactly, at least NEAR nearly; None where it is not.
 
     Case, white space, quotation marks and a gap (`…`) do not count. A near quote must have the numbers and
-    negations of its place: one digit changed is another statement.
+    negations of its place: one digit changed makes a different statement.
     """
     place = _plain(text)
     parts = [part for part in (_plain(part).strip(" .,;:!?-") for part in _GAP.split(quote)) if part]

@@ -56,7 +56,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read items by id; raise JudgeError with file and line for one that is wrong or repeated, or without any."""
+    """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without any."""
     items: dict[str, ItemT] = {}
     for number, item in read_models(path, model, JudgeError):
         if item.id in items:
@@ -74,7 +74,7 @@ def items_of_run(
     model_id: str,
     field: str = "",
 ) -> tuple[dict[str, OutputItem], dict[str, str]]:
-    """Return an item for each case, its first answer, and by case why another has none.
+    """Return an item for each case, its first answer, and by case why the rest have no answer.
 
     `field` is a path such as `budget[].amount`; without it the whole answer is judged. The document is input and
     source, the ground truth the reference.

@@ -99,7 +99,7 @@ class Asking:
         if len(digests) < len(self.questions):
             ids = [question.case_id for question in self.questions]
             twice = next(case_id for case_id in ids if ids.count(case_id) > 1)
-            raise JudgeError(f"two questions would have the id '{twice}'; give the items other ids")
+            raise JudgeError(f"two questions would have the id '{twice}'; rename the items")
         return Judging(
             id=self.judging_id or new_invocation(now),
             created=created or f"{now:%Y-%m-%dT%H:%M:%SZ}",
@@ -121,7 +121,7 @@ class Asking:
 def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
     """Return the judging that `--resume` names with its folder: an id, a folder, or `latest`, the newest of this mode.
 
-    Raise JudgeError when there is none, or it asked something else than is planned now.
+    Raise JudgeError if it is missing, or asked something else than is planned now.
     """
     folder = Path(wanted)
     if not (folder / JUDGING).is_file():

@@ -42,10 +42,10 @@ class JudgingRequest(ConfigOption):
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
     resume: str | None = option(
-        "Go on with a judging (default: the newest): asks only what has no answer.", metavar="[ID]"
+        "Continue a judging (default: the newest): ask only what has no answer.", metavar="[ID]"
     )
     dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
-    review: bool = flag("Queue what the judges leave to people; see `skill-evaluator review`.")
+    review: bool = flag("Queue for people what the judges leave open; see `skill-evaluator review`.")
     review_sample: int = option("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = option("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
 
@@ -84,7 +84,7 @@ class BatchJudgingRequest(JudgingRequest):
 
     @property
     def remembered(self) -> dict[str, Any]:
-        """What another process needs to go on, as JSON has it; where things lie is said by whoever collects."""
+        """What another process needs to go on, as JSON has it; whoever collects names the folders."""
         own = (field.name for field in fields(self) if field.name not in _SAID_AGAIN)
         return {name: to_jsonable_python(getattr(self, name)) for name in own if self.batch}
 
@@ -96,7 +96,7 @@ class BatchJudgingRequest(JudgingRequest):
             kept = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in remembered.items()}
             return cls(**kept, **said)
         except (KeyError, TypeError, ValidationError) as problem:
-            raise JudgeError(f"its options are none of this version's ({problem!r}); go on with --resume") from None
+            raise JudgeError(f"this version does not know its options ({problem!r}); continue with --resume") from None
 
 
 @options

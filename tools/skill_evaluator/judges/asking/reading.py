@@ -62,7 +62,7 @@ def text_of(replicate: Replicate | None) -> str | Unscored:
 def last_whole(
     text: str, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last value in a text that `check` takes for a verdict, else why the last value is none.
+    """Return the last value in a text that `check` takes for a verdict, else why the last value is not valid.
 
     So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
     in a `judged` text does not count at all, be it inside of a string, nor one that says two things under one key.

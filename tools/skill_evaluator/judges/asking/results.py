@@ -30,7 +30,7 @@ Level = Annotated[int, Field(ge=1, le=10, strict=True)]
 
 
 class StoredVerdict(StrictModel):
-    """A line of the verdicts: what a judge said of a pair in one order, mapped back to the outputs."""
+    """A line of the verdicts: a judge's verdict on a pair in one order, mapped back to the outputs."""
 
     id: Label = Field(min_length=1, description="that of the item")
     judge: Label = Field(min_length=1)

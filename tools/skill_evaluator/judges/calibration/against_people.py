@@ -55,7 +55,7 @@ def against_people(
     scales: Mapping[str, int],
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JudgeResult]:
-    """Measure every judge on the labelled pairs and outputs that it said something of; `bar` is that of trust.
+    """Measure every judge on the labelled pairs and outputs that it judged; `bar` is that of trust.
 
     `scales`: by criterion the highest score; without, the shortest scale that has all scores. `families`: by the id of
     a judge or writer whose model it is, where its name does not say so. Raise JudgeError for a score beyond its scale.
@@ -75,7 +75,7 @@ def bias_of(
     way: str = "",
     lost: int = 0,
 ) -> BiasResult:
-    """Return the row of a bias; by the interval of its shift it is there, is none to speak of, or is undecided."""
+    """Return the row of a bias; by the interval of its shift it is present, negligible or undecided."""
     present = None
     if shift.ci95 is not None:
         low, high = shift.ci95
@@ -225,7 +225,7 @@ def _length_of_pairs(seen: _Seen) -> Figure | None:
 
 
 def _confidence_of_pairs(complete: _Seen) -> ConfidenceResult | None:
-    """Hold the mean confidence of both orders against labels and against the other order; None where none was given."""
+    """Hold the mean confidence of both orders against labels and against the other order; None without any."""
     sure, right, same = [], [], []
     for pair, given in complete:
         confidences = [verdict.confidence for verdict in given.values() if verdict.confidence is not None]

@@ -1,7 +1,7 @@
 """Planted pairs and a batch before a regression judge → what it misses and makes up, and the rates behind its reports.
 
-A verdict counts as a report if both orders call the candidate worse. What only one order says is none, in planted pairs
-as in the batch that is corrected with their rates.
+A verdict counts as a report if both orders call the candidate worse. A report in one order does not count, in planted
+pairs as in the batch that is corrected with their rates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -352,7 +352,7 @@ def measure(
     """
     ids = {one.id for one in planted}
     if not any(pair.id in ids for judge in judged.judges for pair in judge.pairs):
-        raise JudgeError("the results are about none of the planted pairs")
+        raise JudgeError("the results contain no planted pair")
     if batch is not None:
         _refuse_others(judged, batch)
     measured = []
@@ -403,10 +403,10 @@ def _refuse_others(judged: RegressionResults, batch: RegressionResults) -> None:
         if name not in calibrated:
             raise JudgeError(f"the batch was judged by {name}, and the planted pairs were not")
         if judge.judge.settings != calibrated[name].judge.settings:
-            raise JudgeError(f"{name} judged the batch with other settings than the planted pairs; judge one again")
+            raise JudgeError(f"{name} judged batch and planted pairs with different settings; judge one of them again")
     prompts = [{prompt.name: prompt.digest for prompt in one.judging.prompts} for one in (batch, judged)]
     if any(prompts[1].get(name) != digest for name, digest in prompts[0].items()):
-        raise JudgeError("the batch was judged by another prompt than the planted pairs; judge one again")
+        raise JudgeError("batch and planted pairs were judged by different prompts; judge one of them again")
 
 
 _NO_CALIBRATION = (

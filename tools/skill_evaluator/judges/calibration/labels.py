@@ -1,4 +1,4 @@
-"""What people say and what judges said, a JSON object on each line of two files: paths in, checked values out.
+"""Labels of people and verdicts of judges, a JSON object on each line of two files: paths in, checked values out.
 
 People prefer one of two outputs, score an output by criteria, or say of a new output whether it is worse; one file of
 labels holds all of these. The texts may be left out: labels and verdicts can be passed on where the texts cannot.
@@ -128,7 +128,7 @@ class Labels:
             yield from dimensions.values()
 
     def of_split(self, split: Split | None) -> "Labels":
-        """Return the items of one split, or all without one; raise JudgeError where there is none."""
+        """Return the items of one split, or all without one; raise JudgeError if it is empty."""
         if split is None:
             return self
         pairs, scored = _part(self.pairs, split), _part(self.scored, split)
@@ -152,7 +152,7 @@ def _part(items: Mapping[str, ItemT], split: Split) -> dict[str, ItemT]:
 
 
 def by_stratum(items: Iterable[ItemT], said: Container[str]) -> dict[str, list[ItemT]]:
-    """Return items by the strata in which something was said of one."""
+    """Return items by the strata in which they were judged."""
     strata: dict[str, list[ItemT]] = {}
     for item in items:
         strata.setdefault(item.stratum, []).append(item)
@@ -182,7 +182,7 @@ def _label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
-    """Read what judges said of labelled pairs and outputs; raise JudgeError with file and line of what is wrong.
+    """Read the verdicts on labelled pairs and outputs; raise JudgeError with file and line of the fault.
 
     What is repeated is wrong, and what is of no item.
     """
@@ -206,7 +206,7 @@ LineT = TypeVar("LineT", bound=LabelLine | StoredScore | StoredVerdict)
 
 
 def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, LineT]]:
-    """Yield the lines of a file; raise JudgeError where there is none, one is wrong, or two are about the same."""
+    """Yield the lines of a file; raise JudgeError if the file has none, a wrong one, or two about the same."""
     first: dict[object, int] = {}
     for number, line in read_checked(path, check, JudgeError):
         if isinstance(line, StoredScore | StoredVerdict):

@@ -131,7 +131,7 @@ class Broken(NamedTuple):
 
 
 class NoPlaceError(ValueError):
-    """An output that offers no place for a damage, or for another wording; the argument says why."""
+    """An output that offers no place for a damage or a rewording; the argument says why."""
 
 
 class Damage(NamedTuple):
@@ -168,7 +168,7 @@ def _drop_item(_: str, text: str, chance: Random) -> Broken:
 
 
 def _change_number(_: str, text: str, chance: Random) -> Broken:
-    """Give one number another first digit."""
+    """Change the first digit of one number."""
     elsewhere = [(start, start + len(date)) for start, date in _within(text, _DATE)]
     elsewhere += [marker.span() for marker in BULLET.finditer(text)]
     places = [place for place, _ in _within(text, _NUMBER) if not any(start <= place < end for start, end in elsewhere)]
@@ -206,7 +206,7 @@ def _break_format(prompt: str, text: str, _: Random) -> Broken:
 
 
 def _invent_fact(_: str, text: str, chance: Random) -> Broken:
-    """Add one sentence that nothing supports behind another one."""
+    """Add an unsupported sentence behind an existing one."""
     if kind_of(text) == "json":
         ends = [end for start, end in value_spans(text) if len(text[start:end].split()) >= _WORDS_OF_PROSE]
     else:
@@ -309,7 +309,7 @@ _WORDING = re.compile(rf"(?<![\w'’])(?:{'|'.join(sorted(_OTHERWISE, key=len, r
 
 
 def _reorder(prompt: str, text: str, chance: Random) -> str:
-    """Put the items of a list, or the keys of a JSON object, into another order where the order says nothing."""
+    """Put the items of a list, or the keys of a JSON object, into a new order if the order has no meaning."""
     if _ORDERED.search(prompt):
         raise NoPlaceError("the prompt may ask for an order")
     if kind_of(text) == "json":
@@ -377,7 +377,7 @@ CONTROLS = (SAME_TEXT, REPLICATE, *REWORDINGS)
 
 
 class GoodOutput(JudgedItem):
-    """An output to be broken; `replicate_output` is another answer to the same request, where there is one."""
+    """An output to be broken; `replicate_output` is a second answer to the same request, if there is one."""
 
     input: JudgedText = Field(min_length=1)
     output: JudgedText = Field(min_length=1)

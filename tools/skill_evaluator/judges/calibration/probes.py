@@ -51,7 +51,7 @@ class Probe(FrozenModel):
 
 @cache
 def load_probe(name: str) -> Probe:
-    """Read the probe of a name; raise JudgeError where there is none."""
+    """Read a probe by its name; raise JudgeError if it is unknown."""
     if name not in PROBE_NAMES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBE_NAMES)}; there are {', '.join(PROBE_NAMES)}")
     path = _FOLDER / f"{name}.yaml"

@@ -25,7 +25,7 @@ class ReliabilityBin(FrozenModel):
 
 
 class ReliabilityResult(FrozenModel):
-    """Confidence against what came true; `table` has the tenths of confidence that were given.
+    """Confidence against what came true; `table` has the tenths of stated confidence.
 
     `error`: expected calibration error, 0 is best. `overconfidence`: mean confidence minus share right. `ranking`: how
     well it tells right from wrong, 0.5 is a coin. `follows`: whether it does so beyond chance.
@@ -134,7 +134,7 @@ PROBE_NAMES = ("verbosity", "authority", "injection")
 class BiasResult(FrozenModel):
     """What something that ought not to matter does to a judge's verdicts, from `items` of them.
 
-    `shift`: how far they move, as a share of the scale (of a pair from one output to the other): −1 to 1, 0 is none.
+    `shift`: how far they move, as a share of the scale (of a pair from one output to the other): −1 to 1, 0 for none.
     `moved`: the share of verdicts that are others with it, where each was asked with and without. `criterion`: or
     `overall`, or `any` dimension. `way`: which change, empty for all. `present`: whether the interval leaves out 0;
     false if all of it is within 0.1, null if neither. `lost`: items whose answer counted without it, and not with it.
@@ -174,7 +174,7 @@ class DimensionDetection(FrozenModel):
 
 
 class WayDetection(FrozenModel):
-    """One way to break an output. Of what was not found: `elsewhere`, another dimension was called worse;
+    """One way to break an output. Of what was not found: `elsewhere`, a different dimension was called worse;
 
     `uncertain`, one order called it worse.
     """

@@ -2,7 +2,7 @@
 
 A finding that cannot be confirmed is kept and marked. Dropping it would let a regression ship because the judge
 described it badly. What the judge says in one order only is *uncertain*, and a person decides. A regression of high
-impact blocks all the same if the other answer does not count.
+impact still blocks if the other answer does not count.
 """
 
 from collections import Counter

@@ -70,7 +70,7 @@ class PairItem(JudgedItem):
 
     @property
     def writers(self) -> tuple[str | None, ...]:
-        """Who wrote each output, None where it is not said."""
+        """Who wrote each output, None if unknown."""
         if self.outputs:
             return tuple(self.models.get(name) for name in self.outputs)
         return self.model_1, self.model_2
@@ -114,7 +114,7 @@ class PairMatch:
 def make_matches(
     rubric: NamedRubric, items: Sequence[PairItem], seed: int, opponents: int | None = None
 ) -> tuple[list[PairMatch], JudgePrompt]:
-    """Return the matches of all items with the prompt; of several outputs all pairs, or each with so many opponents."""
+    """Return the matches of all items with the prompt: all pairs of outputs, or each output with `opponents` others."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {
         "criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False),
@@ -189,7 +189,7 @@ Preferred = Literal[1, 2, "tie"]
 
 
 class OrderJudgement(FrozenModel):
-    """What a judge said in one order; `winner` is mapped back to the outputs. Without one `unscored` says why."""
+    """A judge's verdict in one order; `winner` is mapped back to the outputs. Without one `unscored` says why."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""

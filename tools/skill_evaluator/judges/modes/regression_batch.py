@@ -131,13 +131,13 @@ def side_notes(baseline: PinnedOutputs, candidate: PinnedOutputs) -> list[str]:
 
 
 def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
-    """Return the first answer of every case of a run, and by case why another has none.
+    """Return the first answer of every case of a run, and by case why the rest have no answer.
 
     Raise RunError for what is no run of a component, JudgeError for one under a scenario, or without any answer.
     """
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
-        raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': take a run of the prompt itself")
+        raise JudgeError(f"{folder} was run under the scenario '{manifest.scenario}': use a run of the prompt alone")
     return outputs_of_answers(manifest, outcomes(folder), str(folder))
 
 
@@ -179,7 +179,7 @@ def pairs_of_outputs(
     candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return a pair for each case of the baseline, and by case why another cannot be compared.
+    """Return a pair for each case of the baseline, and by case why the rest cannot be compared.
 
     The prompt of a pair is the candidate's, with the case's document: that is what is demanded now. `unanswered` says
     of the candidate's cases why one has no output. Raise JudgeError where the component is not the candidate's.
@@ -228,10 +228,10 @@ def pairs_of_outputs(
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
     """Keep a run's first answers to these cases in the component, in place of those of the same model.
 
-    Raise JudgeError for a draft, and where a case has no answer or is not as it was when it was asked.
+    Raise JudgeError for a draft, and where a case has no answer or changed since it was asked.
     """
     if read_component_manifest(folder).draft:
-        raise JudgeError(f"{folder} is a draft, which is no baseline; pin a run of a version that is recorded")
+        raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     outputs, unanswered = outputs_of_run(folder)
     wanted = {case.id: case for case in cases if case.id in outputs.outputs or case.id in unanswered}
     if not wanted:
@@ -242,7 +242,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
                 f"case '{case_id}' of {folder} has no answer ({unanswered[case_id]}); name others with --case"
             )
         if outputs.outputs[case_id].case != case.digest:
-            raise JudgeError(f"case '{case_id}' is not as it was when {folder} was run; pin a newer run")
+            raise JudgeError(f"case '{case_id}' changed since {folder} was run; pin a newer run")
     kept = outputs.model_copy(update={"outputs": {case_id: outputs.outputs[case_id] for case_id in wanted}})
     path = pinned_folder(component.folder) / f"{slug(outputs.model_id)}.json"
     write_pinned(path, kept)

@@ -250,9 +250,9 @@ def decision_code(decision: ShipDecision | None) -> int:
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
-    """Return the decision that lets the least through, over pairs or judges; null only where there is none at all.
+    """Return the decision that lets the least through, over pairs or judges; null only without any.
 
-    A pair without a decision is one that nobody looked at: beside it nothing ships.
+    Nobody looked at a pair without a decision: beside it nothing ships.
 
     >>> most_careful(["ship", None]), most_careful([None])
     ('review_required', None)

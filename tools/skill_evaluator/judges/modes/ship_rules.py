@@ -89,7 +89,7 @@ def dimensions_of(
 
     A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
     Raises ConfigError for an unknown preset, a dimension named twice or by a name that no file can hold, and a blocking
-    one that is not asked about.
+    one that nobody asks about.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']

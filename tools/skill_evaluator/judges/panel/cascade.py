@@ -66,7 +66,7 @@ class CascadeShares(FrozenModel):
 
     `reviewed`: labels from the review queue on what is judged here and was drawn by chance. Where no other labels are
     given they count from `fewest_labels` on. `audited` of what the first judge settled was drawn by chance for the
-    second one, too; `audit`: how often it said the same.
+    second one, too; `audit`: how often it agreed.
     """
 
     stages: tuple[CascadeStage, CascadeStage]
@@ -102,7 +102,7 @@ class CascadeResult(CascadeShares):
 
 
 class CascadeResults(PairwiseResults):
-    """The file of a cascade: what each judge said of the matches that it was asked about, and who decided."""
+    """The file of a cascade: each judge's verdicts on its matches, and who decided."""
 
     cascade: CascadeResult
 
@@ -122,13 +122,13 @@ class ScoreCascade(CascadeShares):
 
 
 class ScoreCascadeResults(ScoreResults):
-    """The file of a cascade: what each judge said of the outputs that it was asked about, and who decided."""
+    """The file of a cascade: each judge's scores of its outputs, and who decided."""
 
     cascade: ScoreCascade
 
 
 class CascadePair(CascadeDecision):
-    """A pair; one that is left to people never ships without them."""
+    """A pair; if it is left to people, it never ships without them."""
 
     ship_decision: ShipDecision | None
 
@@ -167,7 +167,7 @@ class Standing:
 class Stage:
     """A judge, what it says and why that is left open: what has no reason is settled.
 
-    `threshold` was chosen on `labels` labels; it is None without any, and where none could be shown to be safe.
+    `threshold` was chosen on `labels` labels; it is None without labels, and if no threshold is shown to be safe.
     """
 
     judge: str
@@ -205,7 +205,7 @@ def labelled_stage(
 
 
 def threshold_for(confidences: Sequence[float], agrees: Sequence[bool], *, alpha: float, delta: float) -> float | None:
-    """Return the lowest confidence with P(agreement with people ≥ 1 − α) ≥ 1 − δ from it on; None if there is none.
+    """Return the lowest confidence with P(agreement with people ≥ 1 − α) ≥ 1 − δ from it on; None without one.
 
     Thresholds from 1 down in steps of 0.01 are tested in this fixed order, each at level δ: that disagreement is above
     α is refuted where so few disagreements have probability ≤ δ under Binomial(n, α). The first that is not refuted
@@ -309,7 +309,7 @@ class JudgedBatch(Protocol):
 
     @property
     def cascade_remarks(self) -> Sequence[str]:
-        """What has to be said of a cascade."""
+        """Remarks on a cascade."""
 
     @property
     def questions(self) -> Mapping[Key, Sequence[JudgeQuestion]]:

@@ -52,7 +52,7 @@ ValueT = TypeVar("ValueT")
 
 
 def votes_of(said: Mapping[str, ValueT], weights: Mapping[str, float]) -> dict[ValueT, float]:
-    """Return the weight behind each verdict; `said` and `weights` are by judge."""
+    """Return the weight behind each verdict; both arguments are by judge."""
     votes: dict[ValueT, float] = defaultdict(float)
     for judge, verdict in said.items():
         votes[verdict] += weights[judge]

@@ -77,7 +77,7 @@ def labelled_items(items: Mapping[str, ReviewItem], counting: Mapping[str, Mappi
 
 
 def _two_of_one_id(item: ReviewItem) -> JudgeError:
-    return JudgeError(f"two items of the queue are called '{item.item}' and differ; give one another id")
+    return JudgeError(f"two items of the queue differ and share the id '{item.item}'; rename one")
 
 
 def answers_to(given: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:

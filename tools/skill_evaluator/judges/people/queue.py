@@ -63,7 +63,7 @@ class ReviewLabel(StrictModel):
         return self.item, self.reviewer, self.at, frozenset(self.answers), self.note
 
     def says_the_same(self, other: "ReviewLabel | None") -> bool:
-        """Return whether two labels have the same answers and note, whenever they were given."""
+        """Return whether two labels have the same answers and note, whatever their time."""
         return other is not None and self.content[3:] == other.content[3:]
 
 
@@ -128,7 +128,7 @@ class ReviewQueue:
         return items
 
     def labels(self, items: Mapping[str, ReviewItem]) -> list[ReviewLabel]:
-        """Return all labels, the first given first; raise JudgeError for one that does not belong to these items."""
+        """Return all labels, oldest first; raise JudgeError for a label of no item here."""
         labels = []
         for number, label in _read(self.folder / LABELS, ReviewLabel):
             try:
@@ -149,7 +149,7 @@ class ReviewQueue:
     def label(self, labels: Iterable[ReviewLabel]) -> list[ReviewLabel]:
         """Add what people say, and return what was not there yet.
 
-        What a reviewer said of an item last is not said twice, nor is a line that is there. Raise JudgeError before
+        A reviewer's last answer to an item is not repeated, nor is a line that is there. Raise JudgeError before
         anything is written where a label does not fit its item, and StorageError.
         """
         with locked(self.folder / ".reviews.lock"):
@@ -191,7 +191,7 @@ def now() -> str:
 
 
 def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:
-    """Return an item of the queue; raise JudgeError where there is none of that id."""
+    """Return an item of the queue; raise JudgeError if its id is unknown."""
     if item_id not in items:
         raise JudgeError(f"the queue has no item '{item_id}' {nearest(item_id, items)}")
     return items[item_id]
@@ -330,7 +330,7 @@ def _bare(cell: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """What came to a queue: how many of those given were not there yet."""
+    """What came to a queue: how many items were new."""
 
     folder: Path
     fresh: int
@@ -362,7 +362,7 @@ class ReviewStatus(FrozenModel):
     """How far a queue is: items by kind and reason, items without a label, labels by reviewer, and agreement.
 
     `open`: the items without a label by reason; `oldest`: when the judging began that left the oldest of them, where
-    that is known. `newest_label`: when the latest label was given.
+    that is known. `newest_label`: the time of the latest label.
     """
 
     items: int

@@ -129,14 +129,14 @@ class ReviewServer(ThreadingHTTPServer):
         return {"items": [{"id": item, "labelled": reviewer in counting.get(item, {})} for item in items]}
 
     def item_for(self, item_id: str, reviewer: str) -> dict[str, Any]:
-        """Return an item as this reviewer sees it, with what the reviewer said of it before."""
+        """Return an item as this reviewer sees it, with the reviewer's earlier answer."""
         items = self.queue.items()
         item = item_of(items, item_id)
         label = latest(self.queue.labels(items)).get(item_id, {}).get(reviewer)
         return item_screen(ReviewScreen.of(item, reviewer, self.seed), label)
 
     def keep(self, request: LabelRequest) -> dict[str, Any]:
-        """Keep what a reviewer said; raise JudgeError where it is no answer, and StorageError."""
+        """Keep a reviewer's answer; raise JudgeError if it is invalid, and StorageError."""
         item = item_of(self.queue.items(), request.item)
         screen = ReviewScreen.of(item, request.reviewer, self.seed)
         fresh = self.queue.label([screen.label(request.keys, note=request.note)])

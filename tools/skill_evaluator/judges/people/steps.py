@@ -25,7 +25,7 @@ _DEGREES: Mapping[str, Impact] = {"1": "low", "2": "medium", "3": "high"}
 class ReviewStep:
     """One thing to press a key for. `choices`: key → its meaning, for people.
 
-    `only_after`: a step and keys, without one of which this step is not asked.
+    `only_after`: a step and keys; this step is asked only after one of those keys.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ReviewScreen:
         return label
 
     def keys(self, label: ReviewLabel) -> dict[str, str]:
-        """Return the keys by which a label is given."""
+        """Return the keys for labelling."""
         keys = {}
         for answer in label.answers:
             if self.item.kind == "score":

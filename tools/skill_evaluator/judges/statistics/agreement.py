@@ -77,7 +77,7 @@ def _weights(count: int, weighting: Weighting) -> Floats:
 
 
 class Trust(NamedTuple):
-    """`trusted`: None where the labels do not decide. `more_labels`: about so many more would.
+    """`trusted`: None if the labels do not decide. `more_labels`: about how many more would.
 
     `more_labels` is None where nothing is open, and where no number up to 10,000 would decide, or none can be told.
     """
@@ -121,7 +121,7 @@ def _decided(kappa: Figure, bar: float) -> bool | None:
 
 
 def krippendorff(units: Sequence[Mapping[Any, int]], level: Level) -> Figure:
-    """Return α = 1 − observed ÷ expected disagreement; a unit counts how often each value was given to it.
+    """Return α = 1 − observed ÷ expected disagreement; a unit counts how often it has each value.
 
     The disagreement of two values is 1 (nominal), the squared number of values between their ranks (ordinal) or their
     squared difference (interval). Values are the pairable ones: those of units that have two or more. Range −1 to 1, 1

@@ -45,7 +45,7 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
 
 
 def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """Return how far values move, on the same texts, with what ought not to matter: −1 to 1, 0 is none.
+    """Return how far values move, on the same texts, with what ought not to matter: −1 to 1, 0 for no shift.
 
     A value is a pick (1, 0, 0.5 for a tie) or a score on `scale`; a shift of scores is a share of the scale's width.
     The values may be a judge's before and after a change that adds nothing: padding with words (verbosity), a reference
@@ -60,7 +60,7 @@ def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, 
 
 
 def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
-    """Return the log-odds that an output gains by being longer by one standard deviation of the differences; 0 is none.
+    """Return the log-odds that an output gains by being one standard deviation of the differences longer.
 
     `wins`: 1, 0 or 0.5 for a tie, one a pair; `longer_by`: how much longer the output is than the other, in any unit.
     The pull is b of logit P(win) = a + b tanh(difference ÷ its standard deviation about 0). Dubois et al. 2024

@@ -326,7 +326,7 @@ def _rubric(request: CalibrateRequest) -> Rubric | None:
 
 
 def _measured(request: CalibrateRequest, labels: Labels | None) -> list[JudgeResult]:
-    """Measure what was said of planted pairs and of a batch."""
+    """Measure the verdicts on planted pairs and on a batch."""
     if (request.planted is None) != (request.regressions is None):
         raise JudgeError("--planted FILE and --regressions FILE go together")
     if request.planted is not None and request.regressions is not None:
@@ -343,7 +343,7 @@ def _measured(request: CalibrateRequest, labels: Labels | None) -> list[JudgeRes
 def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
     for name in ("verdicts", "planted", "regressions", "batch"):
         if getattr(request, name) is not None:
-            raise JudgeError(f"--{name} is for what was judged before, and does not go with --judge")
+            raise JudgeError(f"--{name} is for what was judged before, and cannot be combined with --judge")
     bench = Bench.of(request, watch)
     questions = _questions(request)
     dimensions = {one.name: one.question for pair in questions.plain.pairs for one in pair.dimensions}

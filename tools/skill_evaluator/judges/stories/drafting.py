@@ -220,7 +220,7 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     """
     out = request.out
     if out.exists():
-        raise JudgeError(f"{out} is there already; a draft overwrites nothing: name another file")
+        raise JudgeError(f"{out} exists already; name a new file")
     if out.suffix not in (".yaml", ".yml") or not request.draft.strip():
         raise JudgeError("--draft says what should be judged, and --out FILE ends in .yaml")
     question = draft_question(request.draft, request.seed)

@@ -50,7 +50,7 @@ Drawn = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What judges said, and where the rest lies. `stopped`: why calls were left unmade; `again`: the words to go on."""
+    """What came of a judging, and where the rest lies. `stopped`: why calls were left unmade; `again`: how to go on."""
 
     results: Any
     folder: Path
@@ -65,7 +65,7 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     if request.cascade is not None:
         names = tuple(name.strip() for name in request.cascade.split(","))
         if request.judges or len(set(names)) != _BOTH or not all(names):
-            raise JudgeError("--cascade names two judges, the cheap one first, and stands instead of --judge")
+            raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
         return names
     chosen = None if request.judges else load_settings(request.config).policy.judge.cascade.judges
     if request.labels is not None and chosen is None:

@@ -100,7 +100,7 @@ class PairBatch:
         return reduce_matches(mine, self.rubric.criteria, answers, replicates, judge)
 
     def outcomes(self, judge: JudgePreferences) -> dict[Key, MatchResult]:
-        """Return what is said of each match."""
+        """Return the verdict on each match."""
         return {(match.item, *match.names): match for match in judge.matches}
 
     def reasons(self, said: Sequence[MatchResult]) -> list[ReviewReason]:

@@ -185,7 +185,7 @@ class JudgedRegressions:
         return one == other
 
     def labels_in(self, labels: Labels) -> dict[Key, ShipDecision]:
-        """Return the decisions that follow from people's findings; raise JudgeError where there is none."""
+        """Return the decisions that follow from people's findings; raise JudgeError without any."""
         decisions: dict[Key, ShipDecision] = {}
         for pair in self.batch.pairs:
             given = labels.regressions.get(pair.id, {})

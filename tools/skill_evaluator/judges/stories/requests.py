@@ -25,7 +25,7 @@ CascadeJudges = Annotated[
     str | None,
     shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG"),
 ]
-CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: what people say of some of it.", metavar="FILE")]
+CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: people's labels of some items.", metavar="FILE")]
 
 
 @options
@@ -45,7 +45,7 @@ class PairwiseRequest(RubricJudgingRequest):
     """Which outputs are compared, and how."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
-    opponents: int | None = option("Of several outputs each meets N others (2, 4, …); default: all pairs.", metavar="N")
+    opponents: int | None = option("Of several outputs compare each with N (2, 4, …); default: all pairs.", metavar="N")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
 
@@ -56,11 +56,13 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
-    baseline: str | None = option("The run it is held against; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option("What is asked about, with commas or repeated.", (), metavar="NAMES")
+    baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
+    dimensions: tuple[str, ...] = option(
+        "Dimensions to ask about, separated by commas or repeated.", (), metavar="NAMES"
+    )
     preset: str = option(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = option("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
-    planned: str | None = option("Instead of --items and --judge: what a plan has a judge do.", metavar="JOB")
+    planned: str | None = option("Instead of --items and --judge: a judging of the plan.", metavar="JOB")
     plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
     artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
@@ -85,14 +87,14 @@ class CalibrateRequest(JudgingRequest):
     probes: tuple[str, ...] = option(
         f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
     )
-    split: Split | None = option("Only the items of this split; default: all, whatever their split.")
+    split: Split | None = option("Only the items of this split; default: all.")
     bar: float = option("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option(
         "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
     )
     planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
-    regressions: Path | None = option("What `judge regression` said of the planted pairs.", metavar="FILE")
-    batch: Path | None = option("What it said of a batch, whose rates are to be corrected.", metavar="FILE")
+    regressions: Path | None = option("The results of `judge regression` on the planted pairs.", metavar="FILE")
+    batch: Path | None = option("Its results on a batch, whose rates are corrected.", metavar="FILE")
 
 
 @options

@@ -98,7 +98,7 @@ def _read_items(
     changed = [case.id for case in cases if case.digest != manifest.cases[case.id]]
     if changed or len(cases) < len(manifest.cases):
         gone = changed or sorted(manifest.cases.keys() - {case.id for case in cases})
-        raise JudgeError(f"case '{gone[0]}' is not as it was when {folder} was run; check out its commit")
+        raise JudgeError(f"case '{gone[0]}' changed since {folder} was run; check out its commit")
     items, left_out = items_of_run(
         component, cases, outcomes(folder), manifest.model_id, request.field or rubric.field_of(component.name)
     )

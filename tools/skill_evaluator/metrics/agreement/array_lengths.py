@@ -17,7 +17,7 @@ class ArrayLengths:
 
 
 def array_lengths(answers: CaseAnswers) -> dict[str, ArrayLengths]:
-    """Return by array path how often the commonest number of items was given ÷ number of answers; shortest and longest.
+    """Return by array path the answers with the commonest number of items ÷ all answers; shortest and longest.
 
     An absent array has no items, as an empty one; arrays inside array items are pooled by path; an unparseable answer
     shares no length. Range of `stability` 1/N (0 if nothing was parsed) to 1, 1 is best; empty for fewer than two

@@ -5,7 +5,7 @@ from skill_evaluator.metrics.diagnosis.field_profile import field_values
 
 
 def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
-    """Return the share of the modal value by leaf path: how often the commonest value was given ÷ number of answers.
+    """Return the share of the modal value by leaf path: the answers with the commonest value ÷ all answers.
 
     Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply), absent
     is a value too, an unparseable answer shares no value. Range 1/N (0 if nothing was parsed) to 1, 1 is best; empty

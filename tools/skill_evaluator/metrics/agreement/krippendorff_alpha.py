@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 
 def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
-    """Return nominal α = 1 − observed ÷ expected disagreement; a unit counts how often each value was given to it.
+    """Return nominal α = 1 − observed ÷ expected disagreement; a unit counts how often it has each value.
 
     Values are the pairable ones: those of units that have two or more. With n of them, n_c of value c, and n_uc of
     value c in unit u with m_u values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷

@@ -15,7 +15,7 @@ FieldValues = Mapping[str, Counter[Hashable]]
 
 
 def field_values(answers: CaseAnswers) -> dict[str, Counter[Hashable]]:
-    """Return by leaf path how often each canonical value was given by the parsed answers; None stands for absent.
+    """Return by leaf path how many parsed answers have each canonical value; None stands for absent.
 
     An array path counts the multiset of its values as one value. The paths are those of the schema and those seen.
 
@@ -75,7 +75,7 @@ def field_profile(answers: CaseAnswers, values: FieldValues, flawed: Mapping[str
 
 
 def flawed_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, int]:
-    """Return by leaf path in how many outputs a leaf of it is not right; outputs come with how often they were given.
+    """Return by leaf path in how many outputs a leaf of it is not right; outputs come with their counts.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan

@@ -104,7 +104,7 @@ def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
 
 
 def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
-    """Add element by element, the right side so many times."""
+    """Add element by element, the right side `times` over."""
     return FieldCounts(*(one + other * times for one, other in zip(left, right, strict=True)))
 
 
@@ -157,7 +157,7 @@ class FieldTotal:
 
 
 def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldTotal]:
-    """Sum (fields of an output, how often it was given) by path; texts as sums, to be divided by `texts`."""
+    """Sum (fields of an output, its count) by path; texts as sums, to be divided by `texts`."""
     totals: dict[str, FieldTotal] = {}
     for scores, times in outputs:
         for path, counts in scores.counts.items():
@@ -183,7 +183,7 @@ class FilledCounts(NamedTuple):
 
 
 def filled_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FilledCounts]:
-    """Sum (fields of an output, how often it was given) by leaf path; divided by the outputs it is a share, 0 to 1.
+    """Sum (fields of an output, its count) by leaf path; divided by the outputs it is a share, 0 to 1.
 
     A field has a value where a leaf at its path is not null; of array items, where one item has. A path that nobody
     fills is left out. Best is the truth's own share: less is passed over, more invented (where it is the same, per

@@ -59,7 +59,7 @@ def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: V
 def _ways(
     measured: Measured, effect: Effect, decides: Callable[[Effect], bool], gate: Gate, *, can_be_beside: bool
 ) -> str:
-    """Return in words what makes the effect in a scope one that `decides`, if the difference stays as it is.
+    """Return in words what would make the effect in a scope decisive, if the difference stays as it is.
 
     The error falls with the square root of the cases, and its part within cases with that of the replicates. What two
     runs add as a whole stays, unless both versions are asked side by side.
@@ -164,7 +164,7 @@ def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tupl
 
 
 def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield how far another wording of the same prompt would have moved what fell."""
+    """Yield how far a rewording of the same prompt would have moved what fell."""
     for result in results:
         if rewording is None or result.tier != "critical" or result.difference is None or result.difference >= 0:
             continue

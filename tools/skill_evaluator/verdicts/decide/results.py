@@ -116,7 +116,7 @@ class NoisePart(FrozenModel):
 
 
 class Watch(FrozenModel):
-    """What became of the critical measures since the anchor; `metric` is the one that fell most surely.
+    """What became of the critical measures since the anchor; `metric` fell most surely.
 
     `look` counts the runs that were held against the anchor. `level` is what p must not exceed at this look, so that
     all looks together give no more than the accepted false alarms; `interval` is as much wider than the 95 % one.
@@ -247,7 +247,7 @@ class ComparisonResult(FrozenModel):
 
     @property
     def n_cases(self) -> int | None:
-        """The number of cases that the verdict rests on; None where it is another for each model, or none."""
+        """The number of cases that the verdict rests on; None if it differs by model or is unknown."""
         counts = {model.n_cases for model in self.models} - {0}
         return counts.pop() if len(counts) == 1 else None
 

@@ -109,7 +109,7 @@ class VerdictRules:
         return Levels(fall=self.alpha * part * spending(look), rise=self.alpha / 2)
 
     def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
-        """Return the waiver of a measure that ends last, in force or expired; None if there is none.
+        """Return the waiver of a measure that ends last, in force or expired; None without any.
 
         Of those that end on the same day the one with the highest floor counts.
         """
@@ -164,7 +164,7 @@ def measure_verdict(
 
     1. inconclusive: nothing was measured, or too little of what was planned (not `covered`).
     2. improved: the score rose beyond chance.
-    3. unchanged: a drop beyond the tolerance is excluded, and so is one that may have gone unseen.
+    3. unchanged: a drop beyond the tolerance is excluded, and so is a drop that went unseen.
     4. regressed: a drop beyond the tolerance is not excluded, and the score fell beyond chance.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
@@ -247,7 +247,7 @@ class Losses:
 def is_lost(measured: "Measured", models: int) -> bool:
     """Return whether a measure was right in nearly every answer of every case, and is right in hardly any.
 
-    Too few cases for a test show this all the same. The answers to a case may be copies of each other, so that a case
+    Too few cases for a test still show this. The answers to a case may be copies of each other, so that a case
     counts as one draw: with 90 % of chance in common, any of ten fields falls so by chance in 0.4 % of comparisons of
     three cases and in 4 % of those of two. Hence two cases tell it of one model alone, one case does not, and where
     several models have one answer a case nothing is said.
@@ -264,7 +264,7 @@ def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
     """Return the verdict on a model with what its means hide.
 
     A field that is lost, a critical case that is lost, and loss since the anchor are regressions whatever the means do.
-    After an earlier run of the same version that regressed, a later one that leaves the drop open does not pass.
+    After an earlier run of the same version that regressed, a later run that leaves the drop open does not pass.
     Where a case is lost, a version is neither *improved* nor *unchanged*.
     """
     watched = losses.watch is not None and losses.watch.verdict == "regressed"

@@ -76,7 +76,7 @@ def models_pair(
 
 
 def prompt_pair(record: Record, archive: Archive) -> Pair | None:
-    """Return the newest run with the schema alone, and the newest with the prompt: one is given, the other looked up.
+    """Return the newest run with the schema alone, and the newest with the prompt; `record` is one of the two.
 
     None where the same version and model has no such other run.
     """
@@ -91,7 +91,7 @@ def prompt_pair(record: Record, archive: Archive) -> Pair | None:
 
 
 def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Return a run of a recorded version with the earlier ones of its series; None where there is none.
+    """Return a run of a recorded version with the earlier ones of its series; None without any.
 
     The earlier runs are A/A runs: they were tested themselves. Runs of a version that was PATCHed since are among them
     where the prompt stayed the same.
@@ -117,7 +117,7 @@ def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, base
 
 
 def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that a candidate is compared with unless a person names another; None where there is none.
+    """Return the run that a candidate is compared with unless a person names one; None without any.
 
     It is the version that was asked beside the candidate; else, of an edited prompt, its version before the edit; else
     the last accepted version, if the policy has that as the anchor; else the next lower version.
@@ -162,7 +162,7 @@ def pair_of(
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
-    Baselines that were asked beside another run are among them. Runs that `--adaptive` stopped early are not: their
+    Baselines that were asked beside a candidate are among them. Runs that `--adaptive` stopped early are not: their
     scores are those that it stops at. A run in which the model had moved (`drift`) begins a series of its own: runs
     before it are pooled with none after it. With `patched` runs of the versions count that this one is a PATCH of, and
     whichever model answered them; without, those that the same one answered.

@@ -1,7 +1,7 @@
 """The verdicts of a history and the ranking of models, kept beside the records, so that each is drawn once.
 
 A verdict is kept under the digest of all that it follows from: the records' files, the rules and this program. So it is
-never stale, the file may be deleted at any time, and one that is damaged is as good as none.
+never stale, the file may be deleted at any time, and a damaged file counts as empty.
 """
 
 import json

@@ -74,7 +74,7 @@ class Chosen:
     def apart(self) -> "Chosen":
         """Take results of another tool as measured on different days; raise LeaderboardError for records of ours."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            told = "--apart is of another tool's results; a record says by itself what it was asked beside"
+            told = "--apart is for another tool's results; a record already says what ran beside it"
             raise LeaderboardError(told)
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
@@ -136,7 +136,7 @@ class RecordedComponent:
         return rules_for(self.settings, self.config, candidate)
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models, or of all; raise LeaderboardError where there is none."""
+        """Return the recorded runs of these models, or of all; raise LeaderboardError without any."""
         where = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{where} holds no run yet; evaluate '{self.component.name}' first")
@@ -274,7 +274,7 @@ class RecordedComponent:
     def verdict_on(self, records: Sequence[Record], partial: Container[str] = ()) -> ComparisonResult | None:
         """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
 
-        A baseline that was asked beside another run is not judged itself. Of a run with the schema alone, the version's
+        A baseline that was asked beside a candidate is not judged itself. Of a run with the schema alone, the version's
         own run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held
         against the same cases of the recorded ones.
         """

@@ -65,7 +65,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Met:
-    """Two models, the one that ranks higher first, and what was measured of the second against the first."""
+    """Two models, the higher rank first, and what was measured of the second against the first."""
 
     higher: _Candidate
     lower: _Candidate

@@ -50,7 +50,7 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run asked the baseline beside another run: it has no row, and gets no verdict."""
+    """Return whether a run asked the baseline beside a candidate: it has no row, and gets no verdict."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 

@@ -228,7 +228,7 @@ class Repository:
     def push(self, remote: str, commit: str, branch: str) -> bool:
         """Move a remote's branch forward to a commit; return False when somebody else moved it after the fetch.
 
-        Raises GitError when the remote refuses for another reason (no permission, a protected branch).
+        Raises GitError when the remote refuses for any other reason (no permission, a protected branch).
         """
         self._refuse_names(remote, branch)
         try:

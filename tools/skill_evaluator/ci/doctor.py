@@ -90,7 +90,7 @@ class _Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setup:
-    """A repository's set-up. What is None, or missing among `environments`, `unseen` says in a line each and why.
+    """A repository's set-up. What is None, or missing among `environments`, `unseen` explains in a line each.
 
     `secrets` and `variables` are the names of the repository's own and of those that its organisation shares with it;
     `is_protected` is of its default branch; `may_open` whether a job may open pull requests; `has_public_fixtures` of

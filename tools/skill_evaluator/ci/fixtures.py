@@ -24,7 +24,7 @@ _PATIENCE_S = 900
 def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     """Return the folder of the declared fixtures, and their commit: what the ref names now.
 
-    Where the repository cannot be asked, it is what the ref named last, and that is said on stderr. The variable
+    Where the repository cannot be asked, it is what the ref named last, and stderr says so. The variable
     FIXTURES_COMMIT fixes the commit, which is not asked for again once it is there. Raise FixtureError.
     """
     address, access = clone_access(declared.repository)

@@ -37,8 +37,8 @@ class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
-    version was recorded with another prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its job
-    said why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version.
+    version was recorded with a different prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its
+    job says why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version.
     """
 
     skill: ComponentName

@@ -69,8 +69,8 @@ def collect(options: CollectOptions) -> int:
 def _collect_batches(options: CollectOptions) -> int:
     """Collect run by run, and return the worst exit code; what goes on at a vendor is no failure.
 
-    The run folders of a `planned` job were of another machine. Nothing of them is deleted at the vendor: what was taken
-    is safe only once a later job has published it.
+    The run folders of a `planned` job were of a different machine. Nothing of them is deleted at the vendor: what was
+    taken is safe only once a later job has published it.
     """
     library, artifacts = Library.at(options), options.artifacts
     if options.planned is not None:

@@ -113,7 +113,7 @@ class ReviewAddOptions(ConfigOption):
 def review_add(options: ReviewAddOptions) -> int:
     """Queue outputs for people to label, all of a file or a sample of it; adding twice changes nothing.
 
-    The file is one that `judge pairwise` or `judge regression` reads. What these leave to people they queue themselves.
+    `judge pairwise` or `judge regression` read the same file. What these leave to people they queue themselves.
     """
     how = {"dimensions": options.dimensions, "preset": options.preset}
     judge = Library(config=options.config).judge

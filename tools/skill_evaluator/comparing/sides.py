@@ -22,7 +22,7 @@ T = TypeVar("T")
 class ItemLeaves(NamedTuple):
     """The leaves of an array item as (place in the item, canonical value, weight).
 
-    `plain`: the weight that it shares with another item is that of the leaves both have. Otherwise it has an array
+    `plain`: the weight that it shares with a second item is that of the leaves both have. Otherwise it has an array
     whose items are to be paired, which is one member here, or a leaf equal by closeness, which is like no other.
     """
 

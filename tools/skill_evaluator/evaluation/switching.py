@@ -37,7 +37,7 @@ from skill_evaluator.verdicts.planning.advice import usd_per_1000
 class SwitchedComponent:
     """A component of two models: what asking them takes, and the comparison of the new one with the old one, if any.
 
-    `verdict` is *incomparable* where another model answered than was requested.
+    `verdict` is *incomparable* if a different model answered than was requested.
     """
 
     component: str

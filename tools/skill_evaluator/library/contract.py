@@ -39,7 +39,7 @@ class Contract:
     """
 
     def __init__(self, schema: Any, where: str) -> None:
-        """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to another file."""
+        """Compile the schema; raise ComponentError, which names `where`, if it is invalid or refers to a file."""
         self.where = where
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{where} is not a JSON Schema: an object is expected")

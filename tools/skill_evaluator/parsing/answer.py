@@ -63,8 +63,8 @@ def _decode(text: str) -> Any:
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
     """Yield the outermost objects and arrays of a text in their order, each with its own text.
 
-    A part of one that is broken or cut off is none: the search goes on behind the bracket that closes the broken value,
-    if there is one.
+    A part of a value that is broken or cut off does not count: the search goes on behind the bracket that
+    closes the broken value, if there is one.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]

@@ -234,7 +234,7 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
 
 
 def _read(reading: Callable[[Said], Value], said: Said) -> Value:
-    """Read what a vendor said; raise ProviderError where it is not what the API promises."""
+    """Read a vendor's answer; raise ProviderError where it is not what the API promises."""
     try:
         return reading(said)
     except UNREADABLE as problem:

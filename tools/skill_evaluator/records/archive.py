@@ -177,7 +177,7 @@ def parse_acceptances(text: str, path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to the file; return the one that is there already for the same version, models and reason.
+    """Add an acceptance to the file; return an existing one for the same version, models and reason.
 
     Raise LeaderboardError or StorageError, and leave the file as it was.
     """
@@ -200,7 +200,7 @@ class Archive:
     """What is recorded of a component: runs in the work tree and at other commits, and the versions accepted here.
 
     A branch of records may be older than the work tree, and have an acceptance that was taken back. `entries` has no
-    baseline that was asked beside another run: that is found by `baseline_beside` alone.
+    baseline that was asked beside a candidate: that is found by `baseline_beside` alone.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
@@ -300,7 +300,7 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
 
 
 def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse a leaderboard quickly; parse one that is refused again to say why, and raise LeaderboardError."""
+    """Parse a leaderboard quickly; if it is refused, parse it again to say why, and raise LeaderboardError."""
     try:
         return model.model_validate_json(content)
     except ValidationError:

@@ -52,7 +52,7 @@ def load_leaderboard(path: Path, skill: str) -> Leaderboard:
 
 
 def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
-    """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or another component's one."""
+    """Return the leaderboard in a JSON value; raise LeaderboardError for a broken, newer or foreign one."""
     refuse_newer(value, path, BOARD_VERSION)
     board = validated(Leaderboard, value, path, LeaderboardError)
     _refuse_other(board.skill, path, skill)
@@ -74,7 +74,7 @@ def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the key that sorts rows by time, then run; of attempts at a run, the one that came further is newer."""
+    """Return the key that sorts rows by time, then run; of attempts at a run, the further one is newer."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 

@@ -140,12 +140,12 @@ def _headline(verdict: str, words: str) -> Text:
 
 
 def scope_words(result: ComparisonResult) -> str:
-    """Return the verdict on a component with both scopes, and whether another model answered."""
+    """Return the verdict on a component with both scopes, and whether a different model answered."""
     return with_served(*result.models, words=_scopes(result))
 
 
 def with_served(*models: ModelVerdict, words: str | None = None) -> str:
-    """Return the words of a verdict (of one model: the verdict itself), and whether another model answered."""
+    """Return the words of a verdict (of one model: the verdict itself), and whether a different model answered."""
     changes, words = {model.served for model in models}, words or models[0].verdict
     if "model" in changes:
         return f"{words}{':' if words == 'incomparable' else ';'} another model answered"

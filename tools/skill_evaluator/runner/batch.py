@@ -154,7 +154,7 @@ class BatchEngine:
                     self._journal.deleted(batch)
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
-        """Return the status of a batch that is over; None of one that goes on."""
+        """Return the status of a batch that is over; None while it goes on."""
         batch_id, batches = batch.batch_id or "", self._job.batches
         try:
             status = await batches.status(batch_id)

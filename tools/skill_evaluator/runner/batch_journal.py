@@ -1,7 +1,7 @@
 """`batches.jsonl` in a run folder: which calls went to a vendor in which batch, and what became of each batch.
 
 A line is on disk before the step it announces (`intended`), or right after the one it reports. So whenever a process
-ends, the next one knows what may exist at the vendor. A `PendingRun` tells another machine the same, in a committed
+ends, the next one knows what may exist at the vendor. A `PendingRun` tells other machines the same, in a committed
 file without what was asked.
 """
 

@@ -87,7 +87,7 @@ class Manifest(StrictModel):
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which another process may collect. `server` becomes known while it is asked.
+    batches, which a later process may collect. `server` becomes known while it is asked.
     """
 
     run_id: RunId

@@ -26,7 +26,7 @@ def limits_of(models: Sequence[Model], settings: Settings) -> dict[str, Limits]:
     """Return the limits of models that are asked side by side, by id: each one's own under its part of what is shared.
 
     That is its provider's ceiling, and what the variable SKILL_EVALUATOR_LIMITS leaves to this process, as a plan wrote
-    it; raise ConfigError for another text.
+    it; raise ConfigError for any other text.
     """
     text = os.environ.get(SHARE, "").strip()
     left = validated(Limits, parse_json(text, Path(SHARE)), Path(SHARE)) if text else None

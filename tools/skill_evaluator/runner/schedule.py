@@ -50,7 +50,7 @@ class Replicate:
 
     @property
     def answered(self) -> bool:
-        """Whether the model said anything, however useless: such a call is never made again."""
+        """Whether the model answered anything, however useless: such a call is never made again."""
         return self.completion is not None
 
     @property

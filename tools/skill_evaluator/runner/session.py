@@ -361,7 +361,7 @@ class _RunningModel:
         }
 
     async def run(self) -> None:
-        """Make the calls that are left, if any; then note how the server was asked, and what it said."""
+        """Make the calls that are left, if any; then note how the server was asked, and what it told."""
         await asyncio.gather(*(engine.run() for engine in self._engines))
         if self._job is None or not self.progress.answered:
             return

@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def text(self) -> str | None:
-        """The raw text, if the model said anything."""
+        """The raw text, if the model answered anything."""
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
 
     @property

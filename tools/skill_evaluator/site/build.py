@@ -216,7 +216,7 @@ def _write_component(
 
 
 def _rows(recorded: RecordedComponent) -> list[Row]:
-    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded at another commit alone."""
+    """Return the rows of an archive's runs: those of the leaderboard, then of runs recorded elsewhere."""
     component, archive = recorded.component, recorded.archive
     known = {entry.run_id for entry in archive.entries}  # none whose version is no version
     rows = [row for row in load_leaderboard(component.leaderboard_path, component.name).runs if row.run_id in known]

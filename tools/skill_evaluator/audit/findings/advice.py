@@ -2,8 +2,8 @@
 
 Agentic: a step that fails spoils the steps after it, so stability comes first. Single-shot: each answer stands alone,
 so ability does. Cost-sensitive: what a right answer costs, and how long it takes. Whatever comes first, a model never
-stands above another that dominates it, unless it is cheaper and cost decides. A model dominates another if it is at
-least as able and as steady, or if its worst scenario is above the other's best. Steadiness is the fluctuation as
+stands above a model that dominates it, unless it is cheaper and cost decides. A model dominates a second one if it is
+at least as able and as steady, or if its worst scenario is above the other's best. Steadiness is the fluctuation as
 measured, or without noise; between equals in ability the measured fluctuation decides.
 """
 
@@ -117,19 +117,19 @@ def _cheap(models: Sequence[ModelAudit]) -> Regime:
 
 
 def dominates(better: ModelAudit, worse: ModelAudit) -> bool:
-    """Return whether a model is better than another in both figures, or even in its worst scenario."""
+    """Return whether a model is better than a second one in both figures, or even in its worst scenario."""
     return is_above(better, worse) or outdoes(better, worse)
 
 
 def is_above(better: ModelAudit, worse: ModelAudit) -> bool:
-    """Return whether a model scores more in its worst scenario than another in its best."""
+    """Return whether a model scores more in its worst scenario than a second model in its best."""
     if not better.scenarios or not worse.scenarios:
         return False
     return min(better.scenarios.values()) > max(worse.scenarios.values())
 
 
 def outdoes(better: ModelAudit, worse: ModelAudit) -> bool:
-    """Return whether a model is no worse than another in ability and in fluctuation, and better in one of them."""
+    """Return whether a model is no worse than a second one in ability and in fluctuation, and better in one of them."""
     if better.ability < worse.ability:
         return False
     measured = better.fluctuation - worse.fluctuation
@@ -142,7 +142,7 @@ def outdoes(better: ModelAudit, worse: ModelAudit) -> bool:
 
 
 def dominated_last(models: Sequence[ModelAudit]) -> list[ModelAudit]:
-    """Keep the order of the models, but move one that another dominates behind it.
+    """Keep the order of the models, but move a dominated model behind the one that dominates it.
 
     Each place goes to the first model that is left and that no other model left dominates. There always is one: along
     a chain of dominance ability never rises, and between equals in ability (where none is above another in every

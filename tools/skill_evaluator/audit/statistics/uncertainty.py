@@ -3,7 +3,7 @@
 An answer is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Each scenario sees
 the same questions, so b cancels in σ; what is left beside a is noise. On these questions it is e alone, beyond them it
 is (ab) too. Estimated by the method of moments: Searle, Casella and McCulloch 1992, Variance Components, §4. Each
-scenario has noise of its own, since one that breaks a model breaks it on some questions and not on others.
+scenario has noise of its own, since a scenario that breaks a model breaks it on some questions only.
 
 Intervals of σ are quantiles of the draws that `posterior` makes. `benchmarks/audit_truth.py` measures their coverage.
 """

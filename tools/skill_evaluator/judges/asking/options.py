@@ -1,4 +1,4 @@
-"""What every command that asks judges takes, and how another process takes it that collects batches."""
+"""What every command that asks judges takes, and how a process takes it that collects batches later."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -61,13 +61,13 @@ class JudgingRequest(ConfigOption):
 
     @property
     def remembered(self) -> dict[str, Any]:
-        """What another process needs to go on, as JSON has it: nothing, unless it is asked in batches."""
+        """What a later process needs to go on, as JSON has it: nothing, unless it is asked in batches."""
         return {}
 
 
 @options
 class BatchJudgingRequest(JudgingRequest):
-    """What a command takes that may ask in batches, which another process may collect."""
+    """What a command takes that may ask in batches, which a later process may collect."""
 
     batch: Batch = False
     submit_only: SubmitOnly = False
@@ -84,7 +84,7 @@ class BatchJudgingRequest(JudgingRequest):
 
     @property
     def remembered(self) -> dict[str, Any]:
-        """What another process needs to go on, as JSON has it; whoever collects names the folders."""
+        """What a later process needs to go on, as JSON has it; whoever collects names the folders."""
         own = (field.name for field in fields(self) if field.name not in _SAID_AGAIN)
         return {name: to_jsonable_python(getattr(self, name)) for name in own if self.batch}
 

@@ -348,7 +348,7 @@ def measure(
 ) -> list[JudgeResult]:
     """Measure every judge on planted pairs, and correct what the same judge reports of a batch.
 
-    Raise JudgeError where the results are not about these pairs, or those of the batch have another judge or prompt.
+    Raise JudgeError if the results are not about these pairs, or those of the batch have a different judge or prompt.
     """
     ids = {one.id for one in planted}
     if not any(pair.id in ids for judge in judged.judges for pair in judge.pairs):

@@ -31,8 +31,8 @@ def count_severities(given: Iterable[str]) -> dict[str, int]:
 class Dimension:
     """One quality; `question` is what the judge is asked about it.
 
-    A regression in one that is `blocking` never ships, whatever its impact. In one of `form`, code can check what the
-    prompt demands. In one of `style`, a finding about style is to the point.
+    A regression in a `blocking` dimension never ships, whatever its impact. In a dimension of `form`, code can check what
+    the prompt demands. In one of `style`, a finding about style is to the point.
     """
 
     name: str
@@ -89,7 +89,7 @@ def dimensions_of(
 
     A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
     Raises ConfigError for an unknown preset, a dimension named twice or by a name that no file can hold, and a blocking
-    one that nobody asks about.
+    an unasked one.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']

@@ -164,7 +164,7 @@ class _Exchange(BaseHTTPRequestHandler):
         """Print nothing: the token is in every line."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what http.server itself refuses, such as another method, without repeating what came in."""
+        """Refuse what http.server itself refuses, such as an unknown method, without repeating what came in."""
         self.close_connection = True
         self._send(HTTPStatus(code), {"problem": HTTPStatus(code).phrase})
 

@@ -121,7 +121,7 @@ def _is_scored(case: CaseRecord, metric: str) -> bool:
 def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     """Return the cases of which a metric says nothing, whatever is answered, and why.
 
-    A record names in each case the metrics that the truth has a value of. One that never names a metric does not tell.
+    A record names in each case the metrics that the truth has a value of. A record without any does not tell.
     """
     if not any(metric in case.accuracy for pair in cases for case in pair):
         return {}
@@ -197,7 +197,7 @@ _READERS: dict[Kind, Callable[[CaseRecord, str], _Range | None]] = {
 
 
 def _outward(worst: float, best: float) -> tuple[float, float]:
-    """Round bounds to six digits, each away from the middle: a mean summed in another order is still within."""
+    """Round bounds to six digits, each away from the middle: a mean summed in any order is still within."""
     low = math.floor((worst - _SLACK) / _DIGIT) * _DIGIT
     high = math.ceil((best + _SLACK) / _DIGIT) * _DIGIT
     return max(-1.0, round(low, 6)), min(1.0, round(high, 6))

@@ -250,7 +250,7 @@ def is_lost(measured: "Measured", models: int) -> bool:
     Too few cases for a test still show this. The answers to a case may be copies of each other, so that a case
     counts as one draw: with 90 % of chance in common, any of ten fields falls so by chance in 0.4 % of comparisons of
     three cases and in 4 % of those of two. Hence two cases tell it of one model alone, one case does not, and where
-    several models have one answer a case nothing is said.
+    several models have one answer a case there is no verdict.
     """
     before, after = measured.before, measured.after
     cases, repeated = len(before.means), bool((after.counts > 1).all())
@@ -281,7 +281,7 @@ def component_verdict(models: Iterable[VerdictName]) -> VerdictName:
 
 
 def exit_code_of(results: Sequence[ComparisonResult], policy: Policy, fail_on: Iterable[str] = ()) -> int:
-    """Return the exit code of verdicts, 4 also where another model answered; `fail_on` goes before the policy's."""
+    """Return the exit code of verdicts, 4 also if a different model answered; `fail_on` goes before the policy's."""
     code = exit_code(component_verdict(result.verdict for result in results), fail_on or policy.fail_on)
     models = (model for result in results for model in result.models)
     unlike = policy.served == "same" and any((one.verdict, one.served) == ("incomparable", "model") for one in models)

@@ -20,7 +20,7 @@ from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdic
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` draws it.
 
-    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of another knows it.
+    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of any other knows it.
     """
 
     before: str

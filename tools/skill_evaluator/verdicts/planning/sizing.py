@@ -103,7 +103,7 @@ class Sizing(FrozenModel):
 class SizingPlan(FrozenModel):
     """What shows a drop of `detect` with this power at this level, for every model of a component.
 
-    `design`: the baseline is asked `beside` the candidate, half as often, or was `recorded` on another day.
+    `design`: the baseline is asked `beside` the candidate, half as often, or was `recorded` on an earlier day.
     """
 
     skill: str

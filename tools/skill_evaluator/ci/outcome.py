@@ -38,7 +38,7 @@ class RunOutcome(FrozenModel):
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
     version was recorded with a different prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its
-    job says why) or `missing` (nothing arrived, or nothing was scored). `is_baseline`: it was asked beside a new version.
+    job says why) or `missing` (nothing arrived or was scored). `is_baseline`: it was asked beside a new version.
     """
 
     skill: ComponentName

@@ -159,8 +159,8 @@ class DimensionDetection(FrozenModel):
     """One dimension, or `any`. `sensitivity`: share of its broken outputs that are called worse in it, also by impact.
 
     `specificity`: share of controls that are not called worse in it; `same`: share of them called the same in it.
-    `informedness`: sensitivity + specificity − 1, which is 0 for a judge that guesses and 1 for a judge that never errs.
-    By its interval goes `trusted`; null is undecided, and about `more_pairs` more, broken ones and controls, would decide.
+    `informedness`: sensitivity + specificity − 1, which is 0 for a judge that guesses and 1 if it never errs.
+    `trusted` goes by its interval; null is undecided, and about `more_pairs` more, broken or controls, would decide.
     """
 
     dimension: Label

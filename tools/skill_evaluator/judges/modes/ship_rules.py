@@ -31,7 +31,7 @@ def count_severities(given: Iterable[str]) -> dict[str, int]:
 class Dimension:
     """One quality; `question` is what the judge is asked about it.
 
-    A regression in a `blocking` dimension never ships, whatever its impact. In a dimension of `form`, code can check what
+    A regression in a `blocking` dimension never ships, whatever its impact. In one of `form`, code can check what
     the prompt demands. In one of `style`, a finding about style is to the point.
     """
 

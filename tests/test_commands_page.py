@@ -41,5 +41,5 @@ def test_every_command_has_an_example() -> None:
 
 def test_it_stays_short() -> None:
     text = PAGE.read_text()
-    assert len(text.splitlines()) <= 618
+    assert len(text.split()) <= 6383  # words: lines are as long as they are wrapped
     assert mean_sentence(text) < 18

@@ -68,7 +68,7 @@ def test_a_record_of_a_branch_must_be_that_of_its_run_too(library: Library, comp
     repository.commit()
     repository.git("switch", "-q", "main")
     archive = Archive(component, Repository(library.root), (branch,))
-    with pytest.raises(LeaderboardError, match="holds the record of another run"):
+    with pytest.raises(LeaderboardError, match="holds the record of a different run"):
         archive.record(archive.entries[0])
 
 

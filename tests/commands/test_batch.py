@@ -350,6 +350,18 @@ def test_a_batch_of_which_only_the_intent_is_on_disk_is_found_again(
     assert len(server.batches) == 1
 
 
+def test_failures_that_were_kept_already_leave_nothing_set_aside(library: Library, server: BatchServer) -> None:
+    set_up(library, server, "openai")
+    most = evaluate(library, "--dry-run", "--batch", "--format", "json").json["models"][0]["cost_upper_usd"]
+    server.outcome = lambda case_id, times: "rejected" if times == 2 else "answered"  # that is, in the first batch
+    evaluate(library, "--batch")
+    assert reasons(library) == {"bad_request": CALLS}
+    cut(library, 2)
+    done = evaluate(library, "--resume", "--max-cost", f"{most * 1.01}")
+    assert done.code == 0, done
+    assert len(server.batches) == 2
+
+
 def test_a_batch_that_was_never_created_is_created(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
     evaluate(library, "--batch", "--submit-only")

@@ -202,8 +202,11 @@ class BatchEngine:
         answered = failed = again = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
-            if call not in self._todo or self._job.failed.get(call, 0) >= attempt:
+            if call not in self._todo:
                 continue  # kept by a process that was ended before it could say that it had kept all
+            if self._job.failed.get(call, 0) >= attempt:  # so was this failure
+                self._budget.settle(self._most(call).usd, 0.0)
+                continue
             outcome = results.get(custom_id, status.unanswered)
             if line == status.failed_line:
                 outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)

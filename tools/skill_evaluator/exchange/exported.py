@@ -117,7 +117,7 @@ _CASES = (
     Column("outcome", "text", "`scored`, `unparseable`, or the kind of failure"),
     Column("primary_metric", "text", "the metric that decides"),
     Column("strict_score", "number", "what the answer counts with by that metric; empty where nothing was measured"),
-    Column("case_digest", "text", "digest of document and ground truth: another digest is another case"),
+    Column("case_digest", "text", "digest of document and ground truth: a different digest is a different case"),
 )
 _CASE_METRICS = (
     Column("score_<metric>", "number", "the answer's score from 0 to 1; empty where it was not measured"),

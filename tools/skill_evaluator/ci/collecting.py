@@ -28,6 +28,7 @@ from skill_evaluator.records.record import PARTIAL, Record, write_record
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
+from skill_evaluator.scoring.answers import TOO_COSTLY
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
@@ -230,6 +231,8 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
     recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
+    if record.complete and TOO_COSTLY in record.reasons and time.monotonic() > until:  # time ran out: no model's fault
+        record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
     if record.complete:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first

@@ -298,8 +298,8 @@ def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     for place, text in mine.items():
         assert (root / place).read_text() == text
     lines = done.out.splitlines()
-    assert "kept     .evaluator/models.yaml (another than this version's)" in lines
-    assert "kept     .github/workflows/evaluate.yml (another than this version's)" in lines
+    assert "kept     .evaluator/models.yaml (differs from this version's)" in lines
+    assert "kept     .github/workflows/evaluate.yml (differs from this version's)" in lines
     assert f"kept     components/{EXAMPLE} (so no example is laid out)" in lines
     assert "written  .github/workflows/check.yml" in lines
     assert [path.name for path in (root / "components" / EXAMPLE).iterdir()] == ["prompt.md"]

@@ -88,8 +88,8 @@ def test_without_an_alert_the_decision_stands_and_why_none_could_be_computed_is_
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"model": {"top_p": 0.5}}, "the calibration is of the judge with other settings; calibrate it again"),
-        ({"prompt": "sha256:other"}, "the calibration is of another prompt; calibrate the judge again"),
+        ({"model": {"top_p": 0.5}}, "the calibration used different settings; calibrate the judge again"),
+        ({"prompt": "sha256:other"}, "the calibration used a different prompt; calibrate the judge again"),
         ({"judge": "other"}, "the calibration is not about this judge's regressions"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_judge_of_the_writers_family_counts_half_in_a_panel_on_regressions_too
     lost_by(library, "one", candidate_model="gpt-5")
     asked = ("judge", "regression", "--items", "items.jsonl", "--format", "json")
     refused = library.call(*asked, *NAMED)
-    assert refused.refuses("same_family: refuse: a panel needs judges of another family, and one is of that of gpt-5")
+    assert refused.refuses("same_family: refuse: a panel needs judges of a second family, and one is of that of gpt-5")
     panel(library, same_family=same_family, weights={"one": 2.0, "two": 0.5 if same_family == "half" else 1.0})
     done = library.call(*asked, *NAMED)
     (dimension,) = done.json["panel"]["pairs"][0]["dimensions"]

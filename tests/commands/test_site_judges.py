@@ -107,7 +107,7 @@ def test_a_calibration_of_other_settings_is_no_control(site: JudgedSite) -> None
     path.write_text(json.dumps(results))
     site.call("site", "build", "--out", "site")
     notes = " ".join(block.get("note", "") for block in blocks_of(site, "regression"))
-    assert "the calibration is of the judge with other settings" in notes
+    assert "the calibration used different settings" in notes
 
 
 def test_what_a_judge_is_worth_is_that_of_its_calibration(built: JudgedSite) -> None:

@@ -279,7 +279,7 @@ def write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
         path = folder / place
         if path.is_symlink() or path.exists():
             same = path.exists() and path.read_bytes() == text.encode()
-            lines.append(f"kept     {place}" + ("" if same else " (another than this version's)"))
+            lines.append(f"kept     {place}" + ("" if same else " (differs from this version's)"))
         else:
             replace_text(path, text)
             lines.append(f"written  {place}")

@@ -392,7 +392,7 @@ def decide(change: PushedComponent, model_ids: Iterable[str]) -> tuple[list[Deci
     for model_id in model_ids:
         recorded = change.board.get(model_id)
         if problems or version is None:
-            runs, reason = False, "wrong, as said below"
+            runs, reason = False, "wrong, see below"
         elif recorded is None:
             runs, reason = _decide_by_push(change, version)
         else:

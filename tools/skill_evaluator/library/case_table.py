@@ -190,7 +190,7 @@ def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:
             where = component.contract.where
             raise FixtureError(f"--truth {field}: no such field in {where} {nearest_path(field, places)}")
         if "[]" in field or any(field.startswith(f"{other}.") for other in fields):
-            raise FixtureError(f"--truth {field}: it is inside an array or another field; name a column for that one")
+            raise FixtureError(f"--truth {field}: it is inside an array or object; name a column for that")
 
 
 def _files_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Component) -> dict[str, str]:

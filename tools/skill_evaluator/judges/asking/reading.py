@@ -79,7 +79,7 @@ def last_whole(
         if not isinstance(checked, Unscored):
             twice = _contradiction(written)
             if twice is not None:
-                return Unscored(reason="contradictory", detail=f"'{twice}' is said twice, and differently")
+                return Unscored(reason="contradictory", detail=f"'{twice}' is answered twice, and differently")
             if value in quoted or any(_unescaped(written) in source for source in sources):
                 checked = Unscored(reason="copied", detail="the verdict stands in the text that is judged")
             else:

@@ -461,9 +461,9 @@ def measured_by(
     if mine is None or mine.detection is None:
         return "the calibration is not about this judge's regressions"
     if calibration.judging is None or mine.record is None or mine.record.settings != judge.settings:
-        return "the calibration is of the judge with other settings; calibrate it again"
+        return "the calibration used different settings; calibrate the judge again"
     if not {prompt.digest for prompt in prompts} <= {prompt.digest for prompt in calibration.judging.prompts}:
-        return "the calibration is of another prompt; calibrate the judge again"
+        return "the calibration used a different prompt; calibrate the judge again"
     return {row.dimension: row for row in mine.detection.dimensions}
 
 

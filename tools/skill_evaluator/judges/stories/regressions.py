@@ -83,7 +83,7 @@ def judged_regressions(
     warnings = []
     if not cascade:
         same_family = policy.panel.same_family if len(bench.models) > 1 else "allow"
-        wanted = f"policy.judge.panel has same_family: {same_family}: a panel needs judges of another family"
+        wanted = f"policy.judge.panel has same_family: {same_family}: a panel needs judges of a second family"
         warnings += voices.refuse_family(wanted, same_family)
     warnings += [
         f"nothing says that {model.id} is strong enough to judge regressions; see what `judge calibrate` says of it, "

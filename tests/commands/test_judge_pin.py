@@ -119,7 +119,7 @@ def test_a_file_that_is_not_as_it_was_written_is_one_problem_and_no_baseline(
 def test_what_has_no_answer_or_has_changed_is_not_pinned(library: JudgingLibrary) -> None:
     library.case("beta", {"title": "another", "year": 2024})
     refused = pin(library)
-    assert (refused.code, "case 'beta' is not as it was" in refused.err) == (2, True)
+    assert (refused.code, "case 'beta' changed since" in refused.err) == (2, True)
     assert pin(library, "--case", "gamma").code == 0
     unknown = pin(library, "--case", "delta")
     assert (unknown.code, "delta" in unknown.err) == (2, True)
@@ -129,4 +129,4 @@ def test_a_draft_is_no_baseline(library: JudgingLibrary) -> None:
     shutil.rmtree(library.results)
     assert library.evaluate_here("--draft", "--model", "recorded").code == 0
     done = pin(library)
-    assert (done.code, "is a draft, which is no baseline" in done.err) == (2, True)
+    assert (done.code, "is a draft, which cannot be a baseline" in done.err) == (2, True)

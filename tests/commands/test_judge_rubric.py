@@ -55,7 +55,7 @@ def test_a_draft_is_a_whole_rubric_that_lint_warns_of_until_somebody_has_read_it
 def test_a_draft_overwrites_nothing_and_asks_nobody_for_it(library: JudgingLibrary) -> None:
     drafted(library)
     library.write(OUT, "mine")
-    assert library.call(*DRAFT).refuses(f"{OUT} is there already")
+    assert library.call(*DRAFT).refuses(f"{OUT} exists already")
     assert (library.root / OUT).read_text() == "mine"
     assert not library.judgements.exists()
 

@@ -225,7 +225,7 @@ def test_the_answers_of_a_run_are_judged_with_its_documents(library: JudgingLibr
     library.rubric({"method": REFERENCE})
     library.case("beta", {"title": "another", "year": 1})
     changed = library.call(*words)
-    assert (changed.code, "case 'beta' is not as it was" in changed.err) == (2, True)
+    assert (changed.code, "case 'beta' changed since" in changed.err) == (2, True)
 
 
 def test_a_component_is_read_under_the_settings_limits(library: JudgingLibrary) -> None:

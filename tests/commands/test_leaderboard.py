@@ -81,8 +81,8 @@ def test_two_models_are_compared_like_two_versions_although_their_settings_diffe
 
 def test_models_that_cannot_be_compared_are_said_in_a_line(two_models: Library) -> None:
     for arguments, says in (
-        (("big", "big"), "two models of one version"),
-        (("big", "small", "--baseline", "1.0.0"), "two models of one version"),
+        (("big", "big"), "two different models on one version"),
+        (("big", "small", "--baseline", "1.0.0"), "two different models on one version"),
         (("big", "bigg"), "did you mean 'big'?"),
         (("big", "retired", "--candidate", "1.1.0"), "no complete run of 1.1.0 of one version"),
     ):

@@ -36,7 +36,7 @@ from skill_evaluator.library.versions import (
 )
 from skill_evaluator.providers import why_unbatched
 from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
-from skill_evaluator.records.integrity import past_at
+from skill_evaluator.records.integrity import books_in, disagreements, past_at
 from skill_evaluator.records.leaderboard import newest_recorded
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import short_digest
@@ -196,7 +196,10 @@ def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "S
 
 
 def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str]) -> dict[str, list[Problem]]:
-    """Return by component the records that no trusted job wrote, as the settings before the push say; see lint."""
+    """Return by component the records that no trusted job wrote, and rows that are not their records'.
+
+    The settings before the push say who is trusted, as for `lint`.
+    """
     base = repository.commit(request.base or "")
     trusted = request.configuration.settings.attestations
     if base is not None:
@@ -210,8 +213,9 @@ def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str
     unproven = {}
     for skill in skills:
         elsewhere = [books[skill] for books in branches if skill in books]
-        of_skill = attested_records(platform, request.components, skill, folder, old, trusted, elsewhere)
-        unproven[skill] = of_skill[1]
+        _, problems = attested_records(platform, request.components, skill, folder, old, trusted, elsewhere)
+        books = (books_in(request.components, skill, folder), *elsewhere)  # a row may point to a record and lie
+        unproven[skill] = [*problems, *(problem for each in books for problem in disagreements(each))]
     return unproven
 
 

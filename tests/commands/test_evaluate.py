@@ -1,11 +1,13 @@
 """What an evaluation leaves behind, and how its flags choose what is run and how it is shown."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.records.record import Row
 
 from tests.support.chat_server import ChatServer, Reply, notice
@@ -211,3 +213,12 @@ def test_a_providers_outage_is_no_score(served: Library, server: ChatServer) -> 
     assert {summary["strict_mean"] for summary in run["accuracy"].values()} == {None}
     assert server.requests == 12
     assert run["retries"] == 6
+
+
+def test_a_notebook_whose_loop_runs_already_can_evaluate(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(library.root)
+
+    async def cell() -> bool:
+        return PromptLibrary().evaluate(SKILL, leaderboard=False).finished[0].record.complete
+
+    assert asyncio.run(cell())

@@ -340,12 +340,12 @@ def test_keys_are_struck_out_of_everything_kept() -> None:
 SOON, LONG = 0.02, 60.0
 
 
-def _stopped(script: Script, **job: object) -> Driven:
+def _stopped(script: Script, soon: float = SOON, **job: object) -> Driven:
     """Drive an engine that is asked to stop soon after it began; it must then end by itself."""
 
     async def run() -> Driven:
         stop = Stop()
-        asyncio.get_running_loop().call_later(SOON, stop.event.set)
+        asyncio.get_running_loop().call_later(soon, stop.event.set)
         return await asyncio.wait_for(drive(script, stop=stop, **job), 5)  # type: ignore[arg-type]
 
     return asyncio.run(run())
@@ -383,10 +383,10 @@ def test_calls_waiting_for_a_place_are_not_made() -> None:
     async def script(request: Request, times: int) -> Completion:
         if (request.case_id, request.replicate, times) == ("a", 0, 1):
             raise _status(429, **{"retry-after-ms": "0"})
-        await asyncio.sleep(5 * SOON)
+        await asyncio.sleep(20 * SOON)
         return answer()
 
-    driven = _stopped(script, concurrency=4)
+    driven = _stopped(script, soon=10 * SOON, concurrency=4)  # when the refused call waits for its place
     assert len(driven.provider.requests) == 4
     assert len(driven.outcomes) == 3
 

@@ -105,7 +105,7 @@ class Client:
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, most_bytes: int) -> None:
         parts = urlsplit(url)
         self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        usual = {"accept": "application/json", "accept-encoding": "gzip, deflate", "user-agent": "skill-evaluator"}
+        usual = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": "skill-evaluator"}
         self._headers = {**usual, **{name.lower(): value for name, value in headers.items()}}
         if parts.username or parts.password:
             user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"

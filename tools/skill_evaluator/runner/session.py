@@ -12,11 +12,11 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from skill_evaluator.errors import ConfigError, PendingError, RunError
 from skill_evaluator.files import try_lock
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 Watch = Callable[[Sequence[Progress], Stop], Coroutine[Any, Any, None]]
+T = TypeVar("T")
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
@@ -148,7 +149,7 @@ class Session:
         The budget counts what resumed runs spent before; what it has left may go to further calls. Raise ConfigError if
         a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
         """
-        halted = asyncio.run(_ask(self, runs, questions))
+        halted = _run_to_its_end(_ask(self, runs, questions))
         lying = {} if self.mode == "wait" else {name: why for name, why in halted.items() if why is not None}
         pending = {run_id: why.message for run_id, why in lying.items() if why.reason == PENDING}
         return Asked(halted=halted, pending=pending)
@@ -172,6 +173,16 @@ def print_pending(pending: Mapping[str, str]) -> None:
 def print_how_to_go_on(words: Sequence[str]) -> None:
     """Print on stderr the command that goes on where calls were left unmade."""
     print(f"to go on where this stopped: {shlex.join(words)}", file=sys.stderr)
+
+
+def _run_to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, in a thread of its own where this one runs a loop already, as a notebook's does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
 
 
 async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> Mapping[str, Failure | None]:

@@ -23,7 +23,7 @@ RUN = [(case("a", {"shop": "A", "total": 9}), ['{"shop": "A", "total": 9}'])]
 _DRIVER = """
 import os, sys
 from skill_evaluator.cli import main
-import skill_evaluator.commands.publish, skill_evaluator.records.record, git
+import skill_evaluator.commands.publish, skill_evaluator.records.record
 
 waiting, starting = os.pipe()
 children = []

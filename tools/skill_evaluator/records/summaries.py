@@ -83,7 +83,7 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Add up what became of the leaves below each array, and all of them as `n`.
+    """Add up what became of the leaves below each array, and all four as `n`.
 
     Those of an array in an array belong to the inner one.
 
@@ -96,10 +96,11 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
     for path, leaf in per_field.items():
         if "[]" in path:
             below.setdefault(path.rpartition("[]")[0], []).append(leaf)
-    names = ("n", "right", "wrong", "missing", "extra")
-    return {
-        array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in names} for array, leaves in below.items()
+    values = {
+        array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in ("right", "wrong", "missing", "extra")}
+        for array, leaves in below.items()
     }
+    return {array: {"n": sum(counts.values()), **counts} for array, counts in values.items()}
 
 
 class ContractFault(FrozenModel):

@@ -194,11 +194,16 @@ def test_a_proxy_of_the_environment_is_used(server: VendorServer, monkeypatch: p
 def tunnel() -> Iterator[tuple[str, list[str]]]:
     """A proxy that connects to wherever it is asked to; gives its address and what it was asked."""
     asked: list[str] = []
+    connected: list[asyncio.Task[None]] = []
+    opened: list[asyncio.StreamWriter] = []
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected.append(asyncio.current_task())  # type: ignore[arg-type]
+        opened.append(writer)
         asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
         host, port = asked[-1].split()[1].rsplit(":", 1)
         there = await asyncio.open_connection(host, int(port))
+        opened.append(there[1])
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         await asyncio.gather(pass_on(reader, there[1]), pass_on(there[0], writer))
 
@@ -214,6 +219,12 @@ def tunnel() -> Iterator[tuple[str, list[str]]]:
         async def wait() -> None:
             await asyncio.to_thread(stop.wait)
             server.close()
+            for task in connected:
+                task.cancel()
+            for writer in opened:
+                writer.close()
+            await asyncio.gather(*connected, return_exceptions=True)
+            await asyncio.sleep(0)  # in which the transports close their sockets
 
         thread = threading.Thread(target=lambda: runner.run(wait()))
         thread.start()

@@ -40,32 +40,31 @@ class Redactor:
         values = {key.strip() for key in keys}
         longest_first = sorted((value for value in values if len(value) >= _SHORTEST_KEY), key=len, reverse=True)
         self._spellings = _any_of(longest_first) if longest_first else None
-        self._bodies = [value[match.end() if (match := _PREFIX.match(value)) else 0 :] for value in longest_first]
+        bodies = [value[match.end() if (match := _PREFIX.match(value)) else 0 :] for value in longest_first]
+        codes = [body.encode("utf-8", "surrogatepass").hex() for body in bodies]
+        self._parts_of_answers = [(body, _PART_OF_ANSWER) for body in bodies]
+        self._parts = [(text, _PART) for body in bodies for text in (body, body[::-1])]
+        self._parts += [(text, 2 * _PART) for code in codes for text in (code, code.upper())]
         self._later: re.Pattern[str] | None = None
         self._remembered = 0
 
     def __call__(self, text: str) -> str:
         """Return a failure's message, or metadata, without keys, and without parts of keys, reversed or in hex, too."""
-        text = self._without_keys(text)
-        for body in self._bodies:
-            code = body.encode("utf-8", "surrogatepass").hex()
-            for spelling, least in ((body, _PART), (body[::-1], _PART), (code, 2 * _PART), (code.upper(), 2 * _PART)):
-                text = _without_parts(text, spelling, least)
-        return text
+        return self._without(text, self._parts)
 
     def answer(self, text: str) -> str:
         """Return a model's answer without keys, and without long parts of them."""
-        text = self._without_keys(text)
-        for body in self._bodies:
-            text = _without_parts(text, body, _PART_OF_ANSWER)
-        return text
+        return self._without(text, self._parts_of_answers)
 
-    def _without_keys(self, text: str) -> str:
+    def _without(self, text: str, parts: Iterable[tuple[str, int]]) -> str:
         if len(_LATER) != self._remembered:
             starts = tuple(_LATER)
             self._later, self._remembered = re.compile(_any_of(starts).pattern + _REST), len(starts)
         text = self._spellings.sub(_MASK, text) if self._spellings else text
-        return self._later.sub(_MASK, text) if self._later else text
+        text = self._later.sub(_MASK, text) if self._later else text
+        for spelling, least in parts:
+            text = _without_parts(text, spelling, least)
+        return text
 
 
 def _without_parts(text: str, key: str, least: int) -> str:

@@ -32,7 +32,7 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import attestations_at, check_waivers, load_settings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.records.integrity import Past, past_at, problems_of
+from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
 from skill_evaluator.repository import Repository, within
 
 _Checked = tuple[Linted, list[Problem]]
@@ -92,7 +92,9 @@ def lint(request: LintRequest) -> LintedLibrary:
         problems, attested = _problems_of_history(request, name, folder, past), None
         if must_prove:
             platform = PLATFORMS[request.platform or "github"]
-            attested, unproven = attested_records(platform, request.components, name, folder, old, trusted)
+            attested, unproven = attested_records(
+                platform, request.components, [books_in(request.components, name, folder)], old, trusted
+            )
             problems = [*problems, *unproven]
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:

@@ -212,9 +212,9 @@ def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str
     branches = [past_at(repository, commit, folder, skills).books for commit in commits]
     unproven = {}
     for skill in skills:
-        elsewhere = [books[skill] for books in branches if skill in books]
-        _, problems = attested_records(platform, request.components, skill, folder, old, trusted, elsewhere)
-        books = (books_in(request.components, skill, folder), *elsewhere)  # a row may point to a record and lie
+        books = [books_in(request.components, skill, folder), *(each[skill] for each in branches if skill in each)]
+        _, problems = attested_records(platform, request.components, books, old, trusted)
+        # a row may point to a record and lie
         unproven[skill] = [*problems, *(problem for each in books for problem in disagreements(each))]
     return unproven
 

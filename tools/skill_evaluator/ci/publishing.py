@@ -28,7 +28,7 @@ from skill_evaluator.identifiers import is_file_name, moment
 from skill_evaluator.library.config import Attestations
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.archive import parse_entries
-from skill_evaluator.records.integrity import Books, Past, books_in, past_at
+from skill_evaluator.records.integrity import Books, Past, past_at
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
@@ -319,20 +319,19 @@ _MEANINGS = {"absent": "this record has no attestation", "failed": "the attestat
 def attested_records(
     platform: Platform,
     components: Path,
-    name: str,
-    folder: str,
+    books: Sequence[Books],
     old: Past | None,
     trusted: Attestations,
-    elsewhere: Iterable[Books] = (),
 ) -> tuple[Mapping[str, int], list[Problem]]:
     """Return how many records of a component are `verified`, `absent` (without attestation) or `failed`, and problems.
 
     Every record that is not verified is a problem, but for those without attestation that stand as they are in the
     `old` library: they may be older than attesting. Drafts count for nothing, here too, unless a row names one. The
-    records `elsewhere` are those of branches, of which those that are in the work tree, too, are passed over. Raise
-    ConfigError.
+    first `books` are those of the work tree, the others of branches, whose records that are in the work tree, too, are
+    passed over. Raise ConfigError.
     """
-    here, *others = books = [books_in(components, name, folder), *elsewhere]
+    here, *others = books
+    name = here.skill
     stood = old.books[name].records if old is not None and name in old.books else {}
     named = _named_in_rows(books)
     on_branches = {each for book in others for each in book.records.items() if each[0] not in here.records}

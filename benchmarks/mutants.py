@@ -18,11 +18,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants
+from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.mutants import mutants_of
 from skill_evaluator.records.record import Record
 from worlds import Answers, World, answer, probabilities, rate, record_of, rules_of
 
-(MUTANT,) = mutants_of("Read.\n\n- Trim it.", None)
+(MUTANT,) = mutants_of(Prompt.of("Read.\n\n- Trim it."), None)
 CONTROLS = 3
 MOVES = ("a field of each case", "a field of the edit", "a field of all edits")
 SHARES = (0.02, 0.05, 0.1)

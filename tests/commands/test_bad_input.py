@@ -56,13 +56,13 @@ TABLE = [
         "a prompt that nobody uses",
         (
             f"{_COMPONENT}/prompt.md:7: the model would see these unfilled: SYSTEM: (line 7), {{{{ kind }}}} (line 8), "
-            "{text} (line 10), ${LANG} (line 10); ",
+            "{document} (line 10), ${document} (line 10); ",
             "placeholders: literal",
         ),
         spoil=_writes(
             f"{_COMPONENT}/prompt.md",
             f"---\nname: {SKILL}\nversion: 1.0.0\n---\nSo it is used.\n## Prompt\nSYSTEM:\nRead the {{{{ kind }}}}.\n"
-            "\nOf {text} in ${LANG}.\n## Notes\n{other}\n",
+            "\nOf {document} in ${document}.\n## Notes\n{other}\n",
         ),
     ),
     # schema and declarations

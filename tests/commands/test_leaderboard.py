@@ -124,8 +124,8 @@ def test_the_schema_alone_holds_nothing_of_the_prompt(library: Library, tmp_path
 
     component = load_component(library.root / "components", SKILL)
     alone = apply_scenario(component, tmp_path, SCHEMA_ALONE)
-    assert component.prompt not in alone.prompt
-    assert json.dumps(component.schema, indent=2) in alone.prompt
+    assert component.prompt.text not in alone.prompt.text
+    assert json.dumps(component.schema, indent=2) in alone.prompt.text
     assert alone.digests["prompt"] == component.digests["prompt"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants
 from skill_evaluator.library.config import Policy
+from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.mutants import mutants_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.rules import VerdictRules
@@ -20,7 +21,7 @@ RULES = VerdictRules(
     waivers=(),
     today=datetime.date(2026, 1, 1),
 )
-(MUTANT,) = mutants_of("Read.\n\n- Trim it.", None)
+(MUTANT,) = mutants_of(Prompt.of("Read.\n\n- Trim it."), None)
 CASES = [f"case-{at}" for at in range(10)]
 World = Callable[[random.Random, str], float]
 

@@ -25,7 +25,7 @@ def refused(root: Path, **parts: Any) -> str:
 def test_a_component_as_written(tmp_path: Path) -> None:
     loaded = component(tmp_path)
     assert (loaded.name, loaded.version, loaded.output) == (NAME, "1.2.0", "json")
-    assert loaded.prompt == "Read the receipt."
+    assert loaded.prompt.text == "Read the receipt."
     assert list(loaded.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
     assert (loaded.primary_metric, loaded.fixtures) == ("field_level_f1", NAME)
     assert loaded.contract.conforms({"shop": "A", "total": 9})
@@ -87,14 +87,14 @@ def test_a_prompt_that_is_refused(tmp_path: Path, prompt: str | bytes, message: 
 )
 def test_which_part_of_the_file_is_the_prompt(tmp_path: Path, body: str, prompt: str) -> None:
     text = f"---\nname: {NAME}\nversion: 1.0.0\n---\n{body}"
-    assert component(tmp_path / "unix", prompt=text).prompt == prompt
+    assert component(tmp_path / "unix", prompt=text).prompt.text == prompt
     windows = component(tmp_path / "windows", prompt=b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert windows.prompt == prompt
+    assert windows.prompt.text == prompt
     assert windows.digests == component(tmp_path / "unix", prompt=text).digests
 
 
 @pytest.mark.parametrize(
-    "text", ["{{document}}", "{{ user.name }}", "a {text}.", "${LANG}", "Do.\nUSER: it", "SYSTEM:"]
+    "text", ["{{document}}", "{{ user.name }}", "a {document}.", "${document}", "Do.\nUSER: it", "SYSTEM:"]
 )
 def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text: str) -> None:
     prompt = front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n"
@@ -102,7 +102,7 @@ def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text
     assert "the model would see these unfilled: " in said
     literal = prompt.replace("version:", "placeholders: literal\nversion:")
     folder = write_component(tmp_path / "b", prompt=literal)
-    assert text.strip() in load_component(folder.parent, folder.name).prompt
+    assert text.strip() in load_component(folder.parent, folder.name).prompt.text
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_nothing_fills_is_refused_unless_it_is_literal(tmp_path: Path, text
 )
 def test_code_json_paths_and_formulas_are_no_placeholders(tmp_path: Path, text: str) -> None:
     folder = write_component(tmp_path, prompt=front(f"name: {NAME}", "version: 1.0.0") + f"\n{text}\n")
-    assert load_component(folder.parent, folder.name).prompt.endswith(text)
+    assert load_component(folder.parent, folder.name).prompt.text.endswith(text)
 
 
 def test_only_what_the_model_is_told_is_in_the_prompts_digest(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def _cases(root: Path) -> None:
     component = _component(root)
     for case in load_cases(component, root / "fixtures"):
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=10)
-        json.dumps([request.system, request.user, request.schema], ensure_ascii=False).encode()  # as an API takes it
+        texts = [message.text for message in request.messages]
+        json.dumps([*texts, request.schema], ensure_ascii=False).encode()  # as an API takes it
 
 
 def _board(root: Path) -> None:

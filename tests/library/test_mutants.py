@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.mutants import OPERATORS, capped, mutants_of, neutrals, passages_of
 
 PROMPT = """# Receipts
@@ -35,7 +36,7 @@ SCHEMA = {
 
 
 def by_id(prompt: str = PROMPT) -> dict[str, str]:
-    return {mutant.id: mutant.prompt for mutant in mutants_of(prompt, None)}
+    return {mutant.id: mutant.prompt.text for mutant in mutants_of(Prompt.of(prompt), None)}
 
 
 def test_every_rule_sentence_and_example_is_damaged_once_by_each_operator_that_fits() -> None:
@@ -90,27 +91,27 @@ def test_a_mutant_has_one_thing_otherwise(name: str, gone: str, there: str) -> N
     ],
 )
 def test_a_negation_is_flipped_to_its_opposite(before: str, after: str) -> None:
-    flipped = [mutant.prompt for mutant in mutants_of(f"Read.\n\n- {before}", None) if "flipped" in mutant.id]
+    flipped = [one.prompt.text for one in mutants_of(Prompt.of(f"Read.\n\n- {before}"), None) if "flipped" in one.id]
     assert flipped == [f"Read.\n\n- {after}"]
 
 
 def test_descriptions_go_and_the_contract_stays() -> None:
-    (mutant,) = (one for one in mutants_of("Read.", SCHEMA) if one.operator == "descriptions-removed")
+    (mutant,) = (one for one in mutants_of(Prompt.of("Read."), SCHEMA) if one.operator == "descriptions-removed")
     assert mutant.schema == {
         "type": "object",
         "properties": {"description": {"type": "string"}, "total": {"type": "string", "enum": ["a", "title"]}},
     }
-    assert mutant.prompt == "Read."
+    assert mutant.prompt.text == "Read."
     assert "-schema.json.properties.description: description: What was bought." in mutant.diff
 
 
 def test_the_diff_shows_what_went_and_what_came() -> None:
-    (mutant,) = (one for one in mutants_of(PROMPT, None, first_line=7) if one.id == "format-loosened-12")
+    (mutant,) = (one for one in mutants_of(Prompt.of(PROMPT), None, first_line=7) if one.id == "format-loosened-12")
     assert mutant.diff == ("-1. Dates: `YYYY-MM-DD`.", "+1. Dates: any form.")
 
 
 def test_a_cap_keeps_some_of_every_operator_in_order_and_counts_the_rest() -> None:
-    mutants = mutants_of(PROMPT, SCHEMA)
+    mutants = mutants_of(Prompt.of(PROMPT), SCHEMA)
     kept, left_out = capped(mutants, 6)
     assert {mutant.operator for mutant in kept} == set(OPERATORS)
     assert [mutant for mutant in mutants if mutant in kept] == list(kept)
@@ -119,7 +120,7 @@ def test_a_cap_keeps_some_of_every_operator_in_order_and_counts_the_rest() -> No
 
 def test_the_controls_mean_the_same_and_differ() -> None:
     for prompt in (PROMPT, "One sentence. And another.", "One word"):
-        controls = neutrals(prompt)
+        controls = [control.text for control in neutrals(Prompt.of(prompt))]
         assert len({prompt, *controls}) == 4
         assert all(one.replace("*", "-").split() == prompt.replace("*", "-").split() for one in controls)
 
@@ -129,7 +130,7 @@ def test_any_text_is_read_and_damaged(prompt: str) -> None:
     for passage in passages_of(prompt):
         assert prompt[passage.begin : passage.end] == passage.text
         assert passage.begin < passage.end <= passage.whole_end <= len(prompt)
-    mutants = mutants_of(prompt, None)
-    assert len({mutant.id for mutant in mutants}) == len(mutants) == len({mutant.prompt for mutant in mutants})
-    assert all(mutant.prompt.strip() for mutant in mutants)
-    assert mutants == mutants_of(prompt, None)
+    mutants = mutants_of(Prompt.of(prompt), None)
+    assert len({mutant.id for mutant in mutants}) == len(mutants) == len({mutant.prompt.text for mutant in mutants})
+    assert all(mutant.prompt.text.strip() for mutant in mutants)
+    assert mutants == mutants_of(Prompt.of(prompt), None)

@@ -32,7 +32,7 @@ def test_the_prompt_of_a_component_goes_into_the_slot(tmp_path: Path) -> None:
     config = _write(tmp_path, "---\nname: polite\nintent: good manners\n---\nPlease.\n\n{{ prompt }}\n\nThank you.\n")
     skill = component(tmp_path)
     polite = apply_scenario(skill, config, "polite")
-    assert polite.prompt == f"Please.\n\n{skill.prompt}\n\nThank you."
+    assert polite.prompt.text == f"Please.\n\n{skill.prompt.text}\n\nThank you."
     assert (polite.scenario, skill.scenario) == ("polite", None)
     assert apply_scenario(skill, config, None) is skill
 
@@ -88,5 +88,5 @@ def test_a_shipped_scenario_fits_every_component(name: str) -> None:
     for folder in (ROOT / "components").iterdir():
         skill = load_component(ROOT / "components", folder.name)
         shaped = apply_scenario(skill, ROOT / ".evaluator", name)
-        assert skill.prompt in shaped.prompt
+        assert skill.prompt.text in shaped.prompt.text
         assert (shaped.prompt == skill.prompt) == (name == "bare")

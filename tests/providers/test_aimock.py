@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers.base import Request, Usage
 
 from tests.support.aimock import aimock
@@ -32,7 +33,7 @@ def model(vendor: str, address: str, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 def about(vendor: str, name: str) -> Request:
     """The request that the server answers with its fixture of that name."""
-    return dataclasses.replace(PLAIN, user=f"Please answer. [{vendor}: {name}]")
+    return dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, f"Please answer. [{vendor}: {name}]"))
 
 
 def test_answers_are_read(vendor: str, model: Model) -> None:

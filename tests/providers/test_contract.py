@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.config import Params, Settings
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion, Provider, Request, Usage
 
@@ -214,7 +215,7 @@ def test_a_server_that_is_not_there_is_unreachable_and_bills_nothing(
 
 
 def test_a_request_that_cannot_be_encoded_is_a_bad_request(vendor: str, server: VendorServer) -> None:
-    lone_surrogate = dataclasses.replace(PLAIN, user="half of a character: \ud83c")
+    lone_surrogate = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "half of a character: \ud83c"))
     error = ask_and_fail(entry(vendor, server.url), lone_surrogate)
     assert (error.reason, error.retryable, error.perhaps_billed) == ("bad_request", False, False)
     assert server.received == []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, Price
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.runner.prices import most_cost, price_of, usage_cost
@@ -134,7 +135,7 @@ def test_a_prompt_that_is_asked_again_is_marked_and_nothing_of_a_replicate_stand
     model = entry(vendor, server.url, profile="sampled").model_copy(update={"base_url": None})
     requests = [replace(PLAIN, cache=True, replicate=at, seed=at) for at in range(2)] + [PLAIN]
     with asking(model) as complete:
-        for request in [*requests, replace(PLAIN, cache=True, user="Another.")]:
+        for request in [*requests, replace(PLAIN, cache=True, messages=dialogue(PLAIN.system, "Another."))]:
             complete(request)
     first, again, plain, other = (received.body for received in server.received)
     mark = DIALECTS[vendor].cache_mark

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from skill_evaluator.library.config import Model
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
 
@@ -26,8 +27,7 @@ def test_a_real_call_is_answered_by_the_schema(vendor: str) -> None:
     request = Request(
         case_id="live",
         replicate=0,
-        system="Extract the award number as JSON.",
-        user="Award 12-345 was renewed.",
+        messages=dialogue("Extract the award number as JSON.", "Award 12-345 was renewed."),
         max_output_tokens=200,
         seed=1,
         schema=SCHEMA,

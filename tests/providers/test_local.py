@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Settings
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers import local, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
@@ -51,8 +52,8 @@ def ask(provider: Provider, *, seed: int = 1, user: str = APPLES, limit: int = 4
     request = Request(
         case_id="c",
         replicate=0,
-        system=system,
-        user=user,
+        messages=dialogue(system, user),
+        constant=len(system),
         max_output_tokens=limit,
         seed=seed,
         schema=SCHEMA,
@@ -112,7 +113,9 @@ def log_probabilities(provider: local.LocalProvider, user: str) -> list[float]:
     """Return those of the first token's likeliest candidates."""
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
     body = {"messages": messages, "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 10}
-    request = Request(case_id="c", replicate=0, system=SYSTEM, user=user, max_output_tokens=1, seed=1)
+    request = Request(
+        case_id="c", replicate=0, messages=dialogue(SYSTEM, user), constant=len(SYSTEM), max_output_tokens=1, seed=1
+    )
     (token,) = provider._ask(request, body)["choices"][0]["logprobs"]["content"]
     return [candidate["logprob"] for candidate in token["top_logprobs"]]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_camel
 from skill_evaluator.library.config import Model, Params, Settings
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers import BATCHES, PROVIDERS, google
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches
@@ -46,7 +47,7 @@ async def by_openai(url: str) -> None:
     async with AsyncOpenAI(api_key=KEY, base_url=url, max_retries=0) as client:
         await client.chat.completions.create(
             model="model-1",
-            messages=[{"role": "system", "content": PLAIN.system}, {"role": "user", "content": PLAIN.user}],
+            messages=[{"role": "system", "content": PLAIN.system}, {"role": "user", "content": PLAIN.talk[0].text}],
             seed=PLAIN.seed,
             temperature=0.0,
             max_completion_tokens=PLAIN.max_output_tokens,
@@ -62,7 +63,7 @@ async def by_anthropic(url: str) -> None:
         await client.messages.create(
             model="model-1",
             system=PLAIN.system,
-            messages=[{"role": "user", "content": PLAIN.user}],
+            messages=[{"role": "user", "content": PLAIN.talk[0].text}],
             max_tokens=PLAIN.max_output_tokens,
             output_config={"format": {"type": "json_schema", "schema": SENT_SCHEMA}},
             **EXTRA["anthropic"],
@@ -87,7 +88,9 @@ GOOGLE_CONFIG = {
 
 async def by_google(url: str) -> None:
     client = google_client(url)
-    client.models.generate_content(model="model-1", contents=PLAIN.user, config={**GOOGLE_CONFIG, **EXTRA["google"]})
+    client.models.generate_content(
+        model="model-1", contents=PLAIN.talk[0].text, config={**GOOGLE_CONFIG, **EXTRA["google"]}
+    )
     client.close()
 
 
@@ -132,7 +135,7 @@ def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorServer) -> None:
-    asked = dataclasses.replace(PLAIN, user="alpha is the title; ünïcode «text».")
+    asked = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "alpha is the title; ünïcode «text»."))
     with batch_server() as batches:
         for name, request in {"plain": asked, "full": dataclasses.replace(asked, schema=SCHEMA, cache=True)}.items():
             ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
@@ -142,7 +145,12 @@ def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: Ven
 
 def test_a_google_batch_is_that_of_its_library() -> None:
     with batch_server() as server:
-        ours = batched("google", server, dataclasses.replace(STRUCTURED, user="ours is the title"), "ours")
+        ours = batched(
+            "google",
+            server,
+            dataclasses.replace(STRUCTURED, messages=dialogue(STRUCTURED.system, "ours is the title")),
+            "ours",
+        )
         client = google_client(server.base_url("google"))
         client.batches.create(
             model="model-1",

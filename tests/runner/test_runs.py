@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
+from skill_evaluator.library.messages import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.runs import Run, input_digests, is_invocation, new_invocation, new_runs
@@ -111,8 +112,8 @@ def test_the_prompt_is_system_text_the_document_user_text_and_the_schema_the_con
     assert request(skill, replicate=3) == Request(
         case_id="a",
         replicate=3,
-        system="Read the receipt.",
-        user="receipt a",
+        messages=dialogue("Read the receipt.", "receipt a"),
+        constant=len("Read the receipt."),
         max_output_tokens=99,
         seed=replicate_seed(0, "a", 3),
         schema=SCHEMA,
@@ -125,7 +126,7 @@ def test_the_document_is_sent_as_it_is_and_the_prompt_is_no_template(tmp_path: P
         tmp_path, prompt="---\nversion: 1.0.0\nplaceholders: literal\n---\nUse {document} and $x and {{ y }}.\n"
     )
     assert request(skill).system == "Use {document} and $x and {{ y }}."
-    assert request(skill).user == "receipt a"
+    assert request(skill).talk == (Message("user", ("receipt a",)),)
 
 
 def test_a_schemas_name_is_one_that_vendors_take(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_text_component_sends_no_schema(tmp_path: Path) -> None:
 def test_replicates_of_a_case_differ_by_their_seed_alone(skill: Component) -> None:
     first, second = request(skill, replicate=0), request(skill, replicate=1)
     assert first.seed != second.seed
-    assert (first.system, first.user, first.schema) == (second.system, second.user, second.schema)
+    assert (first.messages, first.schema) == (second.messages, second.schema)
 
 
 def test_seeds_are_those_of_every_earlier_run() -> None:
@@ -170,10 +171,10 @@ def test_seeds_of_a_run_differ() -> None:
     ],
 )
 def test_input_tokens_by_the_bytes_of_the_texts(text: str, estimate: int, most: int) -> None:
-    asked = Request(case_id="a", replicate=0, system="", user=text, max_output_tokens=9, seed=0)
+    asked = Request(case_id="a", replicate=0, messages=dialogue("", text), max_output_tokens=9, seed=0)
     assert (estimate_input_tokens(asked), most_input_tokens(asked)) == (estimate, most)
 
 
 def test_a_schema_is_read_by_the_model_too(skill: Component) -> None:
     asked = request(skill)
-    assert most_input_tokens(asked) > estimate_input_tokens(asked) > len(asked.system + asked.user) // 4 + 16
+    assert most_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers.base import Caching, Completion, Request
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.runner.turns import Prompt, Turns, cached_prompts, prompt_of
@@ -120,7 +121,7 @@ def test_only_a_prompt_that_is_long_and_asked_again_is_cached(
     caching: Caching | None, replicates: int, paying: bool
 ) -> None:
     calls = schedule_calls(["a", "b"], replicates)
-    request = Request(case_id="a", replicate=0, system="s" * 400, user="u", max_output_tokens=1, seed=0)
+    request = Request(case_id="a", replicate=0, messages=dialogue("s" * 400, "u"), max_output_tokens=1, seed=0)
     assert cached_prompts(calls, lambda call: request, caching) == ({(0, "a"), (0, "b")} if paying else frozenset())
 
 

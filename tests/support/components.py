@@ -63,7 +63,14 @@ def component(root: Path, *, limits: SafetyLimits = DEFAULT_LIMITS, **parts: Any
 
 def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:
     """A case of that truth."""
-    return Case(id=case_id, document=f"receipt {case_id}", truth=truth, labelled=labelled, meta={}, digest="sha256:0")
+    return Case(
+        id=case_id,
+        inputs={"document": f"receipt {case_id}"},
+        truth=truth,
+        labelled=labelled,
+        meta={},
+        digest="sha256:0",
+    )
 
 
 def replicate(case_id: str, index: int, outcome: str) -> Replicate | None:

@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from skill_evaluator.library.config import Model, Price, Settings
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers.base import Caching, Completion, Failure, Request, Usage
 from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, OnOutcome, Progress, Stop
@@ -113,8 +114,7 @@ def _request(call: Call) -> Request:
     return Request(
         case_id=call.case_id,
         replicate=call.replicate,
-        system="Extract what the document says of itself.",
-        user=call.case_id,
+        messages=dialogue("Extract what the document says of itself.", call.case_id),
         max_output_tokens=10,
         seed=call.replicate,
     )

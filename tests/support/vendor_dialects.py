@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.providers.base import Request
 
 Json = dict[str, Any]
@@ -22,7 +23,7 @@ SCHEMA = {
 }
 SENT_SCHEMA = {name: value for name, value in SCHEMA.items() if name != "$schema"}
 PLAIN = Request(
-    case_id="case-1", replicate=0, system="You extract.", user="A notice.", max_output_tokens=321, seed=424_242
+    case_id="case-1", replicate=0, messages=dialogue("You extract.", "A notice."), max_output_tokens=321, seed=424_242
 )
 CHAT = {
     "model": "model-1",

@@ -24,6 +24,7 @@ from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Model, retiring, select_models
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.library.scaffolding import IGNORED
 from skill_evaluator.providers import Configuration, find_key
@@ -283,7 +284,9 @@ async def _probe(model: Model, configuration: Configuration) -> dict[str, Any]:
             model=model,
             provider=opened(kind, model, find_key(model, kind, configuration.keys), settings),
             calls=[Call(question, number) for number in rounds for question in _QUESTIONS][:32],
-            request_for=lambda call: Request(case_id="", replicate=0, system="In 60 words.", user=call.case_id, **same),
+            request_for=lambda call: Request(
+                case_id="", replicate=0, messages=dialogue("In 60 words.", call.case_id), **same
+            ),
             concurrency=calls_in_flight(model, kind, in_flight),
             price=price_of(model, kind),
             shared=Invocation(settings=settings, budget=Budget(), redact=redact, stop=Stop()),

@@ -13,8 +13,9 @@ from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.identifiers import BASELINE
+from skill_evaluator.library.cases import refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Policy, SafetyLimits
+from skill_evaluator.library.config import Model, Policy
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
@@ -138,11 +139,12 @@ def _beside_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, archi
     if request.baseline_commit is not None:
         today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
         again, commit = component_at(today, request.baseline_commit)
+        refuse_unfilled(again, inputs.cases)
     else:
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
             return
-        again, commit = _read_again(entry, archive, request, inputs.settings.limits)
+        again, commit = _read_again(entry, archive, request, inputs)
     again = apply_scenario(again, request.config, request.scenario)
     run = _reseeded(run, archive, (again.version, inputs.component.version), request)
     baseline = run_of_other(run, again, BASELINE, "baseline", commit)
@@ -157,7 +159,7 @@ def _once_more(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Ar
     entry = find_recorded(inputs.component, run.model, archive)
     if entry is None:
         return
-    again, commit = _read_again(entry, archive, request, inputs.settings.limits)
+    again, commit = _read_again(entry, archive, request, inputs)
     again = apply_scenario(again, request.config, request.scenario)
     run = _reseeded(run, archive, (entry.version,), request)
     yield run_of_other(run, again, "", "again", commit), again
@@ -169,7 +171,7 @@ def _under_scenarios(run: Run, inputs: Inputs, request: EvaluationRequest, archi
     entry = lower or find_recorded(inputs.component, run.model, archive)
     if entry is None:
         return
-    again, commit = _read_again(entry, archive, request, inputs.settings.limits)
+    again, commit = _read_again(entry, archive, request, inputs)
     run = _reseeded(run, archive, (entry.version,), request)
     for name in spread_scenarios(request.config, request.neutral or 0, inputs.settings.seed):
         under = load_scenario(request.config, name, inputs.settings.limits).around(again)
@@ -177,11 +179,13 @@ def _under_scenarios(run: Run, inputs: Inputs, request: EvaluationRequest, archi
 
 
 def _read_again(
-    entry: RecordedRun, archive: Archive, request: EvaluationRequest, limits: SafetyLimits
+    entry: RecordedRun, archive: Archive, request: EvaluationRequest, inputs: Inputs
 ) -> tuple[Component, str | None]:
     """Return the component with the prompt of a recorded run, without a scenario, and the commit that holds it."""
-    today = load_component(request.components, request.skill, limits, request.fixtures)
-    return component_with(today, past_prompt_of(archive.record(entry)))
+    today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
+    again, commit = component_with(today, past_prompt_of(archive.record(entry)))
+    refuse_unfilled(again, inputs.cases)
+    return again, commit
 
 
 def _reseeded(run: Run, archive: Archive, versions: Sequence[str], request: EvaluationRequest) -> Run:

@@ -135,7 +135,7 @@ def _name_of(mutant: Mutant) -> str:
 def _first_line(component: Component) -> int:
     """Return the line of prompt.md on which the prompt begins."""
     text = read_text(component.folder / "prompt.md", RunError)
-    return text.count("\n", 0, max(0, text.find(component.prompt))) + 1
+    return text.count("\n", 0, max(0, text.find(component.prompt.text))) + 1
 
 
 def size_mutants(request: MutationRequest) -> MutationEstimate:
@@ -283,7 +283,7 @@ class _Asking:
             cases={case.id: case.digest for case in plan.cases},
             digests={
                 **input_digests(component, plan.model),
-                "mutant": digest(canonical_json([component.prompt, component.schema])),
+                "mutant": digest(canonical_json([component.prompt.text, component.schema])),
             },
             evaluator_version=__version__,
             draft=True,

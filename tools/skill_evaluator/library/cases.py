@@ -6,8 +6,9 @@ A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (
 a document waits for it if `input-source.md` says what it is to be.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import ascii_uppercase
@@ -16,11 +17,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
-from skill_evaluator.files import FrozenModel, SizeLimit, first_problem, read_json, read_lines, read_text, validated
+from skill_evaluator.files import (
+    FrozenModel,
+    SizeLimit,
+    StrictModel,
+    first_problem,
+    read_json,
+    read_lines,
+    read_text,
+    validated,
+)
 from skill_evaluator.identifiers import ModelPatterns
-from skill_evaluator.library.components import DOCUMENTS, TRUTHS, Component, places_of, root_of
+from skill_evaluator.library.components import DOCUMENTS, TRUTHS, Component, WrittenMessage, places_of, root_of
+from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
 from skill_evaluator.library.reading import Root, read_yaml
-from skill_evaluator.text import canonical_json, count_leaves, digest, letters_of, nearest, normalise
+from skill_evaluator.text import canonical_json, count_leaves, digest, letters_of, listed, nearest, normalise
 
 QUESTIONS = "questions.jsonl"
 _NO_META = ("id", "question", "options", "answer", "not_applicable")
@@ -113,9 +124,24 @@ _SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {_SOURCE} and no document.md"
 _METAS = ("meta.json", "metadata.yaml")
+_INPUTS = "inputs.json"
 
 
-class _Meta(FrozenModel):
+class _Turns(StrictModel):
+    """The content of turns.json: what user and assistant said before, in turns."""
+
+    turns: tuple[WrittenMessage, ...]
+
+    @field_validator("turns")
+    @classmethod
+    def _refuse_other_order(cls, turns: tuple[WrittenMessage, ...]) -> tuple[WrittenMessage, ...]:
+        roles = [turn.role for turn in turns]
+        if roles != ["user", "assistant"] * (len(roles) // 2):
+            raise ValueError("user and assistant take turns, and the assistant's is the last")
+        return turns
+
+
+class CaseMeta(FrozenModel):
     """What is read of a case's meta.json; any other key is the team's own."""
 
     not_applicable: ModelPatterns = ()
@@ -123,19 +149,37 @@ class _Meta(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One document. `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`.
+    """What is asked once per replicate: its inputs by name, such as `document`, and the turns before them.
 
-    `not_applicable` are ids and patterns of the models that are not asked it.
+    `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`. `not_applicable` are
+    ids and patterns of the models that are not asked it. The `digest` is of the inputs that the component uses, the
+    turns and the truth. `parts` has that of each of them, unless the document is all there is.
     """
 
     id: str
-    document: str
+    inputs: Mapping[str, Any]
     truth: Any
     labelled: bool
     meta: Mapping[str, Any]
     digest: str
     options: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
+    turns: tuple[Message, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        """What people and judges read of it: the document, or the earlier turns and all inputs under their names."""
+        if not self.turns and set(self.inputs) == {DOCUMENT}:
+            return str(self.inputs[DOCUMENT])
+        told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
+        told += [(name, text_of(value)) for name, value in self.inputs.items()]
+        return "\n\n".join(f"{name}:\n{text}" for name, text in told)
+
+
+def text_of(value: Any) -> str:
+    """Return an input as a text: a file by its name and size, what is no text as JSON."""
+    return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
 def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
@@ -171,7 +215,7 @@ def cases_without_document(place: Path) -> list[str]:
     return [
         folder.name
         for folder in case_folders(place)
-        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in DOCUMENTS)
+        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, _INPUTS))
     ]
 
 
@@ -207,7 +251,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
     cases = [
         Case(
             id=question.id,
-            document=question.document,
+            inputs={DOCUMENT: question.document},
             truth=question.answer,
             labelled=question.answer is not None,
             meta=question.meta,
@@ -232,31 +276,95 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
     if any("\ud800" <= mark <= "\udfff" for mark in folder.name):
         raise FixtureError(f"the name of {folder} is not UTF-8; rename the folder")
     limit = component.limits.size_of("document_bytes")
-    document_path = _first_file(folder, DOCUMENTS, root)
-    if document_path is None:
-        raise FixtureError(f"case '{folder.name}' has no document: {folder / 'document.md'} is missing")
-    document = read_text(document_path, FixtureError, limit)
-    if not document.strip():
-        raise FixtureError(f"{document_path} is empty")
-    truth_path = _first_file(folder, TRUTHS, root)
-    truth = None if truth_path is None else _read_truth(truth_path, component, limit)
-    content = document + "\x00" + (canonical_json(truth) if truth_path else "")
     meta_path = _first_file(folder, _METAS, root)
     meta: Any = {}
     if meta_path is not None and meta_path.suffix == ".json":
         meta = read_json(meta_path, FixtureError, limit)
     elif meta_path is not None:
         meta = read_yaml(meta_path, FixtureError, limit, depth=component.limits.yaml_depth)
-    declared = validated(_Meta, meta, meta_path or folder, FixtureError)
-    return Case(
-        id=folder.name,
-        document=document,
-        truth=truth,
+    truth_path = _first_file(folder, TRUTHS, root)
+    turns_path = _first_file(folder, (f"{TURNS}.json",), root)
+    return case_of(
+        component,
+        folder.name,
+        folder,
+        inputs=_read_inputs(folder, component, root, limit),
+        turns=() if turns_path is None else read_turns(read_json(turns_path, FixtureError, limit), turns_path),
+        truth=None if truth_path is None else _read_truth(truth_path, component, limit),
         labelled=truth_path is not None,
         meta=meta,
-        digest=digest(content),
-        not_applicable=declared.not_applicable,
+        declared=validated(CaseMeta, meta, meta_path or folder, FixtureError),
     )
+
+
+def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
+    """Return the earlier turns that a list of role and content says; raise FixtureError."""
+    turns = validated(_Turns, {"turns": content}, where, FixtureError).turns
+    return tuple(turn.message for turn in turns)
+
+
+def case_of(
+    component: Component,
+    case_id: str,
+    where: Path,
+    *,
+    inputs: Mapping[str, Any],
+    turns: tuple[Message, ...] = (),
+    truth: Any,
+    labelled: bool,
+    meta: Mapping[str, Any],
+    declared: CaseMeta,
+) -> Case:
+    """Make a case of what was read in a place; raise FixtureError for an input that the prompt needs and it lacks."""
+    used = component.prompt.inputs
+    if lacking := [name for name in used if name not in inputs]:
+        raise FixtureError(f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing")
+    values = {
+        name: text_of(inputs[name]) if not isinstance(inputs[name], File) else inputs[name].digest for name in used
+    }
+    if turns:
+        values[TURNS] = canonical_json([[turn.role, turn.text] for turn in turns])
+    of_truth = canonical_json(truth) if labelled else ""
+    parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
+    plain = list(parts) == [DOCUMENT]
+    return Case(
+        id=case_id,
+        inputs=inputs,
+        truth=truth,
+        labelled=labelled,
+        meta=meta,
+        digest=parts[DOCUMENT] if plain else digest(canonical_json(parts)),
+        not_applicable=declared.not_applicable,
+        turns=turns,
+        parts={} if plain else parts,
+    )
+
+
+def refuse_unfilled(component: Component, cases: Iterable[Case]) -> None:
+    """Raise FixtureError for a case that lacks an input of another version of its component."""
+    for case in cases:
+        if lacking := [name for name in component.prompt.inputs if name not in case.inputs]:
+            raise FixtureError(f"{component.version} needs the input '{lacking[0]}', which case '{case.id}' lacks")
+
+
+def _where_of(name: str, where: Path) -> str:
+    return f"{where / 'document.md'}" if name == DOCUMENT else f"'{name}' in {where / 'inputs.json'}"
+
+
+def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimit) -> dict[str, Any]:
+    """Read inputs.json, and the document beside it."""
+    inputs: dict[str, Any] = {}
+    if (path := _first_file(folder, (_INPUTS,), root)) is not None:
+        inputs = read_json(path, FixtureError, limit)
+        if not isinstance(inputs, dict) or None in inputs.values():
+            raise FixtureError(f'{path} is no object of inputs, such as {{"kind": "invoice"}}; null is no value')
+    if (path := _first_file(folder, DOCUMENTS, root)) is not None:
+        if DOCUMENT in inputs:
+            raise FixtureError(f"{path} and '{DOCUMENT}' in {folder / _INPUTS} are both the document; keep one")
+        inputs = {DOCUMENT: read_text(path, FixtureError, limit), **inputs}
+        if not inputs[DOCUMENT].strip():
+            raise FixtureError(f"{path} is empty")
+    return inputs
 
 
 def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import semver
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -22,6 +22,16 @@ from skill_evaluator.files import StrictModel, read_json, read_text, validated
 from skill_evaluator.identifiers import LONGEST_VERSION, is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
+from skill_evaluator.library.messages import (
+    DOCUMENT,
+    TURNS,
+    Message,
+    Placeholders,
+    Prompt,
+    Role,
+    messages_in,
+    without_code,
+)
 from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter
 from skill_evaluator.library.schema_files import read_schema
 from skill_evaluator.metrics import DEFAULT_METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
@@ -118,6 +128,7 @@ def refuse_unknown_paths(paths: Iterable[str], output: Output, truths: Sequence[
             raise ComponentError(f"field '{path}' in {where} does not exist: {reason}")
 
 
+InputName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=60)]
 _DEFAULT_METRICS: Mapping[Output, Collection[str]] = {
     "json": DEFAULT_METRICS,
     "text": DEFAULT_METRICS,
@@ -141,12 +152,23 @@ _FILES = (
 )
 _AS_TEXT = FieldRule(compare="text")
 _INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # these rules of a text are what is inferred without them
-_CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(`+)[^`\n]+\2")
 _PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} and x^{n}
-    r"\{\{\s*[A-Za-z_][\w.-]*\s*\}\}|\$\{[A-Za-z_]\w*\}|(?<![\w{}$^\\/-])\{[A-Za-z_]\w*\}(?![\w{}/-])"
-    r"|^(?:SYSTEM|USER):"
+    r"\{\{\s*(?P<braces>[A-Za-z_][\w.-]*)\s*\}\}|\$\{(?P<dollar>[A-Za-z_]\w*)\}"
+    r"|(?<![\w{}$^\\/-])\{(?P<single>[A-Za-z_]\w*)\}(?![\w{}/-])|^(?:SYSTEM|USER):"
 )
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+
+
+class WrittenMessage(StrictModel):
+    """A message of a prompt, or an earlier turn of a case."""
+
+    role: Role
+    content: str
+
+    @property
+    def message(self) -> Message:
+        """The message that is sent."""
+        return Message(self.role, (self.content.strip(),))
 
 
 class FrontMatter(BaseModel):
@@ -156,8 +178,30 @@ class FrontMatter(BaseModel):
 
     name: str
     version: str
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _refuse_other_words(cls, messages: Any) -> Any:
+        if isinstance(messages, str) and messages != "sections":
+            raise ValueError(f"'{messages}' is neither sections nor a list of messages")
+        return messages
+
+    @field_validator("inputs")
+    @classmethod
+    def _are_names_of_their_own(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
+            raise ValueError(f"'{wrong[0]}' is there twice, or is that of the earlier turns")
+        return inputs
+
     output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
-    placeholders: Literal["literal"] | None = Field(default=None, description="literal: {x} and the like stay")
+    inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="what placeholders in the prompt stand for")
+    placeholders: Placeholders | None = Field(
+        default=None,
+        description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays",
+    )
+    messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
+        default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
+    )
 
 
 class Dataset(StrictModel):
@@ -206,7 +250,7 @@ class Component:
     folder: Path
     version: str
     output: Output
-    prompt: str
+    prompt: Prompt
     schema: Mapping[str, Any] | None
     contract: Contract
     plan: FieldPlan
@@ -281,7 +325,7 @@ def load_component(
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
         digests={
-            "prompt": digest(prompt),
+            "prompt": prompt.digest,
             **answers.digests,
             "datasets": digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
         },
@@ -330,7 +374,7 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     return dataset
 
 
-def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple[FrontMatter, str]:
+def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple[FrontMatter, Prompt]:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
@@ -346,26 +390,37 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
     front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
-    if front.placeholders is None:
-        _refuse_placeholders(text, prompt, path)
+    _refuse_unfilled(text, front, prompt, path)
+    if fault := next(prompt.faults(), None):
+        raise ComponentError(f"{path}: {fault}")
     return front, prompt
 
 
-def _refuse_placeholders(text: str, prompt: str, path: Path) -> None:
-    """Raise ComponentError for a placeholder outside of code: it would be sent as it stands."""
-    first_line = text.count("\n", 0, text.index(prompt, text.index("\n---", 3))) + 1
-    plain = _CODE.sub(lambda code: "\n" * code[0].count("\n"), prompt)
-    lines = enumerate(plain.split("\n"), first_line)
-    found = [(number, match[0]) for number, line in lines for match in _PLACEHOLDER.finditer(line)]
-    if found:
-        unfilled = listed([f"{text} (line {number})" for number, text in found])
+def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
+    """Raise ComponentError for a placeholder outside of code that would be sent as it stands."""
+    if prompt.placeholders != "braces":
+        return
+    unfilled = []
+    for message in prompt.messages:
+        filled = set(prompt.inputs)
+        if message.role == "system" and DOCUMENT not in prompt.names_in("user"):
+            filled.discard(DOCUMENT)  # it is what the user says
+        first_line = text.count("\n", 0, max(0, text.find(message.text))) + 1
+        for number, line in enumerate(without_code(message.text).split("\n"), first_line):
+            for match in _PLACEHOLDER.finditer(line):
+                name = match["dollar"] or match["single"]
+                is_sent = match["braces"] not in filled if match["braces"] else name is None or name in prompt.inputs
+                if is_sent and (name or match["braces"] or front.messages is None):
+                    unfilled.append((number, match[0]))
+    if unfilled:
+        words = listed([f"{text} (line {number})" for number, text in unfilled])
         raise ComponentError(
-            f"{path}:{found[0][0]}: the model would see these unfilled: {unfilled}; write their text "
-            "(the document is added by itself), or placeholders: literal in the front matter"
+            f"{path}:{unfilled[0][0]}: the model would see these unfilled: {words}; write their text (the document is "
+            "added by itself), declare them (inputs: [document, name]), or placeholders: literal in the front matter"
         )
 
 
-def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, str]:
+def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
     """Split a prompt.md into front matter and prompt; raise ComponentError.
 
     A name that is left out is the folder's. The version is not checked here: `check_semver` does that.
@@ -375,10 +430,19 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
     section = _PROMPT_SECTION.search(body)
-    prompt = (section[1] if section else body).strip()
-    if not prompt:
+    written = (section[1] if section and front.messages is None else body).strip()
+    if isinstance(front.messages, tuple):
+        if written:
+            raise ComponentError(f"{path} has messages in its front matter and a body, which nobody would be sent")
+        messages = tuple(message.message for message in front.messages)
+    elif not written:
         raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")
-    return front, prompt
+    else:
+        try:
+            messages = (Message("system", (written,)),) if front.messages is None else messages_in(written)
+        except ValueError as problem:
+            raise ComponentError(f"the body of {path}: {problem}") from None
+    return front, Prompt(messages=messages, inputs=front.inputs, placeholders=front.placeholders or "braces")
 
 
 def check_semver(text: str, where: Path) -> str:

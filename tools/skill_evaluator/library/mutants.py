@@ -8,10 +8,11 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from skill_evaluator.comparing.schema_paths import DATA, NAMED_SCHEMAS
+from skill_evaluator.library.messages import Message, Prompt
 from skill_evaluator.text import canonical_json, digest
 
 Kind = Literal["rule", "sentence", "example"]
@@ -166,14 +167,14 @@ class Mutant:
     operator: Operator
     line: int | None
     text: str
-    prompt: str
+    prompt: Prompt
     schema: Mapping[str, Any] | None
     diff: tuple[str, ...]
 
     @property
     def digest(self) -> str:
         """The digest of its prompt and schema."""
-        return digest(canonical_json([self.prompt, self.schema]))
+        return digest(canonical_json([self.prompt.text, self.schema]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +184,22 @@ class _Edit:
     prompt: str
 
 
-def mutants_of(prompt: str, schema: Mapping[str, Any] | None, *, first_line: int = 1) -> tuple[Mutant, ...]:
+def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, first_line: int = 1) -> tuple[Mutant, ...]:
     """Return every mutant in the order of the lines, each once; the prompt's first line has number `first_line`.
 
-    >>> [mutant.id for mutant in mutants_of("Read it.\\n\\n- Never guess.\\n- Dates: YYYY-MM-DD.", None)]
+    A mutant asks for the same inputs in messages of the same roles: it has lost no placeholder.
+
+    >>> [mutant.id for mutant in mutants_of(Prompt.of("Read it.\\n\\n- Never guess.\\n- Dates: YYYY-MM-DD."), None)]
     ['rule-dropped-3', 'negation-flipped-3', 'rule-dropped-4', 'format-loosened-4']
     """
+    prompt = whole.text
     edits = [edit for passage in passages_of(prompt) for edit in _edits(prompt, passage)]
     edits.sort(key=lambda edit: (edit.passage.line, edit.passage.begin, OPERATORS.index(edit.operator)))
     mutants, names, seen = [], Counter[str](), {prompt}
     for edit in edits:
         text = _tidied(edit.prompt)
-        if not text or text in seen:
+        damaged = whole.like(text)
+        if damaged is None or text in seen:
             continue
         seen.add(text)
         line = edit.passage.line + first_line - 1
@@ -206,12 +211,12 @@ def mutants_of(prompt: str, schema: Mapping[str, Any] | None, *, first_line: int
                 operator=edit.operator,
                 line=line,
                 text=" ".join(edit.passage.text.split()),
-                prompt=text,
+                prompt=damaged,
                 schema=schema,
                 diff=_diff(prompt, text),
             )
         )
-    return (*mutants, *_without_descriptions(prompt, schema))
+    return (*mutants, *_without_descriptions(whole, schema))
 
 
 def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], dict[Operator, int]]:
@@ -223,12 +228,20 @@ def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], di
     return tuple(one for one in mutants if one.id in kept), dict(left_out)
 
 
-def neutrals(prompt: str) -> tuple[str, str, str]:
+def neutrals(prompt: Prompt) -> tuple[Prompt, ...]:
     """Return the prompt with three changes that mean nothing: other list marks, wider gaps, or blank lines around it.
 
-    >>> neutrals("- a\\n- b")
-    ('* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n')
+    Of several messages the first one changes.
+
+    >>> [neutral.text for neutral in neutrals(Prompt.of("- a\\n- b"))]
+    ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
     """
+    first, *others = prompt.messages
+    texts = _neutrals(first.text)
+    return tuple(replace(prompt, messages=(Message(first.role, (text,)), *others)) for text in texts)
+
+
+def _neutrals(prompt: str) -> tuple[str, str, str]:
     swapped = re.sub(r"(?m)^(\s*)([-*])(?=\s)", lambda mark: f"{mark[1]}{'*' if mark[2] == '-' else '-'}", prompt)
     wider = re.sub(r"(?<=[.!?]) (?=\S)", "  ", prompt.replace("\n\n", "\n\n\n"))
     around = (f"\n{prompt}", f"{prompt}\n", f"\n{prompt}\n")
@@ -278,7 +291,7 @@ def _diff(before: str, after: str) -> tuple[str, ...]:
     )
 
 
-def _without_descriptions(prompt: str, schema: Mapping[str, Any] | None) -> Iterable[Mutant]:
+def _without_descriptions(prompt: Prompt, schema: Mapping[str, Any] | None) -> Iterable[Mutant]:
     if schema is None:
         return
     removed: list[str] = []

@@ -49,10 +49,10 @@ class Scenario:
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Return the component under this scenario: its prompt stands in the template's slot."""
+        """Return the component under this scenario: its system prompt stands in the template's slot."""
         return replace(
             component,
-            prompt=self.template.replace(SLOT, component.prompt),
+            prompt=component.prompt.with_system(self.template.replace(SLOT, component.prompt.system)),
             scenario=self.name,
             digests={**component.digests, "scenario": self.digest},
         )
@@ -153,4 +153,4 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     else:
         raise ConfigError(f"'{component.name}' has no schema, so that nothing is left to ask without its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
-    return replace(component, prompt=prompt, scenario=SCHEMA_ALONE, digests=digests)
+    return replace(component, prompt=component.prompt.bare(prompt), scenario=SCHEMA_ALONE, digests=digests)

@@ -15,6 +15,7 @@ from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component, check_semver, parse_prompt
+from skill_evaluator.library.messages import Prompt
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
@@ -149,14 +150,14 @@ def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
     return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
 
 
-def _read(name: str, folder: str, prompt: bytes, schema: bytes | None) -> ComponentVersion:
+def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> ComponentVersion:
     path = Path(folder, _PROMPT)
-    text = prompt.decode("utf-8-sig", "replace")
+    text = raw.decode("utf-8-sig", "replace")
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
     version = prompt_digest = problem = None
     try:
-        front, body = parse_prompt(text, path)
-        prompt_digest = digest(body)
+        front, prompt = parse_prompt(text, path)
+        prompt_digest = prompt.digest
         version = check_semver(front.version, path)
         if not is_component_name(name):
             raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
@@ -200,7 +201,7 @@ class CommittedPrompt:
     commit: str
     version: str
     output: Output | None
-    prompt: str
+    prompt: Prompt
 
 
 def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
@@ -230,7 +231,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
     path = within(repository.place(component.folder), "prompt.md")
     named = (past.commit or "").removesuffix(_CHANGED)
     commits = [commit for commit in (repository.commit(named), *repository.commits_of(path)) if commit is not None]
-    same = [one for one in _prompts_at(repository, commits, path) if digest(one.prompt) == past.digest]
+    same = [one for one in _prompts_at(repository, commits, path) if one.prompt.digest == past.digest]
     if same:
         return next((one for one in same if one.version == past.version), same[0])
     missing = named and repository.commit(named) is None
@@ -274,7 +275,7 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {committed.output}, and now it is {component.output}"
         )
-    digests = {**component.digests, "prompt": digest(committed.prompt)}
+    digests = {**component.digests, "prompt": committed.prompt.digest}
     return replace(component, version=committed.version, prompt=committed.prompt, digests=digests)
 
 

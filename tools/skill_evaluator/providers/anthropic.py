@@ -67,8 +67,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         content = {
             "model": model.api_name,
             **sampling(model).fixed,
-            "system": request.system,
-            "messages": [{"role": "user", "content": request.user}],
+            **({"system": request.system} if request.system else {}),
+            "messages": [{"role": message.role, "content": message.text} for message in request.talk],
             "max_tokens": request.max_output_tokens,
         }
         if request.cache:

@@ -26,6 +26,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageErro
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import Message
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
@@ -37,18 +38,30 @@ FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_c
 class Request:
     """One call, ready to send: whose it is, what the model reads, what it may write, the seed of this replicate.
 
-    `cache`: the same prompt is asked again soon, so that a vendor's cache pays.
+    `messages` begin with the system message, if there is one. `constant` is the number of their characters, from the
+    beginning, that requests of other cases have, too. `cache`: the same messages are sent again soon, so that a
+    vendor's cache pays.
     """
 
     case_id: str
     replicate: int
-    system: str
-    user: str
+    messages: tuple[Message, ...]
     max_output_tokens: int
     seed: int
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
     cache: bool = False
+    constant: int = 0
+
+    @property
+    def system(self) -> str:
+        """The system prompt, empty without one."""
+        return self.messages[0].text if self.messages[0].role == "system" else ""
+
+    @property
+    def talk(self) -> tuple[Message, ...]:
+        """The messages of user and assistant."""
+        return self.messages[self.messages[0].role == "system" :]
 
     @property
     def bare_schema(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import Message
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
@@ -146,8 +147,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             if model.structured_output == "json_schema":
                 generation["responseJsonSchema"] = request.bare_schema
         return {
-            "contents": [_said_by_user(request.user)],
-            "systemInstruction": _said_by_user(request.system),
+            "contents": [_content(message) for message in request.talk],
+            **({"systemInstruction": _content(Message("user", (request.system,)))} if request.system else {}),
             "generationConfig": generation,
             **of_request,
         }
@@ -164,8 +165,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     )
 
 
-def _said_by_user(text: str) -> Mapping[str, Any]:
-    return {"role": "user", "parts": [{"text": text}]}
+def _content(message: Message) -> Mapping[str, Any]:
+    return {"role": "model" if message.role == "assistant" else "user", "parts": [{"text": message.text}]}
 
 
 def _address(model: Model, identity: Identity | None) -> tuple[str, str]:

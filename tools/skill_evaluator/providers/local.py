@@ -10,13 +10,14 @@ import re
 import secrets
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import Message
 from skill_evaluator.providers.base import (
     Completion,
     Provider,
@@ -35,7 +36,7 @@ from skill_evaluator.providers.wire import error_from_status
 _OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 512 << 20  # of saved states; further ones are evaluated again. A token of a 135M model takes 23 KB.
-_USER = "(what the user says)"
+_END = "(what the user says)"  # of what is the same in all prompts
 
 
 def sampling(model: Model) -> Sampling:
@@ -87,6 +88,21 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
 
 
+def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": message.text} for message in messages]
+
+
+def _cut(messages: Sequence[Message], constant: int) -> list[Message]:
+    """Return the beginning of the messages, of so many characters, and `_END` after it."""
+    kept: list[Message] = []
+    for message in messages:
+        if constant < len(message.text) or message is messages[-1]:
+            return [*kept, Message(message.role, (message.text[:constant] + _END,))]
+        kept.append(message)
+        constant -= len(message.text)
+    return kept
+
+
 class SharedStates:
     """The engine of one provider, which one thread at a time may use, and a temporary folder of saved states.
 
@@ -109,18 +125,20 @@ class SharedStates:
         """Delete the saved states."""
         self._folder.cleanup()
 
-    def enter(self, system: str, user: str) -> bool:
-        """Bring the engine to the state after this prompt; return False when the call must begin from nothing."""
-        prompt = self._rendered(system, user)
+    def enter(self, messages: Sequence[Message], constant: int) -> bool:
+        """Bring the engine to the state after these messages, of which the first characters are `constant`.
+
+        Return False when the call must begin from nothing.
+        """
+        prompt = self._rendered(messages)
         if self._restore(prompt):
             return True
-        shared = self._rendered(system, _USER).partition(_USER)[0]
+        shared = self._rendered(_cut(messages, constant)).partition(_END)[0]
         begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
         return self._evaluate(prompt, go_on=begun)
 
-    def _rendered(self, system: str, user: str) -> str:
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        return str(self._post("/apply-template", {"messages": messages}).get("prompt", ""))
+    def _rendered(self, messages: Sequence[Message]) -> str:
+        return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, go_on: bool) -> bool:
         """Evaluate a prompt, after the part of it that the engine holds, and save the state if there is room."""
@@ -181,10 +199,7 @@ class LocalProvider:
         """Ask once; raise ProviderError (`context_exceeded` for a prompt over its length)."""
         body: dict[str, Any] = {
             **self._sampling,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.user},
-            ],
+            "messages": _spoken(request.messages),
             "max_tokens": request.max_output_tokens,
             "seed": request.seed,
         }
@@ -215,7 +230,7 @@ class LocalProvider:
 
     def _ask(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
         with self._turn:
-            entered = self.states.enter(request.system, request.user)
+            entered = self.states.enter(request.messages, request.constant)
             answer: dict[str, Any] = self.states.engine.handle_chat_completions({**body, "cache_prompt": entered})
             return answer
 

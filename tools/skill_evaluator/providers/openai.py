@@ -50,10 +50,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             **fixed,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": request.user},
-            ],
+            "messages": [{"role": message.role, "content": message.text} for message in request.messages],
             "seed": request.seed,
             limit_name: request.max_output_tokens,
         }

@@ -27,6 +27,7 @@ from skill_evaluator.identifiers import (
     is_baseline,
 )
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import Served, is_mixed, is_requested, names_of, served_text
 from skill_evaluator.records.summaries import (
@@ -86,7 +87,8 @@ class ArrayLength(FrozenModel):
 class CaseRecord(FrozenModel):
     """One case as the record keeps it: per replicate its outcome and every metric, per field right of n and standing.
 
-    `exact` counts the answers equal to the truth, `arrays` has the lengths of each array.
+    `exact` counts the answers equal to the truth, `arrays` has the lengths of each array. `digest` is of inputs, turns
+    and truth; `parts` has that of each, unless the document is the only input.
     """
 
     case_id: CaseId
@@ -100,6 +102,17 @@ class CaseRecord(FrozenModel):
     profile: dict[str, Standing] = {}
     arrays: dict[str, ArrayLength] = {}
     exact: NonNegativeInt | None = None
+    parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
+
+    def asks_what(self, older: "CaseRecord") -> bool:
+        """Return whether it is the case that an older version was asked, as far as both versions use its inputs."""
+        now = self.parts or {DOCUMENT: self.digest}
+        before = older.parts or {DOCUMENT: older.digest}
+        shared = now.keys() & before.keys()
+        same_turns = (TURNS in now) == (TURNS in before)
+        return self.digest == older.digest or bool(
+            shared and same_turns and all(now[name] == before[name] for name in shared)
+        )
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:

@@ -107,12 +107,12 @@ def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]
 
 
 def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """Build a request: the prompt as system text, the document as user text, the schema as contract."""
+    """Build a request: the prompt with the inputs of the case in it, and the schema as contract."""
     return Request(
         case_id=case.id,
         replicate=replicate,
-        system=component.prompt,
-        user=case.document,
+        messages=component.prompt.filled(case.inputs, case.turns),
+        constant=component.prompt.constant_characters(turns=bool(case.turns)),
         max_output_tokens=max_output_tokens,
         seed=replicate_seed(seed, case.id, replicate),
         schema=component.schema,
@@ -138,12 +138,12 @@ def most_input_tokens(request: Request) -> int:
 
 def least_input_tokens(request: Request) -> int:
     """Return a lower bound of the input tokens: no tokenizer puts two words into one token."""
-    return len(request.system.split()) + len(request.user.split())
+    return sum(len(message.text.split()) for message in request.messages)
 
 
 def _input_bytes(request: Request) -> int:
     schema = len(json.dumps(request.schema)) if request.schema else 0
-    return len(request.system.encode()) + len(request.user.encode()) + schema
+    return sum(len(message.text.encode()) for message in request.messages) + schema
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:

@@ -390,7 +390,7 @@ def answer_changes(
     after = {case.case_id: case for case in candidate.per_case}
     for case in cases:
         rows = before.get(case.id), after.get(case.id)
-        if rows[0] is None or rows[1] is None or rows[0].digest != rows[1].digest:
+        if rows[0] is None or rows[1] is None or not rows[1].asks_what(rows[0]):
             continue
         old, new = (_commonest(component, case, replies) for replies in answers)
         texts = canonical_json(old.value), canonical_json(new.value)

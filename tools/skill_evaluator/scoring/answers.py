@@ -83,7 +83,7 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
     measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
     answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
-    it came. `fields` and `filled` are of a labelled case only.
+    it came. `fields` and `filled` are of a labelled case only. `parts` are digests of the inputs, as a case has them.
     """
 
     case_id: str
@@ -100,6 +100,7 @@ class CaseScore:
     exact: int | None = None
     contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answered(self) -> int:

@@ -160,6 +160,7 @@ def case_record(case: CaseScore, digest: str) -> CaseRecord:
         reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
         failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
+        parts=dict(case.parts),
         outcomes=list(case.outcomes),
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},

@@ -17,6 +17,7 @@ from typing import Any
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.identifiers import Digest, Label, VersionText
+from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.prices import InputSize
@@ -135,8 +136,8 @@ class JudgeQuestion:
         return Request(
             case_id=self.case_id,
             replicate=replicate,
-            system=self.system,
-            user=self.user,
+            messages=dialogue(self.system, self.user),
+            constant=len(self.system),
             max_output_tokens=max_output_tokens,
             seed=replicate_seed(seed, self.case_id, replicate),
             schema=self.schema,

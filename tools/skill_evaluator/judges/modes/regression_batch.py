@@ -212,7 +212,7 @@ def pairs_of_outputs(
             items[case_id] = RegressionItem.model_validate(
                 {
                     "id": case_id,
-                    "prompt": component.prompt,
+                    "prompt": component.prompt.text,
                     "document": case.document,
                     "baseline_output": before.text,
                     "candidate_output": after.text,

@@ -115,7 +115,7 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
-    changed = [case_id for case_id in shared if before[case_id].digest != after[case_id].digest]
+    changed = [case_id for case_id in shared if not after[case_id].asks_what(before[case_id])]
     left_out = {case_id: "not in the baseline" for case_id in after if case_id not in before}
     left_out |= {case_id: "no longer there" for case_id in before if case_id not in after}
     left_out |= dict.fromkeys(changed, "document or truth changed")

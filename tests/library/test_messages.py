@@ -1,0 +1,201 @@
+"""Prompts of several messages and inputs: what is sent, what is refused, and which versions are asked the same."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.errors import ComponentError, FixtureError
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.messages import Message, Prompt
+from skill_evaluator.library.scenarios import Scenario
+from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.text import digest
+
+from tests.support.components import component
+
+SECTIONS = """---
+name: receipts
+version: 1.0.0
+inputs: [document, doc_type]
+messages: sections
+---
+## System
+
+You read a {{doc_type}}.
+
+## User
+
+A coffee, 3 euros
+
+## Assistant
+
+{"shop": null, "total": 3}
+
+## User
+
+Read this {{ doc_type }}:
+
+{{document}}
+
+```
+{{document}} and {{unknown}} in code
+```
+"""
+
+
+def front(*lines: str, body: str) -> str:
+    return "\n".join(["---", "name: receipts", "version: 1.0.0", *lines, "---", body, ""])
+
+
+def case(tmp_path: Path, skill: Component, files: Mapping[str, Any]) -> Case:
+    folder = tmp_path / "fixtures" / "receipts" / "cases" / "a"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    return load_cases(skill, tmp_path / "fixtures")[0]
+
+
+def sent(skill: Component, asked: Case) -> list[tuple[str, str]]:
+    request = build_request(skill, asked, replicate=0, seed=0, max_output_tokens=9)
+    return [(message.role, message.text) for message in request.messages]
+
+
+def test_sections_are_messages_and_each_placeholder_is_replaced_once(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=SECTIONS)
+    asked = case(tmp_path, skill, {"document.md": "{{doc_type}} {document}", "inputs.json": {"doc_type": ["bill", 1]}})
+    assert sent(skill, asked) == [
+        ("system", 'You read a ["bill", 1].'),
+        ("user", "A coffee, 3 euros"),
+        ("assistant", '{"shop": null, "total": 3}'),
+        (
+            "user",
+            'Read this ["bill", 1]:\n\n{{doc_type}} {document}\n\n'
+            "```\n{{doc_type}} {document} and {{unknown}} in code\n```",
+        ),
+    ]
+
+
+def test_messages_in_the_front_matter_are_those_of_sections(tmp_path: Path) -> None:
+    lines = 'messages: [{role: system, content: Read.}, {role: user, content: "In {{kind}}: {{document}}"}]'
+    listed = component(tmp_path / "a", prompt=front("inputs: [document, kind]", lines, body=""))
+    body = "## System\nRead.\n## User\nIn {{kind}}: {{document}}"
+    sections = component(tmp_path / "b", prompt=front("inputs: [document, kind]", "messages: sections", body=body))
+    assert listed.prompt == sections.prompt
+    assert listed.digests == sections.digests
+
+
+def test_a_document_that_no_message_names_is_the_end_of_what_the_user_says(tmp_path: Path) -> None:
+    body = "## System\nRead.\n## User\nIn {{kind}}:"
+    skill = component(tmp_path, prompt=front("inputs: [document, kind]", "messages: sections", body=body))
+    asked = case(tmp_path, skill, {"document.md": "A 9", "inputs.json": {"kind": "bill"}})
+    assert sent(skill, asked) == [("system", "Read."), ("user", "In bill:\n\nA 9")]
+    plain = component(tmp_path / "plain", prompt=front("inputs: [document, kind]", body="Read a {{kind}}."))
+    assert sent(plain, asked) == [("system", "Read a bill."), ("user", "A 9")]
+
+
+def test_single_braces_are_those_of_pythons_format_strings(tmp_path: Path) -> None:
+    text = 'Read {document} as {kind}: {{"shop": {{}}}}, not {other}.'
+    prompt = front("inputs: [document, kind]", "placeholders: single", "messages: sections", body=f"## User\n{text}")
+    skill = component(tmp_path, prompt=prompt)
+    asked = case(tmp_path, skill, {"document.md": "{kind}", "inputs.json": {"kind": "{document}"}})
+    assert sent(skill, asked) == [("user", 'Read {kind} as {document}: {"shop": {}}, not {other}.')]
+    assert sent(skill, asked)[0][1] == text.format(document="{kind}", kind="{document}", other="{other}")
+
+
+def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=SECTIONS)
+    turns = [{"role": "user", "content": "{{document}}?"}, {"role": "assistant", "content": "Yes."}]
+    files = {"document.md": "A 9", "inputs.json": {"doc_type": "bill"}}
+    alone = case(tmp_path, skill, files)
+    asked = case(tmp_path, skill, {**files, "turns.json": turns})
+    assert [role for role, _ in sent(skill, asked)] == ["system", *["user", "assistant"] * 2, "user"]
+    assert sent(skill, asked)[3:5] == [("user", "{{document}}?"), ("assistant", "Yes.")]
+    assert alone.digest != asked.digest
+    assert "Yes." in asked.document
+
+
+@pytest.mark.parametrize(
+    ("lines", "body", "why"),
+    [
+        ([], "Read {{kind}}.", "the model would see these unfilled: {{kind}} (line 5)"),
+        ([], "Read {{document}}.", "the model would see these unfilled: {{document}} (line 5)"),
+        (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "these unfilled: ${kind} (line 6), {kind} (line 6)"),
+        (["inputs: [document, kind]"], "Read.", "no message uses the input kind; write {{kind}} where it belongs"),
+        (["inputs: [text]"], "Read {{text}}.", "no user message: write messages: sections and put what the user says"),
+        (["inputs: [turns]"], "Read.", "'turns' is there twice, or is that of the earlier turns"),
+        (["messages: sections"], "Read.\n## User\nIt.", "it begins with ## System or ## User, and no text before"),
+        (["messages: sections"], "## User\nA\n## User\nB", "user and assistant take turns, and the user begins"),
+        (["messages: sections"], "## User\nA\n## System\nB", "there is one system message at most, and it comes first"),
+        (["messages: sections"], "## System\n\n## User\nA", "a message is empty: system"),
+        (["messages: [{role: user, content: A}]"], "Read.", "has messages in its front matter and a body"),
+        (["messages: [{role: tool, content: A}]"], "", "Input should be 'system', 'user' or 'assistant'"),
+        (["messages: section"], "## User\nA", "'section' is neither sections nor a list of messages"),
+    ],
+)
+def test_a_prompt_that_says_something_else_than_it_seems_is_refused(
+    tmp_path: Path, lines: list[str], body: str, why: str
+) -> None:
+    with pytest.raises(ComponentError) as caught:
+        component(tmp_path, prompt=front(*lines, body=body))
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"document.md": "A"}, "case 'a' has no doc_type: 'doc_type' in"),
+        ({"inputs.json": {"doc_type": "bill"}}, "case 'a' has no document: "),
+        ({"document.md": "A", "inputs.json": {"document": "A", "doc_type": "b"}}, "are both the document; keep one"),
+        ({"document.md": "A", "inputs.json": ["bill"]}, "is no object of inputs"),
+        ({"document.md": "A", "inputs.json": {"doc_type": None}}, "null is no value"),
+        (
+            {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
+            "the assistant's is the last",
+        ),
+    ],
+)
+def test_a_case_that_lacks_what_the_prompt_needs_is_refused(tmp_path: Path, files: Mapping[str, Any], why: str) -> None:
+    skill = component(tmp_path, prompt=SECTIONS)
+    with pytest.raises(FixtureError) as caught:
+        case(tmp_path, skill, files)
+    assert why in str(caught.value)
+
+
+def test_a_component_of_one_prompt_and_document_keeps_its_digests(tmp_path: Path) -> None:
+    for lines in ([], ["inputs: [document]"], ["placeholders: literal"]):
+        skill = component(tmp_path / str(lines), prompt=front(*lines, body="Read `{{document}}`."))
+        assert skill.digests["prompt"] == digest("Read `{{document}}`.")
+        asked = case(tmp_path / str(lines), skill, {"document.md": "A 9"})
+        assert (asked.digest, dict(asked.parts)) == (digest("A 9\x00"), {})
+        assert sent(skill, asked) == [("system", "Read `{{document}}`."), ("user", "A 9")]
+
+
+def test_a_scenario_stands_around_a_prompt_without_a_system_message_too(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=front("messages: sections", body="## User\nRead: {{document}}"))
+    polite = Scenario(name="polite", intent="x", template="Please.\n\n{{ prompt }}").around(skill)
+    asked = case(tmp_path, skill, {"document.md": "A 9"})
+    assert sent(polite, asked) == [("system", "Please.\n\n"), ("user", "Read: A 9")]
+
+
+def test_all_inputs_are_left_where_the_prompt_is_left_out(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=SECTIONS)
+    (system, user) = skill.prompt.bare("Answer.").filled({"document": "A 9", "doc_type": "bill"})
+    assert (system.text, user.text) == ("Answer.", "document:\nA 9\n\ndoc_type:\nbill")
+
+
+def test_what_is_constant_ends_before_the_first_variable(tmp_path: Path) -> None:
+    prompt = component(tmp_path, prompt=SECTIONS).prompt
+    assert prompt.constant_characters(turns=False) == len("You read a ")
+    later = Prompt(messages=(Message("system", ("Read.",)), Message("user", ("This: {{document}}",))))
+    assert [later.constant_characters(turns=turns) for turns in (False, True)] == [len("Read.This: "), len("Read.")]
+
+
+@given(st.dictionaries(st.sampled_from(["document", "a", "b"]), st.text("{}ab$ document", max_size=30), min_size=3))
+def test_no_value_is_ever_expanded_again(values: dict[str, str]) -> None:
+    prompt = Prompt(messages=(Message("user", ("<{{a}}|{{ b }}|{{document}}>",)),), inputs=("document", "a", "b"))
+    assert prompt.filled(values)[0].text == f"<{values['a']}|{values['b']}|{values['document']}>"

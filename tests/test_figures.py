@@ -13,14 +13,14 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 56_330,
-    "files": 297,
+    "lines": 58_130,
+    "files": 315,
     "imports": 8.6,
     "once": 58.5,
     "one_importer": 40,
     "alike": 10,
     "commands": 1_900,
-    "tests": 52_900,
+    "tests": 54_700,
 }
 # How many files of the package a command runs functions of, on the demo library.
 WALKED = {"evaluate receipts --dry-run": 63, "evaluate receipts": 80, "compare receipts": 44}

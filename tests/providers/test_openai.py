@@ -1,5 +1,7 @@
 """What only OpenAI's adapter does; the rest is in the contract suite."""
 
+import pytest
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers import openai
 
 from tests.support.vendor_server import Body, Status, VendorServer
@@ -35,3 +37,45 @@ def test_content_that_is_no_text_and_an_error_with_200_are_malformed(server: Ven
     ):
         server.enqueue(Body(body))
         assert ask_and_fail(entry("openai-compatible", server.url)).reason == "malformed_body", body
+
+
+@pytest.mark.parametrize(
+    ("name", "off"),
+    [
+        ("vllm", {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}),
+        ("sglang", {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}),  # which refuses a top_k of 0
+        ("llama.cpp", {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0, "cache_prompt": False}),
+    ],
+)
+def test_nothing_is_left_to_the_defaults_of_a_server(server: VendorServer, name: str, off: dict[str, object]) -> None:
+    model = entry("openai-compatible", server.url, server=name)
+    ask(model)
+    body = server.received[-1].body
+    expected = {"temperature": 0.0, **off, "seed": body["seed"]}
+    assert {key: body[key] for key in expected} == expected
+    assert type(body["seed"]) is int
+    assert dict(openai.sampling(model).sent) == {**expected, "seed": "per replicate"}  # as the record has it
+
+
+def test_params_and_what_a_model_ignores_stand_before_what_is_off(server: VendorServer) -> None:
+    own = {"temperature": 0.7, "top_k": 40, "repetition_penalty": 1.1}
+    model = entry("openai-compatible", server.url, server="vllm", profile="sampled", params=own, ignores=("min_p",))
+    ask(model)
+    body = server.received[-1].body
+    assert {name: body[name] for name in own} == own
+    assert "min_p" not in body
+    assert "top_k" not in openai.sampling(model).sent  # but among the record's params
+    ask(entry("openai-compatible", server.url, server="llama.cpp", profile="sampled"))
+    body = server.received[-1].body
+    assert (body["temperature"], "cache_prompt" in body) == (1.0, False)
+
+
+def test_a_server_is_one_of_openais_kind_at_an_address() -> None:
+    for fields in ({"provider": "anthropic", "base_url": "http://h"}, {"provider": "openai"}):
+        with pytest.raises(ValueError, match="server: vllm is for provider openai with the base_url of that server"):
+            Model(id="m", server="vllm", **fields)
+
+
+def test_metrics_are_summed_over_engines_and_whatever_is_strange_in_them_is_left_out() -> None:
+    text = "# HELP a:calls\n" + 'a:calls{engine="0",model="x y"} 2.0\na:calls{engine="1"} 1e0\na:odd 1e\na:nan NaN\nb\n'
+    assert openai.metrics_of(text, ["calls", "odd", "nan", "b"]) == [3.0, None, None, None]

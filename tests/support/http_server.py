@@ -107,6 +107,7 @@ class Server:
         self.opened = 0  # connections so far
         self.version: str | None = None  # what it tells who asks for it
         self.asked_version = 0
+        self.metrics: Callable[[], str] | None = None  # what it tells at /metrics
         self._connections: set[socket.socket] = set()
 
     @property
@@ -157,18 +158,21 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _handle(self) -> None:
-        if (self.command, self.path.rpartition("/")[2]) == ("GET", "version"):
-            self._tell_version()
+        if self.command == "GET" and (name := self.path.rpartition("/")[2]) in ("version", "metrics"):
+            self._tell(self._version() if name == "version" else self.served.metrics and self.served.metrics())
             return
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         with suppress(OSError):  # the client may be gone by now
             self.served.handle(Received(self.command, self.path, headers, raw, self, self.served.stopping))
 
-    def _tell_version(self) -> None:
+    def _version(self) -> str | None:
         self.served.asked_version += 1
-        told = json.dumps({"version": self.served.version}).encode()
-        self.send_response(200 if self.served.version else 404)
+        return self.served.version and json.dumps({"version": self.served.version})
+
+    def _tell(self, text: str | None) -> None:
+        told = (text or "").encode()
+        self.send_response(200 if text else 404)
         self.send_header("content-length", str(len(told)))
         self.end_headers()
         self.wfile.write(told)

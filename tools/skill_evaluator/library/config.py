@@ -217,6 +217,11 @@ class Model(StrictModel):
     profile: Literal["deterministic", "sampled"] = "deterministic"
     structured_output: Literal["json_schema", "json_object", "none"] = "json_schema"
     base_url: str | None = Field(default=None, pattern=r"^https?://")
+    server: Literal["vllm", "sglang", "llama.cpp"] | None = Field(
+        default=None,
+        exclude_if=lambda server: server is None,
+        description="what serves base_url: no setting of its calls is then left to its defaults",
+    )
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(
         default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
@@ -242,6 +247,12 @@ class Model(StrictModel):
         if not readable:
             raise ValueError(f"'{base_url}' is not the address of a server")
         return base_url
+
+    @model_validator(mode="after")
+    def _server_has_an_address(self) -> Self:
+        if self.server is not None and (self.provider != "openai" or self.base_url is None):
+            raise ValueError(f"server: {self.server} is for provider openai with the base_url of that server")
+        return self
 
     @property
     def api_name(self) -> str:

@@ -1,8 +1,12 @@
 """OpenAI, and all servers that speak its chat completions."""
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import batch
@@ -13,6 +17,7 @@ from skill_evaluator.providers.base import (
     ProviderError,
     ProviderKind,
     Request,
+    Sampling,
     StopReason,
     Usage,
     fields_of,
@@ -24,6 +29,9 @@ from skill_evaluator.providers.keyless import Identity, of_its_library
 from skill_evaluator.providers.wire import ErrorAnswer, out_of_credit, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
+if TYPE_CHECKING:
+    from skill_evaluator.providers.client import Client
+
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
@@ -34,6 +42,21 @@ _FEDERATION = Federation(
     rule="OpenAI's mapping of {OPENAI_IDENTITY_PROVIDER_ID} to {OPENAI_SERVICE_ACCOUNT_ID} (Workload identity)",
 )
 _FLOOR = 1_024  # tokens of the shortest prompt that is cached, by the vendor's page, read in November 2026
+# what a server takes of its model's generation config, or has of its own, unless a call says that it is off
+_OFF: Mapping[str, Mapping[str, float | bool]] = {
+    "vllm": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0},
+    "sglang": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+    "llama.cpp": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
+}
+# calls running, calls waiting, the part of the cache in use, tokens read from it, tokens of prompts
+_METRICS: Mapping[str, str] = {
+    "vllm": "num_requests_running num_requests_waiting kv_cache_usage_perc"
+    " prefix_cache_hits_total prefix_cache_queries_total",
+    "sglang": "num_running_reqs num_queue_reqs token_usage cached_tokens_total prompt_tokens_total",
+    "llama.cpp": "requests_processing requests_deferred - - -",
+}
+_LOOK_S = 5.0
+_METRIC = re.compile(r"(?m)^\w+:(\w+)(?:\{.*\})? ([\d.e+-]+)$")  # a line of Prometheus' text
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
@@ -42,9 +65,24 @@ def caching(model: Model) -> Caching | None:
     return None if model.base_url else Caching(floor_tokens=_FLOOR)
 
 
+def sampling(model: Model) -> Sampling:
+    """Return the usual settings; for a `server` also those that it would else choose by itself, each off.
+
+    A deterministic model of llama.cpp is asked without its prompt cache, by which an answer depends on calls before.
+    """
+    usual = usual_sampling(model)
+    if model.server is None:
+        return usual
+    explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
+    if model.server == "llama.cpp" and model.profile == "deterministic":
+        explicit["cache_prompt"] = False
+    left = usual.unavailable + tuple(usual.extra)
+    return replace(usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in left})
+
+
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model."""
-    fixed = {"model": model.api_name, **usual_sampling(model).fixed}
+    fixed = {"model": model.api_name, **sampling(model).fixed}
     limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
 
     def body(request: Request) -> Mapping[str, Any]:
@@ -97,9 +135,7 @@ async def told_version(model: Model) -> str | None:
     """Return the version that a compatible server tells at `/version`; None where it tells none."""
     if model.provider != "openai" or not model.base_url:
         return None
-    from skill_evaluator.providers.client import Client
-
-    client = Client(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 10_000)
+    client = _beside(model.base_url, "/version")
     try:
         told = parsed_body((await client.send("GET")).content)["version"]
         return "".join(filter(str.isprintable, str(told)))[:100] or None
@@ -107,6 +143,74 @@ async def told_version(model: Model) -> str | None:
         return None
     finally:
         await client.close()
+
+
+def _beside(base_url: str, path: str, headers: Mapping[str, str] | None = None) -> "Client":
+    """Return a client of a path of a server that is none of its API."""
+    from skill_evaluator.providers.client import Client
+
+    return Client(base_url.rstrip("/").removesuffix("/v1") + path, headers or {}, 3.0, 4_000_000)
+
+
+class Load:
+    """What `/metrics` of a model's `server` tells while it is asked; as a text a line, empty where it tells nothing."""
+
+    def __init__(self, model: Model, key: str | None) -> None:
+        self._names = _METRICS.get(model.server or "", "").split()
+        self._url, self._headers = model.base_url or "", {"authorization": f"Bearer {key or 'no-key'}"}
+        self._looks: list[Sequence[float | None]] = []  # the first, the most so far, the last
+
+    async def look(self) -> None:
+        """Read the metrics once; a server that tells none is none the worse for it."""
+        if not self._names:
+            return
+        client = _beside(self._url, "/metrics", self._headers)
+        try:
+            told = metrics_of((await client.send("GET")).content.decode(errors="replace"), self._names)
+        except Exception:  # an answer is welcome, and no more than that
+            return
+        finally:
+            await client.close()
+        first, most, _ = self._looks or (told, told, told)
+        self._looks = [
+            first,
+            [max((one, two), key=lambda v: v or 0) for one, two in zip(most, told, strict=True)],
+            told,
+        ]
+
+    async def watch(self) -> None:
+        """Look again every few seconds, until it is cancelled."""
+        import asyncio
+
+        while self._looks:
+            await asyncio.sleep(_LOOK_S)
+            await self.look()
+
+    def __str__(self) -> str:
+        if not self._looks:
+            return ""
+        first, (running, waiting, used, _, _), last = self._looks
+        parts = [] if running is None else [f"at most {running:,.0f} calls running"]
+        parts += [] if waiting is None else [f"{waiting:,.0f} waiting"]
+        parts += [] if used is None else [f"{used:.0%} of the cache in use"]
+        read, tokens = (
+            after - (before or 0) for before, after in zip(first[3:], (v or 0 for v in last[3:]), strict=True)
+        )
+        parts += [f"{min(read / tokens, 1):.0%} of the prompts' tokens read from it"] if tokens > 0 else []
+        return ", ".join(parts)
+
+
+def metrics_of(text: str, names: Sequence[str]) -> list[float | None]:
+    """Return metrics by their names from Prometheus' text, over all engines: a share's largest, a count's sum.
+
+    >>> metrics_of('a:b{of="0"} 2.0\\na:b{of="1"} 1\\na:usage 0.5\\na:usage 0.25\\na:c NaN', ["b", "usage", "c"])
+    [3.0, 0.5, None]
+    """
+    told: dict[str, list[float]] = defaultdict(list)
+    for name, value in _METRIC.findall(text):
+        with suppress(ValueError):
+            told[name].append(float(value))
+    return [(max if "usage" in name else sum)(told[name]) if told[name] else None for name in names]
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -132,7 +236,7 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
 
 KIND = ProviderKind(
     open=open_provider,
-    sampling=usual_sampling,
+    sampling=sampling,
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     caching=caching,

@@ -161,10 +161,11 @@ class Tokens(RowTokens):
 
 
 class Server(FrozenModel):
-    """The most calls in flight, the version that a server told, and how many answers had its commonest fingerprints."""
+    """The most calls in flight, what a server told, and how many answers had its commonest fingerprints."""
 
     concurrency: PositiveInt
     version: Label | None = LATER
+    load: Label | None = LATER
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
 
 

@@ -329,7 +329,7 @@ class BatchEngine:
 def give_up(folder: Path) -> list[str]:
     """Give each call of a run in batches that has no outcome a failure, so that nothing is waited for any longer.
 
-    The vendor is not asked. Return its ids of the batches that it may go on with. Raise RunError while another process
+    The vendor is not asked. Return its ids of the batches that it may go on with. Raise RunError while a second process
     executes the run.
     """
     held = try_lock(folder / ".lock")

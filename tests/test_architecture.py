@@ -17,6 +17,7 @@ TABLE = (
     "identifiers",
     "repository",
     "plugins",
+    "processes",
     "display",
     "parsing",
     "comparing",

@@ -2,7 +2,9 @@
 
 The worlds are those of `simulated_judges`. The first table has a row for each estimator, the second one for each design
 of a corrected rate: the least and the mean coverage over true rates from 0 to 1 and over sensitivities and
-specificities from 0.6 to 1. The standard error of 2,000 seeds is 0.5 points. About three minutes.
+specificities from 0.6 to 1. The third has a row for each judge of sentences, by how often it errs each way: 100 labels,
+200 answers, by the share of them of which a sentence holds. The standard error of 2,000 seeds is 0.5 points. About
+three minutes.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from simulated_judges import Design, corrected, coverage, worlds
+from simulated_judges import Design, Reader, corrected, coverage, worlds
 
 SIZES = (50, 100, 200)
 DESIGNS = (
@@ -26,16 +28,18 @@ DESIGNS = (
     Design(pairs=1000, broken=200, controls=200),
 )
 RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
+HOLDING = (0.3, 0.5, 0.7, 0.8, 0.9)
 QUALITIES = (0.6, 0.8, 0.95, 1.0)
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2_000)
     seeds = parser.parse_args().seeds
     write(["what is estimated", "truth", *(f"{size} pairs" for size in SIZES)], estimators(seeds))
     write(["pairs", "known-broken", "controls", "least", "mean"], corrections(seeds))
+    write(["errs each way", *(f"holds of {share:.0%}" for share in HOLDING)], sentences(seeds))
 
 
 def write(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
@@ -63,6 +67,13 @@ def corrections(seeds: int) -> Iterator[Sequence[str]]:
         ]
         counts = (design.pairs, design.broken, design.controls)
         yield [*map(str, counts), f"{min(held):.1%}", f"{fmean(held):.1%}"]
+
+
+def sentences(seeds: int) -> Iterator[Sequence[str]]:
+    """Yield a row for each judge of sentences: how often the corrected share holds the truth."""
+    for error in (0.05, 0.1, 0.2):
+        held = [coverage(partial(Reader(error=error).corrected, share), share, seeds) for share in HOLDING]
+        yield [f"{error:.0%}", *(f"{share:.1%}" for share in held)]
 
 
 if __name__ == "__main__":

@@ -151,6 +151,30 @@ def _beyond_noise(judge: Judge, n: int, rng: np.random.Generator) -> Figure:
     return difference(flips, rate(int((others.in_order != others.again).sum()), n))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A judge of sentences that errs so often each way and time, and how often sentences hold of what has labels."""
+
+    error: float
+    labelled: float = 0.8
+    labels: int = 100
+    answers: int = 200
+
+    def verdicts(self, truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw what it says in the end: a yes at once, or the majority of three."""
+        votes = truth ^ (rng.random((3, len(truth))) < self.error)
+        return votes[0] | (votes.sum(axis=0) >= 2)
+
+    def corrected(self, holds: float, rng: np.random.Generator) -> Figure:
+        """Draw labels and answers of which a share `holds`; return the share of the answers without its errors."""
+        people, truth = rng.random(self.labels) < self.labelled, rng.random(self.answers) < holds
+        said, passed = self.verdicts(people, rng), int(self.verdicts(truth, rng).sum())
+        errors = [
+            Trials(int((said == people)[people == way].sum()), int((people == way).sum())) for way in (True, False)
+        ]
+        return corrected_rate(Trials(passed, self.answers), *errors)
+
+
 def padded(n: int, gain: float, rng: np.random.Generator) -> Figure:
     """Draw picks of a text against another, plain and padded; padding turns a share `gain` of the lost ones."""
     plain = rng.random(n) < 0.5

@@ -111,8 +111,14 @@ DeclaredJudge = Annotated[
 
 
 class JudgePolicy(StrictModel):
-    """What regressions that a judge finds lead to, beyond the fixed rules, and how several judges are reduced."""
+    """Who judges, what regressions that a judge finds lead to beyond the fixed rules, and how several are reduced."""
 
+    model: ModelId | None = Field(
+        default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
+    )
+    trusted: tuple[ModelId, ...] = Field(
+        default=(), description="judges by whom alone a version may be regressed, also without labels"
+    )
     one_low: Literal["review_required", "ship"] = Field(
         default="review_required", description="what a single regression of low impact leads to"
     )
@@ -314,7 +320,9 @@ class ComponentPolicy(StrictModel):
     stakes: Literal["normal", "high"] = Field(
         default="normal", description="high: no judge lets a version ship, a person must agree"
     )
-    judge: DeclaredJudge | None = Field(default=None, description="who compares new outputs with pinned ones in CI")
+    judge: DeclaredJudge | None = Field(
+        default=None, description="who judges checks, and in CI new outputs beside pinned ones"
+    )
 
 
 class Policy(StrictModel):
@@ -343,6 +351,11 @@ class Policy(StrictModel):
         """Return who judges a component's new outputs in CI, if the component declares somebody."""
         own = self.components.get(skill)
         return None if own is None else own.judge
+
+    def check_judge(self, skill: str) -> str | None:
+        """Return the model that judges the `expect` of a component's checks; None where nobody is named."""
+        own = self.judge_of(skill)
+        return self.judge.model if own is None else own.model
 
 
 class Benchmark(StrictModel):

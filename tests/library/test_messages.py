@@ -107,6 +107,26 @@ def test_single_braces_are_those_of_pythons_format_strings(tmp_path: Path) -> No
     assert sent(skill, asked)[0][1] == text.format(document="{kind}", kind="{document}", other="{other}")
 
 
+def test_doubled_braces_stay_where_lone_ones_stand_too(tmp_path: Path) -> None:
+    """As in the public prompts whose texts are replaced, not formatted: their JSON is written with its own braces."""
+    body = '## System\nNo {{x}}.\n## User\nA {doc_type}: {text}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'
+    lines = ["inputs: [text, doc_type]", "placeholders: single", "messages: sections"]
+    skill = component(tmp_path, prompt=front(*lines, body=body))
+    asked = case(tmp_path, skill, {"inputs.json": {"text": "{doc_type}", "doc_type": "bill"}})
+    assert sent(skill, asked) == [
+        ("system", "No {x}."),
+        ("user", 'A bill: {doc_type}\nSay {"a": {"b": 0.9}}, e.g. {{}}.'),
+    ]
+
+
+def test_a_scenario_around_single_braces_keeps_its_own(tmp_path: Path) -> None:
+    lines = ["placeholders: single", "messages: sections"]
+    skill = component(tmp_path, prompt=front(*lines, body="## System\nRead {{x}}.\n## User\n{document}"))
+    strict = Scenario(name="strict", intent="x", template='JSON as {"a": {"b": 1}}.\n{{ prompt }}').around(skill)
+    asked = case(tmp_path, skill, {"document.md": "A 9"})
+    assert sent(strict, asked) == [("system", 'JSON as {"a": {"b": 1}}.\nRead {x}.'), ("user", "A 9")]
+
+
 def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt=SECTIONS)
     turns = [{"role": "user", "content": "{{document}}?"}, {"role": "assistant", "content": "Yes."}]
@@ -125,13 +145,19 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
         ([], "Read {{kind}}.", "the model would see these unfilled: {{kind}} (line 5)"),
         ([], "Read {{document}}.", "the model would see these unfilled: {{document}} (line 5)"),
         (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "these unfilled: ${kind} (line 6), {kind} (line 6)"),
-        (["inputs: [document, kind]"], "Read.", "no message uses the input kind; write {{kind}} where it belongs"),
+        (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} where"),
         (["inputs: [text]"], "Read {{text}}.", "no user message: write messages: sections and put what the user says"),
         (["inputs: [turns]"], "Read.", "'turns' is there twice, or is that of the earlier turns"),
         (["messages: sections"], "Read.\n## User\nIt.", "it begins with ## System or ## User, and no text before"),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant take turns, and the user begins"),
         (["messages: sections"], "## User\nA\n## System\nB", "there is one system message at most, and it comes first"),
-        (["messages: sections"], "## System\n\n## User\nA", "a message is empty: system"),
+        (["messages: sections"], "## System\n\n## User\nA", "prompt.md:4: messages: one is empty: system"),
+        (["messages: sections"], "## User\n{{document}}\n## Assistant\nA", "the last one is the assistant's; end with"),
+        (
+            ["placeholders: single"],
+            "Read {document}.",
+            "inputs: {document} is in the system message alone; a user message says the document",
+        ),
         (["messages: [{role: user, content: A}]"], "Read.", "has messages in its front matter and a body"),
         (["messages: [{role: tool, content: A}]"], "", "Input should be 'system', 'user' or 'assistant'"),
         (["messages: section"], "## User\nA", "'section' is neither sections nor a list of messages"),
@@ -157,6 +183,17 @@ def test_a_prompt_that_says_something_else_than_it_seems_is_refused(
             {"document.md": "A", "inputs.json": {"doc_type": "b"}, "turns.json": [{"role": "user", "content": "A"}]},
             "the assistant's is the last",
         ),
+        (
+            {
+                "document.md": "A",
+                "inputs.json": {"doc_type": "b"},
+                "turns.json": [{"role": "user", "content": "A"}, {"role": "assistant", "content": " "}],
+            },
+            "a turn is empty",
+        ),
+        ({"inputs.json": {"document": " ", "doc_type": "b"}}, "the document of case 'a'"),
+        ({"inputs.json": {"document": "A", "doctype": "b"}}, "is missing (did you mean 'doctype'?)"),
+        ({"inputs.json": '{"document": "A", "doc_type": "\\ud800"}'}, "doc_type holds half a surrogate pair"),
     ],
 )
 def test_a_case_that_lacks_what_the_prompt_needs_is_refused(tmp_path: Path, files: Mapping[str, Any], why: str) -> None:
@@ -171,7 +208,7 @@ def test_a_component_of_one_prompt_and_document_keeps_its_digests(tmp_path: Path
         skill = component(tmp_path / str(lines), prompt=front(*lines, body="Read `{{document}}`."))
         assert skill.digests["prompt"] == digest("Read `{{document}}`.")
         asked = case(tmp_path / str(lines), skill, {"document.md": "A 9"})
-        assert (asked.digest, dict(asked.parts)) == (digest("A 9\x00"), {})
+        assert asked.digest == digest("A 9\x00")
         assert sent(skill, asked) == [("system", "Read `{{document}}`."), ("user", "A 9")]
 
 
@@ -179,7 +216,9 @@ def test_a_scenario_stands_around_a_prompt_without_a_system_message_too(tmp_path
     skill = component(tmp_path, prompt=front("messages: sections", body="## User\nRead: {{document}}"))
     polite = Scenario(name="polite", intent="x", template="Please.\n\n{{ prompt }}").around(skill)
     asked = case(tmp_path, skill, {"document.md": "A 9"})
-    assert sent(polite, asked) == [("system", "Please.\n\n"), ("user", "Read: A 9")]
+    assert sent(polite, asked) == [("system", "Please."), ("user", "Read: A 9")]
+    bare = Scenario(name="bare", intent="x", template="{{ prompt }}").around(skill)
+    assert sent(bare, asked) == sent(skill, asked)
 
 
 def test_all_inputs_are_left_where_the_prompt_is_left_out(tmp_path: Path) -> None:

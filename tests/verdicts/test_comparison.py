@@ -315,7 +315,7 @@ def test_a_changed_case_is_left_out_and_named() -> None:
     after = a_record(TWELVE)
     moved = after.per_case[0].model_copy(update={"digest": "another"})
     found = compared(a_record(TWELVE), after.model_copy(update={"per_case": [moved, *after.per_case[1:]]}))
-    assert found.cases.left_out == {"case-0000": "document or truth changed"}
+    assert found.cases.left_out == {"case-0000": "inputs or truth changed"}
     assert found.metrics[0].n_cases == 11
 
 

@@ -30,6 +30,7 @@ from skill_evaluator.library.cases import (
 )
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits, Waiver
+from skill_evaluator.library.messages import section_headings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
@@ -220,6 +221,7 @@ def lint_component(
         labelled=labelled,
         hints=[
             *component.inferred,
+            *_hint_at_sections(component),
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(balance.warnings if balance else ()),
             *waiver_hints(waivers, name),
@@ -232,6 +234,16 @@ def lint_component(
         waiting=waiting,
         problems=[*case_problems, *pinned_problems, *problems],
     )
+
+
+def _hint_at_sections(component: Component) -> Iterator[str]:
+    """Hint at headings that look as if messages began, in what is one system prompt."""
+    headings = section_headings(component.prompt.system) if len(component.prompt.messages) == 1 else []
+    if headings:
+        yield (
+            f"prompt.md has the heading '{headings[0][0].strip()}', and is one system prompt all the same; "
+            "if messages begin there, add `messages: sections` to its front matter"
+        )
 
 
 def _served_otherwise(component: Component) -> list[str]:
@@ -293,12 +305,12 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
         pinned = read_pinned(component.folder, component.name)
     except JudgeError as problem:
         return [], [str(problem)]
-    digests, remarks = {case.id: case.digest for case in cases}, []
+    by_id, remarks = {case.id: case for case in cases}, []
     for outputs in pinned.values():
         stale = [
-            f"case '{case_id}' is {'another' if case_id in digests else 'gone'}"
+            f"case '{case_id}' is {'another' if case_id in by_id else 'gone'}"
             for case_id, output in outputs.outputs.items()
-            if digests.get(case_id) != output.case
+            if case_id not in by_id or not by_id[case_id].was(output.case)
         ]
         if outputs.skill_version == component.version and outputs.digests.get("prompt") != component.digests["prompt"]:
             stale.append(f"the prompt of {component.version} is another")

@@ -135,7 +135,7 @@ def _scores(runs: Sequence[Record], cases: Mapping[str, CaseRecord], metric: str
     answers: dict[str, list[float]] = {}
     for run in runs:
         for case in run.per_case:
-            if case.case_id in cases and cases[case.case_id].digest == case.digest:
+            if case.case_id in cases and cases[case.case_id].asks_what(case):
                 answers.setdefault(case.case_id, []).extend(strict_scores(case, metric))
     return {case_id: fmean(scores) for case_id, scores in answers.items() if scores}
 

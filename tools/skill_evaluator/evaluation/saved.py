@@ -93,7 +93,11 @@ def explain(
     model = next((model for model in models if model.id == manifest.model_id), None)
     now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")}
     digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
-    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
+    present = {
+        case_id: before if cases[case_id].was(before) else cases[case_id].digest
+        for case_id, before in manifest.cases.items()
+        if case_id in cases
+    }
     _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
     record = edited_since(folder, manifest, component.records_dir)
     if record is not None:

@@ -138,6 +138,8 @@ class _Turns(StrictModel):
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2):
             raise ValueError("user and assistant take turns, and the assistant's is the last")
+        if not all(turn.content.strip() for turn in turns):
+            raise ValueError("a turn is empty")
         return turns
 
 
@@ -152,8 +154,8 @@ class Case:
     """What is asked once per replicate: its inputs by name, such as `document`, and the turns before them.
 
     `labelled` says whether it has a `truth`, which may be JSON null; a question has `options`. `not_applicable` are
-    ids and patterns of the models that are not asked it. The `digest` is of the inputs that the component uses, the
-    turns and the truth. `parts` has that of each of them, unless the document is all there is.
+    ids and patterns of the models that are not asked it. `used` are the inputs that the component's prompt uses: of
+    these, the turns and the truth is the `digest`. `parts` has that of each input it has, and of the turns.
     """
 
     id: str
@@ -165,16 +167,21 @@ class Case:
     options: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
     turns: tuple[Message, ...] = ()
+    used: tuple[str, ...] = (DOCUMENT,)
     parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def document(self) -> str:
-        """What people and judges read of it: the document, or the earlier turns and all inputs under their names."""
-        if not self.turns and set(self.inputs) == {DOCUMENT}:
+        """What people and judges read of it: the document, or the earlier turns and the inputs under their names."""
+        if not self.turns and self.used == (DOCUMENT,):
             return str(self.inputs[DOCUMENT])
         told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
-        told += [(name, text_of(value)) for name, value in self.inputs.items()]
+        told += [(name, text_of(self.inputs[name])) for name in self.used]
         return "\n\n".join(f"{name}:\n{text}" for name, text in told)
+
+    def was(self, digest: str) -> bool:
+        """Return whether a digest is that of this case, also as a version knew it that used the document alone."""
+        return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def text_of(value: Any) -> str:
@@ -247,6 +254,10 @@ def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluate
 
 def read_question_cases(path: Path, component: Component) -> tuple[list[Case], list[str]]:
     """Return the questions of a file as cases, in the order of their ids, and the problems of its other lines."""
+    if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
+        raise FixtureError(
+            f"{path}: a question is the document of its case, and the prompt needs {listed(others)}, too"
+        )
     questions, problems = read_questions(path, component.limits.size_of("document_bytes"))
     cases = [
         Case(
@@ -318,25 +329,31 @@ def case_of(
     """Make a case of what was read in a place; raise FixtureError for an input that the prompt needs and it lacks."""
     used = component.prompt.inputs
     if lacking := [name for name in used if name not in inputs]:
-        raise FixtureError(f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing")
-    values = {
-        name: text_of(inputs[name]) if not isinstance(inputs[name], File) else inputs[name].digest for name in used
-    }
+        near = nearest(lacking[0], inputs) if inputs else ""
+        raise FixtureError(
+            f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
+        )
+    values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in inputs.items()}
+    if not values.get(DOCUMENT, "x").strip():
+        raise FixtureError(f"the document of case '{case_id}' in {where} is empty")
     if turns:
         values[TURNS] = canonical_json([[turn.role, turn.text] for turn in turns])
+    if torn := [name for name, value in values.items() if any("\ud800" <= mark <= "\udfff" for mark in value)]:
+        raise FixtureError(f"case '{case_id}' in {where}: {torn[0]} holds half a surrogate pair, which is no text")
     of_truth = canonical_json(truth) if labelled else ""
     parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
-    plain = list(parts) == [DOCUMENT]
+    asked = {name: parts[name] for name in parts if name in (*used, TURNS)}
     return Case(
         id=case_id,
         inputs=inputs,
         truth=truth,
         labelled=labelled,
         meta=meta,
-        digest=parts[DOCUMENT] if plain else digest(canonical_json(parts)),
+        digest=parts[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked)),
         not_applicable=declared.not_applicable,
         turns=turns,
-        parts={} if plain else parts,
+        used=used,
+        parts=parts,
     )
 
 

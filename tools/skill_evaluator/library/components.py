@@ -391,8 +391,10 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     _refuse_unfilled(text, front, prompt, path)
-    if fault := next(prompt.faults(), None):
-        raise ComponentError(f"{path}: {fault}")
+    for fault in prompt.faults():
+        key = fault.partition(" ")[0]
+        line = next((number for number, row in enumerate(text.split("\n"), 1) if row.startswith(key)), 1)
+        raise ComponentError(f"{path}:{line}: {fault}")
     return front, prompt
 
 

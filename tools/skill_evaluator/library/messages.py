@@ -64,7 +64,7 @@ def dialogue(system: str, user: str) -> tuple[Message, ...]:
     return Message("system", (system,)), Message("user", (user,))
 
 
-_SECTION = re.compile(r"^## (System|User|Assistant)[ \t]*$", re.MULTILINE)
+_SECTION = re.compile(r"^## (System|User|Assistant)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _CODE = re.compile(r"(?ms)^[ \t]*(```+|~~~+)[^`\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|(`+)[^`\n]+\2")
 
 
@@ -95,8 +95,8 @@ class Prompt:
     """The messages of a prompt, with the names of the inputs that placeholders in them stand for.
 
     The system message, if there is one, comes first. Then come pairs of user and assistant, as examples, and last
-    perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` as in Python's format strings (single),
-    or nothing (literal).
+    perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` (single) or nothing (literal). As in
+    Python's format strings `{{` beside a single placeholder is one brace, unless lone braces stand there, too.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -136,7 +136,7 @@ class Prompt:
         if self.is_plain:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
-        return digest(canonical_json([messages, list(self.inputs), self.placeholders]))
+        return digest(canonical_json([messages, sorted(self.inputs), self.placeholders]))
 
     def like(self, text: str) -> "Prompt | None":
         """Return the same prompt with a different text; None where that makes other roles or has other placeholders."""
@@ -151,10 +151,13 @@ class Prompt:
         alike = roles == [message.role for message in other.messages] and all(m.text for m in other.messages)
         return other if alike and all(self.names_in(role) == other.names_in(role) for role in roles) else None
 
-    def with_system(self, text: str) -> "Prompt":
-        """Return the same prompt with a different system message, which it may have lacked."""
+    def within(self, before: str, after: str) -> "Prompt":
+        """Return the same prompt with texts around its system message, which it may have lacked."""
+        if self.placeholders == "single" and not _LONE.match(self.system):
+            before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
+        text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
         others = tuple(message for message in self.messages if message.role != "system")
-        return replace(self, messages=(Message("system", (text,)), *others))
+        return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
         """Return a prompt for the same inputs with a system message alone; other inputs than a document are named."""
@@ -170,20 +173,24 @@ class Prompt:
         return {name for text in texts for _, name in self._pieces(text) if name}
 
     def faults(self) -> Iterator[str]:
-        """Yield what is wrong with the messages and inputs, a line each."""
+        """Yield what is wrong with inputs and messages, each behind the key of the front matter."""
         roles = [message.role for message in self.messages]
         talk = [role for role in roles if role != "system"]
         if "system" in roles[1:]:
-            yield "there is one system message at most, and it comes first"
+            yield "messages: there is one system message at most, and it comes first"
         if any(role == before for before, role in zip(["assistant", *talk], talk, strict=False)):
-            yield "after the system message user and assistant take turns, and the user begins"
+            yield "messages: after the system message user and assistant take turns, and the user begins"
         if empty := [message.role for message in self.messages if not message.text.strip()]:
-            yield f"a message is empty: {listed(sorted(set(empty)))}"
-        unused = [name for name in self.inputs if not any(name in self.names_in(role) for role in ("system", "user"))]
-        if unused := [name for name in unused if name != DOCUMENT]:
-            yield f"no message uses the input {listed(unused)}; write {self._written(unused[0])} where it belongs"
+            yield f"messages: one is empty: {listed(sorted(set(empty)))}"
+        said, told = self.names_in("user"), self.names_in("system")
+        if unused := [name for name in self.inputs if name not in {DOCUMENT, *said, *told}]:
+            yield f"inputs: no message uses {listed(unused)}; write {self._written(unused[0])} where it belongs"
+        if DOCUMENT in told - said:
+            yield f"inputs: {self._written(DOCUMENT)} is in the system message alone; a user message says the document"
+        if talk[-1:] == ["assistant"] and DOCUMENT in said:
+            yield "messages: the last one is the assistant's; end with what the user says"
         if DOCUMENT not in self.inputs and talk[-1:] != ["user"]:
-            yield "no user message: write messages: sections and put what the user says under ## User"
+            yield "inputs: no user message: write messages: sections and put what the user says under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
         """Return the messages to send: system, examples, earlier turns, what the user says; raise KeyError by name.
@@ -225,12 +232,15 @@ class Prompt:
         end = 0
         for match in self._pattern.finditer(text) if self._pattern else ():
             yield text[end : match.start()], ""
-            yield ("", match[1]) if match[1] else (match[0][0], "")
+            yield ("", match[1]) if match[1] else (match[0] if _LONE.match(text) else match[0][0], "")
             end = match.end()
         yield text[end:], ""
 
     def _parts(self, text: str, values: Mapping[str, Any]) -> Iterator[Part]:
         return _joined(_part(values[name]) if name else piece for piece, name in self._pieces(text))
+
+
+_LONE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")  # a brace that is no pair and begins no name
 
 
 def _part(value: Any) -> Part:

@@ -52,7 +52,7 @@ class Scenario:
         """Return the component under this scenario: its system prompt stands in the template's slot."""
         return replace(
             component,
-            prompt=component.prompt.with_system(self.template.replace(SLOT, component.prompt.system)),
+            prompt=component.prompt.within(*self.template.split(SLOT)),
             scenario=self.name,
             digests={**component.digests, "scenario": self.digest},
         )

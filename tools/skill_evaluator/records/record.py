@@ -104,15 +104,23 @@ class CaseRecord(FrozenModel):
     exact: NonNegativeInt | None = None
     parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
 
+    @property
+    def question(self) -> tuple[str, ...]:
+        """The case and the digests of all that it asks, the same in all records of a version."""
+        return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
+
     def asks_what(self, older: "CaseRecord") -> bool:
         """Return whether it is the case that an older version was asked, as far as both versions use its inputs."""
-        now = self.parts or {DOCUMENT: self.digest}
-        before = older.parts or {DOCUMENT: older.digest}
+        now, before = self._digests, older._digests
         shared = now.keys() & before.keys()
         same_turns = (TURNS in now) == (TURNS in before)
         return self.digest == older.digest or bool(
             shared and same_turns and all(now[name] == before[name] for name in shared)
         )
+
+    @property
+    def _digests(self) -> dict[str, str]:
+        return self.parts or {DOCUMENT: self.digest}
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:

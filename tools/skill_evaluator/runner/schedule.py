@@ -19,7 +19,7 @@ from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Re
 from skill_evaluator.text import canonical_json, digest
 
 _BYTES_PER_TOKEN = 4
-_TEMPLATE_TOKENS = 16
+_TEMPLATE_TOKENS = 8  # around a message
 _MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a prompt
 
 
@@ -128,12 +128,12 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
 
 def estimate_input_tokens(request: Request) -> int:
     """Estimate the input tokens, at four bytes of text a token."""
-    return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+    return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
 
 
 def most_input_tokens(request: Request) -> int:
     """Return an upper bound of the input tokens: a token stands for a byte or more, and vendors add some."""
-    return _input_bytes(request) + _MOST_TEMPLATE_TOKENS
+    return _input_bytes(request) + _MOST_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
 
 
 def least_input_tokens(request: Request) -> int:

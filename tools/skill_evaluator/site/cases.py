@@ -409,7 +409,7 @@ class _Run:
             return data_script(place, run_part(record, kept, why))
         try:
             _, journal = self._answers
-            changed = None if kept.digest == case.digest else "the case was changed since it was asked"
+            changed = None if case.was(kept.digest) else "the case was changed since it was asked"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
             view = case_view(self.recorded.component, case, replicates, kept, changed)
             remarks = self._remarks

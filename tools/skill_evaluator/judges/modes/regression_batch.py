@@ -199,7 +199,7 @@ def pairs_of_outputs(
         case, after = by_id.get(case_id), candidate.outputs.get(case_id)
         if case is None:
             left_out[case_id] = "the case is no longer there"
-        elif case.digest != before.case:
+        elif not case.was(before.case):
             left_out[case_id] = _CHANGED_FOR.format("baseline")
         elif after is None:
             why = unanswered.get(case_id, "not asked")

@@ -95,7 +95,7 @@ def _read_items(
     manifest = read_component_manifest(folder)
     component = load_component(request.components, manifest.skill, limits, request.fixtures)
     cases = [case for case in load_cases(component, request.fixtures) if case.id in manifest.cases]
-    changed = [case.id for case in cases if case.digest != manifest.cases[case.id]]
+    changed = [case.id for case in cases if not case.was(manifest.cases[case.id])]
     if changed or len(cases) < len(manifest.cases):
         gone = changed or sorted(manifest.cases.keys() - {case.id for case in cases})
         raise JudgeError(f"case '{gone[0]}' changed since {folder} was run; check out its commit")

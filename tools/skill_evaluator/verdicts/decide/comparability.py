@@ -118,7 +118,7 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
     changed = [case_id for case_id in shared if not after[case_id].asks_what(before[case_id])]
     left_out = {case_id: "not in the baseline" for case_id in after if case_id not in before}
     left_out |= {case_id: "no longer there" for case_id in before if case_id not in after}
-    left_out |= dict.fromkeys(changed, "document or truth changed")
+    left_out |= dict.fromkeys(changed, "inputs or truth changed")
     for record in (baseline, candidate):
         reasons = record.not_applicable.items()
         left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
@@ -376,9 +376,9 @@ def pooled(record: Record, again: Sequence[Record]) -> Record:
     """
     if not again:
         return record
-    others = [{(case.case_id, case.digest): case for case in run.per_case} for run in again]
+    others = [{case.question: case for case in run.per_case} for run in again]
     cases = [
-        _pooled_case([case, *(run[key] for run in others if (key := (case.case_id, case.digest)) in run)])
+        _pooled_case([case, *(run[case.question] for run in others if case.question in run)])
         for case in record.per_case
     ]
     coverage = sum(run.coverage for run in (record, *again)) / (1 + len(again))

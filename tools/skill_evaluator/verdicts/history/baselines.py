@@ -282,7 +282,7 @@ def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record]) -> Reword
     for record in under_scenarios:
         by_scenario.setdefault(f"{record.scenario}\n{record.digests.get('scenario')}", []).append(record)
     tables = [_pooled_scores(records, baseline.primary_metric) for _, records in sorted(by_scenario.items())]
-    digests = {(case.case_id, case.digest) for case in baseline.per_case}
+    digests = {case.question for case in baseline.per_case}
     common = sorted(digests.intersection(*tables)) if len(tables) >= _FEWEST else []
     if not common:
         return None
@@ -295,14 +295,14 @@ def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record]) -> Reword
     )
 
 
-def _pooled_scores(records: Sequence[Record], metric: str) -> dict[tuple[str, str], Scores]:
+def _pooled_scores(records: Sequence[Record], metric: str) -> dict[tuple[str, ...], Scores]:
     """Return the strict scores of one scenario's runs, by case and its digest; cases without a score are left out."""
-    pooled: dict[tuple[str, str], Scores] = {}
+    pooled: dict[tuple[str, ...], Scores] = {}
     for record in records:
         for case in record.per_case:
             scores = strict_scores(case, metric)
             if scores:
-                key = case.case_id, case.digest
+                key = case.question
                 pooled[key] = (*pooled.get(key, ()), *scores)
     return pooled
 

@@ -71,6 +71,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "scipy",
     "deepdiff",
     "genai_prices",
+    "imagesize",
     "asyncio",
     "http.client",
     "rich.console",

@@ -8,7 +8,7 @@ a document waits for it if `input-source.md` says what it is to be.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import ascii_uppercase
@@ -28,7 +28,17 @@ from skill_evaluator.files import (
     validated,
 )
 from skill_evaluator.identifiers import ModelPatterns
-from skill_evaluator.library.components import DOCUMENTS, TRUTHS, Component, WrittenMessage, places_of, root_of
+from skill_evaluator.library.case_files import PDF, file_in, read_file, read_pdfs
+from skill_evaluator.library.components import (
+    DOCUMENT_FILES,
+    DOCUMENTS,
+    TRUTHS,
+    Component,
+    WrittenMessage,
+    places_of,
+    root_of,
+)
+from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
 from skill_evaluator.library.reading import Root, read_yaml
 from skill_evaluator.text import canonical_json, count_leaves, digest, letters_of, listed, nearest, normalise
@@ -171,6 +181,11 @@ class Case:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def files(self) -> tuple[File, ...]:
+        """The PDFs and images among its inputs."""
+        return tuple(value for value in self.inputs.values() if isinstance(value, File))
+
+    @property
     def document(self) -> str:
         """What people and judges read of it: the document, or the earlier turns and the inputs under their names."""
         if not self.turns and self.used == (DOCUMENT,):
@@ -209,7 +224,8 @@ def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequen
         why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{place} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
     root = root_of(component.folder, fixtures_dir, place, component.limits)
-    return tuple(_read_case(folder, component, root) for folder in folders if folder.name in ids - waiting)
+    cases = [_read_case(folder, component, root) for folder in folders if folder.name in ids - waiting]
+    return with_pdfs(cases, component)
 
 
 def case_folders(place: Path) -> list[Path]:
@@ -333,28 +349,61 @@ def case_of(
         raise FixtureError(
             f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
         )
-    values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in inputs.items()}
-    if not values.get(DOCUMENT, "x").strip():
+    texts = {name: text_of(value) for name, value in inputs.items()}
+    if not texts.get(DOCUMENT, "x").strip():
         raise FixtureError(f"the document of case '{case_id}' in {where} is empty")
-    if turns:
-        values[TURNS] = canonical_json([[turn.role, turn.text] for turn in turns])
-    if torn := [name for name, value in values.items() if any("\ud800" <= mark <= "\udfff" for mark in value)]:
+    texts[TURNS] = canonical_json([turn.text for turn in turns])
+    if torn := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
         raise FixtureError(f"case '{case_id}' in {where}: {torn[0]} holds half a surrogate pair, which is no text")
-    of_truth = canonical_json(truth) if labelled else ""
-    parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
-    asked = {name: parts[name] for name in parts if name in (*used, TURNS)}
-    return Case(
+    elsewhere = component.prompt.names_in("system") | component.prompt.names_in("assistant")
+    if files := sorted(name for name in elsewhere if isinstance(inputs.get(name), File)):
+        raise FixtureError(f"case '{case_id}': '{files[0]}' is a file, which only a user message can hold")
+    case = Case(
         id=case_id,
         inputs=inputs,
         truth=truth,
         labelled=labelled,
         meta=meta,
-        digest=parts[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked)),
+        digest="",
         not_applicable=declared.not_applicable,
         turns=turns,
         used=used,
-        parts=parts,
     )
+    return _digested(case)
+
+
+def _digested(case: Case) -> Case:
+    """Return a case with the digests of its inputs."""
+    values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in case.inputs.items()}
+    if case.turns:
+        values[TURNS] = canonical_json([[turn.role, turn.text] for turn in case.turns])
+    of_truth = canonical_json(case.truth) if case.labelled else ""
+    parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
+    asked = {name: parts[name] for name in parts if name in (*case.used, TURNS)}
+    whole = parts[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked))
+    return replace(case, digest=whole, parts=parts)
+
+
+def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
+    """Return cases with the number of pages of each PDF, or with its text instead where the prompt says `text_of`.
+
+    All are read in one process. Raise FixtureError for a PDF that cannot be read, or one without a text.
+    """
+    prompt = component.prompt
+    pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
+    read = read_pdfs(pdfs, component.limits, texts=prompt.text_of == "pdf") if pdfs else {}
+
+    def told(value: Any) -> Any:
+        if not isinstance(value, File) or value.media_type != PDF:
+            return value
+        if prompt.text_of is None:
+            return replace(value, pages=read[value.path]["pages"])
+        if not read[value.path]["text"].strip():
+            raise FixtureError(f"{value.path} has no text, as a scan has none; leave text_of out of prompt.md")
+        return read[value.path]["text"]
+
+    filled = (replace(case, inputs={name: told(value) for name, value in case.inputs.items()}) for case in cases)
+    return tuple(_digested(case) if pdfs else case for case in filled)
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case]) -> None:
@@ -375,13 +424,26 @@ def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimi
         inputs = read_json(path, FixtureError, limit)
         if not isinstance(inputs, dict) or None in inputs.values():
             raise FixtureError(f'{path} is no object of inputs, such as {{"kind": "invoice"}}; null is no value')
+        inputs = with_files(inputs, folder, root, component.limits)
     if (path := _first_file(folder, DOCUMENTS, root)) is not None:
         if DOCUMENT in inputs:
             raise FixtureError(f"{path} and '{DOCUMENT}' in {folder / _INPUTS} are both the document; keep one")
-        inputs = {DOCUMENT: read_text(path, FixtureError, limit), **inputs}
-        if not inputs[DOCUMENT].strip():
+        is_file = path.name in DOCUMENT_FILES
+        document = read_file(path, component.limits) if is_file else read_text(path, FixtureError, limit)
+        if isinstance(document, str) and not document.strip():
             raise FixtureError(f"{path} is empty")
+        inputs = {DOCUMENT: document, **inputs}
     return inputs
+
+
+def with_files(inputs: Mapping[str, Any], folder: Path, root: Root, limits: SafetyLimits) -> dict[str, Any]:
+    """Return inputs with a `File` for each value such as {"file": "scan.png"}, in a folder; raise FixtureError."""
+    return {
+        name: file_in(folder, value["file"], root, limits)
+        if isinstance(value, dict) and value.keys() == {"file"}
+        else value
+        for name, value in inputs.items()
+    }
 
 
 def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:

@@ -40,7 +40,8 @@ from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
 from skill_evaluator.text import canonical_json, digest, listed, nearest, nearest_path
 
-DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.txt", "input.json")
+DOCUMENT_FILES = ("document.pdf", "document.png", "document.jpg", "document.jpeg", "document.webp")
+DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.txt", "input.json", *DOCUMENT_FILES)
 TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
 _LONGEST_NAME = 60  # characters: a text whose median is longer says something, and can say it in other words
 _NO_PROSE = ("enum", "const", "pattern", "format")
@@ -198,6 +199,9 @@ class FrontMatter(BaseModel):
     placeholders: Placeholders | None = Field(
         default=None,
         description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays",
+    )
+    text_of: Literal["pdf"] | None = Field(
+        default=None, description="pdf: the models are sent the text of each PDF, and not the PDF"
     )
     messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
@@ -444,7 +448,12 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
             messages = (Message("system", (written,)),) if front.messages is None else messages_in(written)
         except ValueError as problem:
             raise ComponentError(f"the body of {path}: {problem}") from None
-    return front, Prompt(messages=messages, inputs=front.inputs, placeholders=front.placeholders or "braces")
+    return front, Prompt(
+        messages=messages,
+        inputs=front.inputs,
+        placeholders=front.placeholders or "braces",
+        text_of=front.text_of,
+    )
 
 
 def check_semver(text: str, where: Path) -> str:

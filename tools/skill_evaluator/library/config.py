@@ -402,6 +402,8 @@ class SafetyLimits(StrictModel):
     collect_seconds: PositiveFloat = Field(default=600.0, description="time to score all runs of one `collect`")
     schema_errors: PositiveInt = Field(default=100, description="schema errors that are listed of one answer")
     document_bytes: PositiveInt = Field(default=4_000_000, description="a document, ground truth or meta file")
+    file_bytes: PositiveInt = Field(default=20_000_000, description="a PDF or an image of a case")
+    file_pages: PositiveInt = Field(default=1_000, description="pages of a PDF of a case")
     prompt_bytes: PositiveInt = Field(default=1_000_000, description="a prompt.md or scenario")
     schema_bytes: PositiveInt = Field(default=1_000_000, description="a schema.json or datasets.json")
     yaml_depth: Annotated[int, Field(ge=1, le=200)] = Field(
@@ -411,7 +413,7 @@ class SafetyLimits(StrictModel):
         default=False, description="whether a file may be a link out of the folder it is read from"
     )
 
-    def size_of(self, setting: Literal["document_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
+    def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
         """Return the limit of a kind of file, which names its setting when it is reached."""
         return SizeLimit(most=getattr(self, setting), setting=f"limits.{setting}")
 

@@ -97,6 +97,7 @@ class Prompt:
     The system message, if there is one, comes first. Then come pairs of user and assistant, as examples, and last
     perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` (single) or nothing (literal). As in
     Python's format strings `{{` beside a single placeholder is one brace, unless lone braces stand there, too.
+    `text_of` says of which files the text is sent instead.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -106,6 +107,7 @@ class Prompt:
     messages: tuple[Message, ...]
     inputs: tuple[str, ...] = (DOCUMENT,)
     placeholders: Placeholders = "braces"
+    text_of: Literal["pdf"] | None = None
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
@@ -133,10 +135,11 @@ class Prompt:
     @cached_property
     def digest(self) -> str:
         """The digest of all that shapes the messages."""
-        if self.is_plain:
+        if self.is_plain and not self.text_of:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
-        return digest(canonical_json([messages, sorted(self.inputs), self.placeholders]))
+        shape = [messages, sorted(self.inputs), self.placeholders, *filter(None, [self.text_of])]
+        return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
         """Return the same prompt with a different text; None where that makes other roles or has other placeholders."""
@@ -163,9 +166,9 @@ class Prompt:
         """Return a prompt for the same inputs with a system message alone; other inputs than a document are named."""
         system = Message("system", (text,))
         if self.inputs == (DOCUMENT,):
-            return Prompt(messages=(system,))
+            return replace(self, messages=(system,), placeholders="braces")
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
-        return Prompt(messages=(system, Message("user", (user,))), inputs=self.inputs)
+        return replace(self, messages=(system, Message("user", (user,))), placeholders="braces")
 
     def names_in(self, role: Role) -> set[str]:
         """Return the inputs that the messages of a role name."""

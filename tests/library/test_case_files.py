@@ -1,0 +1,172 @@
+"""PDFs and images of cases: what is told of them, and one line for each that cannot be used, whatever is in it."""
+
+import json
+import os
+import resource
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from skill_evaluator.errors import ComponentError, FixtureError
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.messages import File, Prompt
+from skill_evaluator.text import digest
+
+from tests.library.test_cases import TRUTH, write_case
+from tests.support.components import component
+from tests.support.documents import a_bomb, a_pdf, a_png
+
+WEBP = b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\x04\xc0\x01\0\0\0\0\0\0\0\0\0"
+JPEG = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x0b\x08\0\x07\0\x05\x01\x01\x11\0\xff\xd9"
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Component:
+    return component(tmp_path)
+
+
+def load(skill: Component, fixtures: Path, files: Mapping[str, str | bytes]) -> Case:
+    write_case(fixtures / "receipts" / "cases" / "a", {"ground_truth.json": TRUTH, **files})
+    (case,) = load_cases(skill, fixtures)
+    return case
+
+
+def refused(skill: Component, fixtures: Path, files: Mapping[str, str | bytes]) -> str:
+    with pytest.raises(FixtureError) as problem:
+        load(skill, fixtures, files)
+    assert "\n" not in str(problem.value)
+    return str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "media_type", "extent"),
+    [
+        ("document.png", a_png(30, 20), "image/png", (30, 20, None)),
+        ("document.jpg", JPEG, "image/jpeg", (5, 7, None)),
+        ("document.webp", WEBP, "image/webp", (5, 8, None)),
+        ("document.pdf", a_pdf(["A 9", "B"]), "application/pdf", (None, None, 2)),
+        ("document.pdf", a_png(), "image/png", (3, 2, None)),  # by its bytes, whatever its name says
+    ],
+)
+def test_a_document_may_be_a_file(
+    skill: Component, tmp_path: Path, name: str, content: bytes, media_type: str, extent: tuple[int | None, ...]
+) -> None:
+    case = load(skill, tmp_path / "f", {name: content})
+    (file,) = case.files
+    assert (file.media_type, file.width, file.height, file.pages) == (media_type, *extent)
+    assert (file.size, file.digest) == (len(content), digest(content))
+    assert case.document.startswith(f"[{name}: {media_type}, ")
+    assert skill.prompt.filled(case.inputs)[-1].files == (file,)
+
+
+def test_the_digest_of_a_case_is_that_of_its_file(skill: Component, tmp_path: Path) -> None:
+    cases = [
+        load(skill, tmp_path / name, {"document.png": a_png(padding=many)})
+        for name, many in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert cases[0].digest == cases[1].digest != cases[2].digest
+
+
+def test_an_input_names_a_file_of_the_case(tmp_path: Path) -> None:
+    skill = replace(component(tmp_path), prompt=Prompt(messages=Prompt.of("Read.").messages, inputs=("document",)))
+    inputs = json.dumps({"document": {"file": "pages/scan.png"}, "note": {"file": "a", "b": 1}})
+    folder = tmp_path / "f" / "receipts" / "cases" / "a"
+    write_case(folder, {"inputs.json": inputs, "ground_truth.json": TRUTH})
+    write_case(folder / "pages", {"scan.png": a_png()})
+    (case,) = load_cases(skill, tmp_path / "f")
+    assert [type(value) for value in case.inputs.values()] == [File, dict]
+
+
+@pytest.mark.parametrize("name", ["../scan.png", "/etc/passwd", "", 7, "pages/../../scan.png", "a\0"])
+def test_a_file_outside_of_the_case_is_refused(skill: Component, tmp_path: Path, name: object) -> None:
+    assert "a" in refused(skill, tmp_path / "f", {"inputs.json": json.dumps({"document": {"file": name}})})
+
+
+def test_a_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
+    folder = tmp_path / "f" / "receipts" / "cases" / "a"
+    (tmp_path / "secret.png").write_bytes(a_png())
+    write_case(folder, {"ground_truth.json": TRUTH})
+    (folder / "document.png").symlink_to(tmp_path / "secret.png")
+    with pytest.raises(FixtureError, match="leads out of"):
+        load_cases(skill, tmp_path / "f")
+
+
+def test_a_file_belongs_into_what_the_user_says(tmp_path: Path) -> None:
+    prompt = "---\nname: receipts\nversion: 1.0.0\ninputs: [document, kind]\nmessages: sections\n---\n## System\n\nSee "
+    skill = component(tmp_path, prompt=prompt + "{{document}}.\n\n## User\n\n{{kind}}, {{document}}\n")
+    inputs = {"document.png": a_png(), "inputs.json": '{"kind": "x"}'}
+    assert "'document' is a file, which only a user message can hold" in refused(skill, tmp_path / "f", inputs)
+
+
+ATTACKS = {
+    "encrypted": (a_pdf(password="secret"), "is encrypted"),
+    "no password to open it": (a_pdf(password=""), "is encrypted"),
+    "a bomb": (a_bomb(400_000_000), "no PDF that can be read"),
+    "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
+    "a page again and again": (a_pdf(kids="4 0 R " * 11), "more than 10 pages"),
+    "a page tree in a circle": (a_pdf(kids="2 0 R"), "more than 10 pages"),
+    "no page": (a_pdf(kids="null"), "no PDF that can be read"),
+    "cut": (a_pdf()[:200], "no PDF that can be read"),
+    "nothing but the beginning": (b"%PDF-1.7\n", "no PDF that can be read"),
+    "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "no image that can be read"),
+    "an image without height": (a_png(3, 0), "no image that can be read"),
+    "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "no image that can be read"),
+    "neither": (b"GIF89a", "begins neither as"),
+    "empty": (b"", "begins neither as"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_cannot_be_read_is_one_line_soon(tmp_path: Path, attack: str) -> None:
+    content, words = ATTACKS[attack]
+    skill = replace(component(tmp_path), limits=SafetyLimits(file_pages=10))
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert words in refused(skill, tmp_path / "f", {"document.pdf": content})
+    assert time.monotonic() - began < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+def test_a_file_over_the_limit_is_not_read(skill: Component, tmp_path: Path) -> None:
+    folder = tmp_path / "f" / "receipts" / "cases" / "a"
+    write_case(folder, {"ground_truth.json": TRUTH, "document.pdf": a_pdf()})
+    os.truncate(folder / "document.pdf", 500_000_000)
+    began = time.monotonic()
+    with pytest.raises(FixtureError, match=r"500,000,000 bytes; at most 20,000,000 are read \(limits.file_bytes"):
+        load_cases(skill, tmp_path / "f")
+    assert time.monotonic() - began < 1
+
+
+def as_text(folder: Path) -> Component:
+    return component(folder, prompt="---\nname: receipts\nversion: 1.0.0\ntext_of: pdf\n---\nRead.\n")
+
+
+def test_the_text_of_a_pdf_is_sent_instead_and_is_another_measurement(skill: Component, tmp_path: Path) -> None:
+    plain = load(skill, tmp_path / "f", {"document.pdf": a_pdf(["Shop A", "Total 9"])})
+    other = as_text(tmp_path / "other")
+    (case,) = load_cases(other, tmp_path / "f")
+    assert (case.document, case.files) == ("Shop A\n\nTotal 9", ())
+    assert case.digest == digest(f"Shop A\n\nTotal 9\0{json.dumps(case.truth, separators=(',', ':'))}") != plain.digest
+    assert other.digests["prompt"] != component(tmp_path / "same", prompt=prompt_without(other)).digests["prompt"]
+
+
+def prompt_without(other: Component) -> str:
+    return (other.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
+
+
+def test_a_scan_has_no_text(tmp_path: Path) -> None:
+    words = refused(as_text(tmp_path), tmp_path / "f", {"document.pdf": a_pdf([""])})
+    assert "has no text, as a scan has none" in words
+
+
+def test_a_text_over_the_limit_is_refused(tmp_path: Path) -> None:
+    skill = replace(as_text(tmp_path), limits=SafetyLimits(document_bytes=100))
+    assert "too long; at most 100 are read" in refused(skill, tmp_path / "f", {"document.pdf": a_pdf(["x" * 200])})
+
+
+def test_text_of_takes_pdf_alone(tmp_path: Path) -> None:
+    with pytest.raises(ComponentError, match="text_of"):
+        component(tmp_path, prompt="---\nname: receipts\nversion: 1.0.0\ntext_of: png\n---\nRead.\n")

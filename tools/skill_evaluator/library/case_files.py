@@ -1,0 +1,112 @@
+"""The PDFs and images of cases: each known by its first bytes, its size, its digest and its extent, and never held.
+
+An image tells its width and height in its head. PDFs are read by `pdf`, all of a component in one limited process.
+"""
+
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.errors import FixtureError
+from skill_evaluator.files import open_file
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.messages import File, MediaType
+from skill_evaluator.library.reading import Root
+from skill_evaluator.processes import ProcessLimits, Program, run_process
+
+PDF: MediaType = "application/pdf"
+_IMAGES: Mapping[bytes, MediaType] = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+_HEAD = 1_000_000  # bytes: in these an image says how large it is
+_PART = 1 << 18
+_SECONDS, _MEMORY = 20.0, 1_000_000_000  # to read one PDF
+_START_S = 30.0
+_read: dict[tuple[str, bool], Mapping[str, Any]] = {}  # what was read of PDFs, by digest and whether with their texts
+
+
+def media_type_of(head: bytes) -> MediaType | None:
+    """Return what a file is by its first bytes; None where it is neither a PDF nor an image that vendors take.
+
+    >>> media_type_of(b"%PDF-1.7"), media_type_of(b"GIF89a")
+    ('application/pdf', None)
+    """
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    image = next((media_type for begin, media_type in _IMAGES.items() if head.startswith(begin)), None)
+    return image or (PDF if b"%PDF-" in head[:1024] else None)
+
+
+def read_file(path: Path, limits: SafetyLimits) -> File:
+    """Return what is known of a PDF or an image; the pages of a PDF are told by `read_pdfs`.
+
+    Raise FixtureError for a file that is too large, or neither.
+    """
+    limit, content = limits.size_of("file_bytes"), hashlib.sha256()
+    with open_file(path, FixtureError) as handle:
+        size = os.fstat(handle.fileno()).st_size
+        if size > limit.most:
+            raise FixtureError(f"{path} has {size:,} bytes; {limit}")
+        head = handle.read(_HEAD)
+        content.update(head)
+        while part := handle.read(min(_PART, max(0, size - handle.tell()))):
+            content.update(part)
+    media_type = media_type_of(head)
+    if media_type is None:
+        raise FixtureError(f"{path} begins neither as a PDF nor as a PNG, JPEG or WebP image; save it as one of these")
+    file = File(path=path, media_type=media_type, digest=f"sha256:{content.hexdigest()}", size=size)
+    return file if media_type == PDF else _with_extent(file, head)
+
+
+def _with_extent(image: File, head: bytes) -> File:
+    import imagesize
+
+    try:
+        width, height = imagesize.get(io.BytesIO(head))
+    except Exception:  # whatever the library trips over
+        width = height = 0
+    if min(width, height) < 1:
+        raise FixtureError(f"{image.path} begins as {image.media_type} and is no image that can be read; save it anew")
+    return replace(image, width=int(width), height=int(height))
+
+
+def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
+    """Return a file that inputs name, relative to a folder that it lies in; raise FixtureError."""
+    if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise FixtureError(f"{folder}: an input's file must lie in this folder, as {str(name)[:100]!a} does not")
+    return read_file(root.inside(folder / name), limits)
+
+
+def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
+    """Return by path the `pages` of PDFs, and with `texts` the `text`; raise FixtureError for one that cannot be read.
+
+    That is one which is encrypted, broken, has more pages than the limit, or takes too much time or memory.
+    """
+    by_path = {file.path: file for file in files}
+    new = [file for file in by_path.values() if (file.digest, texts) not in _read]
+    if new:
+        asked = {"paths": [str(file.path.absolute()) for file in new], "most_pages": limits.file_pages}
+        of_all = ProcessLimits(
+            seconds=_START_S + _SECONDS * len(new),
+            output_bytes=1_000_000 + 2 * limits.document_bytes * len(new),
+            memory_bytes=_MEMORY,
+        )
+        argv = [sys.executable, "-I", str(Path(__file__).with_name("pdf.py"))]
+        ended = run_process(
+            Program(argv=argv, folder=Path.cwd(), limits=of_all),
+            json.dumps({**asked, "seconds": _SECONDS, "texts": texts}).encode(),
+        )
+        lines = [json.loads(line) for line in ended.stdout.splitlines(keepends=True) if line.endswith(b"\n")]
+        for file, read in zip(new, [*lines, {"problem": ended.problem}], strict=False):
+            _read[file.digest, texts] = read
+    for file in by_path.values():
+        read = _read.get((file.digest, texts), {"problem": "it was not reached"})
+        if "problem" in read:
+            raise FixtureError(f"{file.path} is no PDF that can be read: {read['problem']}")
+        if len((read["text"] or "").encode("utf-8", "surrogatepass")) > limits.document_bytes:
+            raise FixtureError(f"the text of {file.path} is too long; {limits.size_of('document_bytes')}")
+    return {path: _read[file.digest, texts] for path, file in by_path.items()}

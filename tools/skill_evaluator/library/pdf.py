@@ -1,0 +1,67 @@
+"""Read PDFs in a process of its own, where none can take the evaluator's time or memory: see `case_files`.
+
+Input is a JSON object of `paths`, `most_pages`, `seconds` of each, and whether `texts` are wanted. Output is a line of
+JSON for each path in turn: the pages and perhaps the text of it, or what is wrong with it.
+"""
+
+import json
+import signal
+import sys
+from typing import Any, BinaryIO
+
+from pypdf import PdfReader
+from pypdf.errors import PyPdfError
+
+
+def pages_of(reader: PdfReader, most: int) -> list[Any]:
+    """Return the pages in their order by a walk through the page tree; raise ValueError for more than `most`."""
+    root: Any = reader.trailer["/Root"]
+    pages, left, seen = [], [root["/Pages"]], 0
+    while left:
+        node = left.pop().get_object()
+        seen += 1
+        if "/Kids" in node:
+            left += reversed(node["/Kids"])
+        else:
+            pages.append(node)
+        if len(pages) > most or seen + len(left) > 10 * most:
+            raise ValueError(f"it has more than {most:,} pages (limits.file_pages in settings.yaml)")
+    if not pages:
+        raise ValueError("it has no page")
+    return pages
+
+
+def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any]:
+    """Return the number of `pages` and perhaps the `text`; raise ValueError for an encrypted or endless PDF."""
+    reader = PdfReader(handle)
+    if reader.is_encrypted:
+        raise ValueError("it is encrypted; save it without a password")
+    pages = len(pages_of(reader, most_pages))
+    text = "\n\n".join(page.extract_text() for page in reader.pages) if texts else None
+    text = text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no half of a pair
+    return {"pages": pages, "text": text}
+
+
+def _out_of_time(*_: object) -> None:
+    raise TimeoutError("it takes too long to read")
+
+
+def _main() -> None:
+    asked = json.load(sys.stdin)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    for path in asked["paths"]:
+        signal.setitimer(signal.ITIMER_REAL, asked["seconds"], 0.1)  # again, should something catch the first
+        try:
+            with open(path, "rb") as handle:  # noqa: PTH123 - pathlib is one import more
+                read = read_pdf(handle, most_pages=asked["most_pages"], texts=asked["texts"])
+        except (PyPdfError, OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as problem:
+            read = {"problem": " ".join(str(problem).split())[:200] or type(problem).__name__}
+        except (MemoryError, RecursionError) as problem:
+            read = {"problem": f"it takes too much memory to read ({type(problem).__name__})"}
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        print(json.dumps(read), flush=True)
+
+
+if __name__ == "__main__":
+    _main()

@@ -6,7 +6,7 @@ file may not hold a separator.
 
 import datetime
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -71,6 +71,7 @@ def _refuse_no_file_name(name: str) -> str:
     return name
 
 
+Tier = Literal["critical", "supporting", "advisory"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12)]  # so that no sum of costs is infinite
 MOST_REPLICATES = 10_000  # a case and model; every planned call takes memory before the first one is made

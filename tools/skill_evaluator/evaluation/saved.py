@@ -18,7 +18,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_models
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.records.record import SCORED, write_record
+from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
     RECORD,
@@ -31,6 +31,7 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.scoring.answer_views import Explanation, FieldView, explain_answer, field_view, read_answers
+from skill_evaluator.scoring.checked import CheckScores, all_failed
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
@@ -120,7 +121,11 @@ def explain(
         scored = (answer.index for answer in answers if answer.outcome == SCORED)
         spoken = (answer.index for answer in answers if answer.text is not None)
         replicate = next(scored, next(spoken, 0))
-    return manifest, explain_answer(component, explained, answers, replicate)
+    answer = answers[replicate]
+    checks: CheckScores = all_failed(explained) if answer.outcome in ANSWERED else {}
+    if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
+        checks = scorer.scored(explained.id, answer.text).checks
+    return manifest, explain_answer(component, explained, answers, replicate, checks=checks)
 
 
 def _cases_of(folder: Path, wanted: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:

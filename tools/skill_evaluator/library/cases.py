@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
 from skill_evaluator.errors import FixtureError, NotEvaluatedError
 from skill_evaluator.files import (
     FrozenModel,
@@ -32,15 +33,17 @@ from skill_evaluator.library.case_files import PDF, file_in, read_file, read_pdf
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
+    METAS,
     TRUTHS,
     Component,
     WrittenMessage,
     places_of,
+    read_meta,
     root_of,
 )
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
-from skill_evaluator.library.reading import Root, read_yaml
+from skill_evaluator.library.reading import Root
 from skill_evaluator.text import canonical_json, count_leaves, digest, letters_of, listed, nearest, normalise
 
 QUESTIONS = "questions.jsonl"
@@ -133,7 +136,6 @@ _MOST_SHOWN = 500  # of a schema error, which may hold the whole truth
 _SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {_SOURCE} and no document.md"
-_METAS = ("meta.json", "metadata.yaml")
 _INPUTS = "inputs.json"
 
 
@@ -157,6 +159,7 @@ class CaseMeta(FrozenModel):
     """What is read of a case's meta.json; any other key is the team's own."""
 
     not_applicable: ModelPatterns = ()
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what its answers are held against")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +182,7 @@ class Case:
     turns: tuple[Message, ...] = ()
     used: tuple[str, ...] = (DOCUMENT,)
     parts: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -285,6 +289,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
             digest=question.digest,
             options=question.options,
             not_applicable=question.not_applicable,
+            checks=component.checks,
         )
         for question in sorted(questions, key=lambda question: question.id)
     ]
@@ -303,12 +308,9 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
     if any("\ud800" <= mark <= "\udfff" for mark in folder.name):
         raise FixtureError(f"the name of {folder} is not UTF-8; rename the folder")
     limit = component.limits.size_of("document_bytes")
-    meta_path = _first_file(folder, _METAS, root)
-    meta: Any = {}
-    if meta_path is not None and meta_path.suffix == ".json":
-        meta = read_json(meta_path, FixtureError, limit)
-    elif meta_path is not None:
-        meta = read_yaml(meta_path, FixtureError, limit, depth=component.limits.yaml_depth)
+    meta_path = _first_file(folder, METAS, root)
+    meta = {} if meta_path is None else read_meta(meta_path, component.limits)
+    declared = validated(CaseMeta, meta, meta_path or folder, FixtureError)
     truth_path = _first_file(folder, TRUTHS, root)
     turns_path = _first_file(folder, (f"{TURNS}.json",), root)
     return case_of(
@@ -320,8 +322,14 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
         truth=None if truth_path is None else _read_truth(truth_path, component, limit),
         labelled=truth_path is not None,
         meta=meta,
-        declared=validated(CaseMeta, meta, meta_path or folder, FixtureError),
+        declared=declared,
+        checks=checks_of(component, declared, meta_path or folder, folder.parent.parent, root),
     )
+
+
+def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
+    """Return the checks of a case: those of all cases, and its own; files of python checks lie below `folder`."""
+    return read_checks(declared.checks, folder, where, FixtureError, root.inside, before=component.checks)
 
 
 def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
@@ -341,6 +349,7 @@ def case_of(
     labelled: bool,
     meta: Mapping[str, Any],
     declared: CaseMeta,
+    checks: tuple[Check, ...],
 ) -> Case:
     """Make a case of what was read in a place; raise FixtureError for an input that the prompt needs and it lacks."""
     used = component.prompt.inputs
@@ -368,6 +377,7 @@ def case_of(
         not_applicable=declared.not_applicable,
         turns=turns,
         used=used,
+        checks=checks,
     )
     return _digested(case)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import semver
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
 from skill_evaluator.comparing.declarations import FieldRule, refuse_wrong_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
 from skill_evaluator.comparing.schema_paths import schema_places
@@ -32,9 +33,9 @@ from skill_evaluator.library.messages import (
     messages_in,
     without_code,
 )
-from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter
+from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter, read_yaml
 from skill_evaluator.library.schema_files import read_schema
-from skill_evaluator.metrics import DEFAULT_METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
+from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
@@ -43,6 +44,7 @@ from skill_evaluator.text import canonical_json, digest, listed, nearest, neares
 DOCUMENT_FILES = ("document.pdf", "document.png", "document.jpg", "document.jpeg", "document.webp")
 DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.txt", "input.json", *DOCUMENT_FILES)
 TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
+METAS = ("meta.json", "metadata.yaml")
 _LONGEST_NAME = 60  # characters: a text whose median is longer says something, and can say it in other words
 _NO_PROSE = ("enum", "const", "pattern", "format")
 _OF_TEXTS = {"threshold", "weight"}  # what may be declared of a field without saying how it is compared
@@ -63,11 +65,32 @@ def root_of(component: Path, fixtures_dir: Path | None, place: Path, limits: Saf
     return Root(folder, FixtureError, follow_links=limits.follow_links)
 
 
-def output_of_truths(places: Sequence[Path]) -> Output:
-    """Return what the names of the ground truths say: text where all are expected.md, else JSON."""
+def output_of_truths(places: Sequence[Path], *, checked: bool = False) -> Output:
+    """Return what the names of the ground truths say: text where all are expected.md, or checks stand alone."""
     cases = next((place for place in places if place.is_dir()), None)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
-    return "text" if names == {"expected.md"} else "json"
+    return "text" if names == {"expected.md"} or (checked and not names) else "json"
+
+
+def has_checks(component: Path, places: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits) -> bool:
+    """Return whether a case that can be read has checks of its own; `load_cases` reports the others."""
+    place = next((place for place in places if place.is_dir()), None)
+    paths = (case / name for case in sorted(place.iterdir()) for name in METAS) if place else ()
+    for path in (path for path in paths if path.is_file() and not path.parent.name.startswith(".")):
+        with suppress(FixtureError):
+            root_of(component, fixtures_dir, place or path, limits).inside(path)
+            meta = read_meta(path, limits)
+            if isinstance(meta, dict) and meta.get("checks"):
+                return True
+    return False
+
+
+def read_meta(path: Path, limits: SafetyLimits) -> Any:
+    """Read the JSON or YAML that says more of a case; raise FixtureError."""
+    limit = limits.size_of("document_bytes")
+    if path.suffix == ".json":
+        return read_json(path, FixtureError, limit)
+    return read_yaml(path, FixtureError, limit, depth=limits.yaml_depth)
 
 
 def read_truths(
@@ -223,6 +246,7 @@ class Dataset(StrictModel):
     metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
+    checks: tuple[DeclaredCheck, ...] = Field(default=(), description="what every answer to every case is held against")
 
     @field_validator("fixtures")
     @classmethod
@@ -247,7 +271,7 @@ class Component:
     """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario.
 
     It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
-    of fields that are prose.
+    of fields that are prose. `checks` are those of all its cases.
     """
 
     name: str
@@ -263,6 +287,7 @@ class Component:
     primary_metric: str
     fixtures: str
     digests: Mapping[str, str]
+    checks: tuple[Check, ...] = ()
     scenario: str | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
     inferred: tuple[str, ...] = ()
@@ -301,7 +326,8 @@ def load_component(
     where = folder / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
-    answers = _read_contract(folder, front.output, dataset, places, limits)
+    checked = bool(dataset.checks) or has_checks(folder, places, fixtures_dir, limits)
+    answers = _read_contract(folder, front.output, dataset, places, limits, checked=checked)
     truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
     plain, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # else that says which paths there are
@@ -309,8 +335,9 @@ def load_component(
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     rules = {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}
     plan = plan_fields(answers.schema, rules, str(where))
-    metrics, primary = _choose_metrics(dataset, answers, plan, where)
-    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    labelled = bool(truths) or answers.output == "choice"
+    metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
+    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set} | {"checks"}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
     declared = dataset.model_copy(update={"fields": fields}).model_dump(mode="json", exclude=uncompared)
     as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
@@ -333,6 +360,13 @@ def load_component(
             **answers.digests,
             "datasets": digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
         },
+        checks=read_checks(
+            dataset.checks,
+            where.parent,
+            where,
+            ComponentError,
+            Root(components_dir, ComponentError, follow_links=limits.follow_links).inside,
+        ),
         limits=limits,
         inferred=answers.inferred,
     )
@@ -350,15 +384,23 @@ class _Contracted:
 
 
 def _choose_metrics(
-    dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path
+    dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the primary one: those declared, else the usual ones."""
+    """Return the accuracy metrics by name, and the primary one: those declared, else the usual ones.
+
+    The share of checks passed is one where there are checks, and the primary one where no truth can rank answers.
+    """
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if answers.schema is None and "schema_valid" in declared:
         raise ComponentError(f"schema_valid among the metrics of {where}, and no schema to validate against")
     usual = [name for name in _DEFAULT_METRICS[answers.output] if answers.schema is not None or name != "schema_valid"]
-    metrics = accuracy_metrics(declared or usual, str(where))
+    if checked:
+        usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
+    elif "checks" in declared:
+        raise ComponentError(f"checks among the metrics of {where}, and neither it nor a case has a check")
+    metrics = accuracy_metrics(dict.fromkeys([*(declared or usual), *(["checks"] if checked else [])]), str(where))
     ranking = "field_level_f1" if answers.output != "choice" and plan.counts else "exact_match"
+    ranking = "checks" if checked and not (labelled and (plan.counts or answers.output == "choice")) else ranking
     primary = dataset.primary_metric or (ranking if ranking in metrics else next(iter(metrics)))
     if primary not in metrics:
         raise ComponentError(
@@ -466,7 +508,7 @@ def check_semver(text: str, where: Path) -> str:
 
 
 def _read_contract(
-    folder: Path, output: Output | None, dataset: Dataset, cases: Sequence[Path], limits: SafetyLimits
+    folder: Path, output: Output | None, dataset: Dataset, cases: Sequence[Path], limits: SafetyLimits, *, checked: bool
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
     if output == "choice" and (folder / "schema.json").exists():
@@ -475,9 +517,11 @@ def _read_contract(
         )
     schema, place, digests = read_schema(folder, dataset.contract, limits)
     inferred = []
-    if schema is None and output is None and output_of_truths(cases) == "text":
+    if schema is None and output is None and output_of_truths(cases, checked=checked) == "text":
         output = "text"
-        inferred.append("output: text, because its ground truths are texts; prompt.md declares no output")
+        texts = output_of_truths(cases) == "text"
+        why = "its ground truths are texts" if texts else "it has checks and no ground truth"
+        inferred.append(f"output: text, because {why}; prompt.md declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
     contract = Contract({} if schema is None else schema, place)

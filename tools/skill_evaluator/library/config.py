@@ -25,7 +25,7 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share
+from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share, Tier
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import ROUNDING
@@ -288,9 +288,6 @@ class Models(StrictModel):
                 raise ValueError(f"duplicate model id '{model.id}' at models[{index}] and models[{seen[key]}]")
             seen[key] = index
         return self
-
-
-Tier = Literal["critical", "supporting", "advisory"]
 
 
 Gate = Literal["these", "both", "beyond"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.metrics.accuracy.checks import checks
 from skill_evaluator.metrics.accuracy.exact_match import exact_match
 from skill_evaluator.metrics.accuracy.field_level_f1 import field_level_f1
 from skill_evaluator.metrics.accuracy.jaccard import jaccard
@@ -29,6 +30,7 @@ METRICS: Mapping[str, Metric] = {
     "field_level_f1": Metric(score=field_level_f1, symmetric=True, unordered_arrays="all"),
     "jaccard": Metric(score=jaccard, symmetric=True, unordered_arrays="outer"),
     "tree_similarity": Metric(score=tree_similarity, symmetric=True, unordered_arrays="none"),
+    "checks": Metric(score=checks, needs_truth=False, symmetric=True, unordered_arrays="all"),
 }
 
 REPRODUCIBILITY: Mapping[str, AgreementMetric] = {

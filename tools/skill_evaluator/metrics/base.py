@@ -6,7 +6,7 @@ An accuracy metric reads a `Comparison`, which all metrics of a replicate share.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -30,16 +30,18 @@ class Comparison:
         plan: FieldPlan | None = None,
         schema_valid: Callable[[Any], bool] = lambda output: True,
         truth_side: Side | None = None,
+        checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
         """Use `truth_side`, if any, for `Side(truth, plan)`: kept for a case, its work is done once.
 
-        Without a plan leaves are compared by the type of their values.
+        Without a plan leaves are compared by the type of their values. `checks` are the weight and score of each.
         """
         self.truth = truth
         self.output = output
         self.plan = plan or FieldPlan()
         self.truth_side = truth_side or Side(truth, self.plan)
         self.output_side = Side(output, self.plan)
+        self.checks = checks
         self._schema_valid = schema_valid
 
     @cached_property

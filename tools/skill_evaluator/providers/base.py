@@ -7,7 +7,6 @@ and whatever it does: what is wrong in one costs nobody else's call.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
-from itertools import accumulate
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pydantic.dataclasses
@@ -63,12 +62,6 @@ class Request:
     def talk(self) -> tuple[Message, ...]:
         """The messages of user and assistant."""
         return self.messages[self.messages[0].role == "system" :]
-
-    @property
-    def examples(self) -> int:
-        """How many messages of user and assistant, from the first, requests of other cases have, too."""
-        ends = accumulate(len(message.text) for message in self.talk)
-        return sum(len(self.system) + end <= self.constant for end in ends)
 
     @property
     def bare_schema(self) -> dict[str, Any]:

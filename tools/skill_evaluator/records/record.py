@@ -22,6 +22,7 @@ from skill_evaluator.identifiers import (
     RunId,
     ShardText,
     Share,
+    Tier,
     Usd,
     VersionText,
     is_baseline,
@@ -54,6 +55,8 @@ PARTIAL = "-partial"  # between the id of a run and how many answers of it were 
 _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")
 _DIGITS = 16
 
+CHECKS_METRIC = "checks"
+CHECK = "check"  # how a check is compared, where it stands among the fields
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
@@ -84,11 +87,29 @@ class ArrayLength(FrozenModel):
     longest: NonNegativeInt | None
 
 
+class CheckRecord(FrozenModel):
+    """One check of one case: what each planned answer scored (None: it was not measured), and how much it weighs.
+
+    Two are the same check where their digests are equal, whatever their ids, weights and tiers.
+    """
+
+    digest: Digest
+    scores: list[Share | None]
+    weight: float = Field(default=1.0, exclude_if=lambda weight: weight == 1.0)
+    tier: Tier | None = LATER
+
+
+def check_path(check_id: str) -> str:
+    """Return the path under which a check stands among the fields."""
+    return f"checks.{check_id}"
+
+
 class CaseRecord(FrozenModel):
     """One case as the record keeps it: per replicate its outcome and every metric, per field right of n and standing.
 
     `exact` counts the answers equal to the truth, `arrays` has the lengths of each array. `digest` is of inputs, turns
-    and truth; `parts` has that of each, unless the document is the only input.
+    and truth; `parts` has that of each, unless the document is the only input. A check is a field, too, as
+    `checks.<id>`; `checks` has it by its id.
     """
 
     case_id: CaseId
@@ -102,6 +123,7 @@ class CaseRecord(FrozenModel):
     profile: dict[str, Standing] = {}
     arrays: dict[str, ArrayLength] = {}
     exact: NonNegativeInt | None = None
+    checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
     parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
 
     @property
@@ -124,14 +146,15 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score that a call counts with: 0 for an unparseable, refused or truncated answer.
+    """Return the score that a call counts with: 0 for a refused, truncated or unparseable answer.
 
-    Means, verdicts and audits all count by it, so that a model gains nothing by answers that cannot be read.
-    None is not measured: the provider or the network failed, or the metric says nothing about the case.
+    Means, verdicts and audits all count by it, so that a model gains nothing by answers that cannot be read. Only what
+    was measured of an unparseable answer counts: checks look at its text. None is not measured: the provider or the
+    network failed, or the metric says nothing about the case.
     """
     if outcome == SCORED:
         return score
-    return 0.0 if outcome in ANSWERED else None
+    return (score or 0.0) if outcome in ANSWERED else None
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
@@ -22,6 +23,7 @@ from skill_evaluator.scoring.answer_views import (
     FieldView,
     Leaf,
 )
+from skill_evaluator.scoring.checked import PASSED_FROM, CheckScore
 from skill_evaluator.text import counted, letters_of
 
 _LINES = 15
@@ -62,9 +64,12 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterat
         yield Heading("options")
         yield _options(explained, full)
     unread = answer.parsed is None or answer.parsed.found is None
-    if answer.text is not None and (unread or explained.case.options):
+    if answer.text is not None and (unread or explained.case.options or explained.checks):
         yield Heading(f"the answer as it came ({len(answer.text):,} characters)")
         yield Code(answer.text if full else _beginning(answer.text))
+    if explained.checks:
+        yield Heading("checks")
+        yield _checks(explained, full)
     if unread:
         return
     outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
@@ -77,6 +82,18 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterat
         errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
         yield Heading("schema errors")
         yield Sheet(columns=("path: what is wrong",), rows=errors)
+
+
+def _checks(explained: Explanation, full: bool) -> Sheet:
+    rows = []
+    for check, (score, reason) in explained.checks:
+        verdict = Cell("not asked", "dim")
+        if score is not None:
+            verdict = Cell("passed", "green") if score >= PASSED_FROM else Cell("failed", "red")
+        texts = [visible(text) for text in (check.words, reason or "")]
+        says, why = (Cell(text if full else abridged(text), code=bool(text)) for text in texts)
+        rows.append((verdict, Cell(number(score)), Cell(check.id, code=True), says, why))
+    return Sheet(columns=("verdict", "score", "check", "what it says", "why"), rows=rows, whole=frozenset({"check"}))
 
 
 def _options(explained: Explanation, full: bool) -> Sheet:
@@ -224,7 +241,13 @@ def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
             for array in explained.arrays
         ],
         "schema_errors": list(explained.schema_errors),
+        **({"checks": list(map(_check_as_json, explained.checks))} if explained.checks else {}),
     }
+
+
+def _check_as_json(held: tuple[Check, CheckScore]) -> Mapping[str, Any]:
+    check, (score, reason) = held
+    return {"id": check.id, "says": check.words, "score": score, "reason": reason}
 
 
 def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:

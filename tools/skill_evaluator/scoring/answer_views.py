@@ -7,8 +7,10 @@ those that every metric reads, with, for arrays, which item met which and why.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf, LeafOutcome, align_arrays
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import identities, key_value, pairs_by_best, values_by_path
@@ -20,9 +22,10 @@ from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record
+from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CaseScore
+from skill_evaluator.scoring.checked import PASSED_FROM, CheckedCase, CheckScore, CheckScores, with_checks
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks
@@ -130,7 +133,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One replicate of one case. Without a parsed output there are no leaves, arrays or schema errors."""
+    """One replicate of one case. Without a parsed output there are no leaves, arrays or schema errors.
+
+    `checks` are those that were held against it, with what each gave.
+    """
 
     case: Case
     answers: tuple[Answer, ...]
@@ -139,6 +145,7 @@ class Explanation:
     leaves: tuple[Leaf, ...] = ()
     arrays: tuple[ArrayMatch, ...] = ()
     schema_errors: tuple[str, ...] = ()
+    checks: tuple[tuple[Check, CheckScore], ...] = ()
 
 
 def explain_answer(
@@ -147,13 +154,19 @@ def explain_answer(
     answers: Sequence[Answer],
     index: int,
     scores: Mapping[str, float | None] | None = None,
+    checks: CheckScores = MappingProxyType({}),
 ) -> Explanation:
-    """Compare one answer of a case with its truth and keep every step; `scores` are those that it is known to have."""
+    """Compare one answer of a case with its truth and keep every step; `scores` are those that it is known to have.
+
+    `checks` has what the checks of the case gave for it.
+    """
     answer = answers[index]
+    held = tuple((check, checks[check.id]) for check in case.checks if check.id in checks)
     if answer.scored is None:
         answered = answer.text is not None
         metrics = {name: metric.unparseable if answered else None for name, metric in component.metrics.items()}
-        return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics)
+        metrics = with_checks(metrics, case, checks)
+        return Explanation(case=case, answers=tuple(answers), answer=answer, metrics=scores or metrics, checks=held)
     output = answer.scored.value
     comparison = Comparison(case.truth, output, component.plan, component.contract.conforms)
     arrays = _Arrays(align_arrays(case.truth, output, component.plan), comparison.rows, component.plan)
@@ -161,7 +174,8 @@ def explain_answer(
         case=case,
         answers=tuple(answers),
         answer=answer,
-        metrics=scores or apply_metrics(component.metrics, comparison, labelled=case.labelled),
+        metrics=scores
+        or with_checks(apply_metrics(component.metrics, comparison, labelled=case.labelled), case, checks),
         leaves=tuple(
             Leaf(
                 at=arrays.place(row),
@@ -173,6 +187,7 @@ def explain_answer(
         ),
         arrays=tuple(arrays.matches) if case.labelled else (),
         schema_errors=tuple(component.contract.errors(output)),
+        checks=held,
     )
 
 
@@ -217,7 +232,7 @@ def case_view(
         scores = {name: dict(enumerate(values)).get(first.index) for name, values in kept.replicates.items()}
         why = _why_unmarked(case, first, changed) if first.outcome == SCORED else None
         if why is None:
-            explained = explain_answer(component, case, answers, first.index, scores)
+            explained = explain_answer(component, case, answers, first.index, scores, _kept_checks(case, kept, first))
         else:
             explained = Explanation(case=case, answers=tuple(answers), answer=first, metrics=scores)
         outputs.append(
@@ -230,6 +245,13 @@ def case_view(
         )
     rest = ranked[_MOST_OUTPUTS:]
     return CaseView(outputs=tuple(outputs), others=len(rest), others_replicates=sum(map(len, rest)))
+
+
+def _kept_checks(case: Case, kept: CaseRecord, answer: Answer) -> dict[str, CheckScore]:
+    """Return what a record says that an answer gave, of the checks that are still the same."""
+    now = {check.id: check.digest for check in case.checks}
+    same = {check_id: check for check_id, check in kept.checks.items() if now.get(check_id) == check.digest}
+    return {check_id: CheckScore(dict(enumerate(check.scores)).get(answer.index)) for check_id, check in same.items()}
 
 
 def _why_unmarked(case: Case, answer: Answer, changed: str | None) -> str | None:
@@ -289,12 +311,33 @@ def field_view(
     paths = {*plan.leaves}.union(*(score.profile for score in scores), *truths)
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
+    checked = {score.case_id: one for score in scores for one in score.checks if check_path(one.check.id) == path}
     cases = tuple(
-        _gather_case(case, answers, score, truth.get(path, []), path, plan)
+        _checked_case(score, checked[case.id])
+        if checked
+        else _gather_case(case, answers, score, truth.get(path, []), path, plan)
         for (case, answers), score, truth in zip(answered, scores, truths, strict=True)
+        if not checked or case.id in checked
     )
     samples = [given.value for case in cases for given in case.values] + [case.truth for case in cases]
     return FieldView(path=path, rule=plan.leaf(path, *_flat(samples)), cases=cases)
+
+
+def _checked_case(score: CaseScore, checked: CheckedCase) -> FieldOfCase:
+    answers = {
+        "failed": tuple(index for index, one in enumerate(checked.scores) if one is not None and one < PASSED_FROM),
+        "passed": tuple(index for index, one in enumerate(checked.scores) if one is not None and one >= PASSED_FROM),
+    }
+    ranked = sorted(answers.items(), key=lambda item: len(item[1]), reverse=True)
+    return FieldOfCase(
+        case_id=score.case_id,
+        labelled=True,
+        truth="passed",
+        values=tuple(Given(value=value, replicates=replicates) for value, replicates in ranked if replicates),
+        unparsed={},
+        answered=score.answered,
+        standing=checked.standing,
+    )
 
 
 def _gather_case(

@@ -3,10 +3,12 @@
 That is what a worker does (`scoring/parallel.py`); `CaseScore` and `Scorecard` are what a run's scores are reduced to.
 """
 
+import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skill_evaluator.comparing.sides import Side
@@ -28,8 +30,18 @@ from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Standin
 from skill_evaluator.metrics.diagnosis.per_field import FieldScores, FieldTotal, FilledCounts, per_field
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE
+from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE
 from skill_evaluator.records.summaries import FailedCalls
+from skill_evaluator.scoring.checked import (
+    CheckedCase,
+    CheckScores,
+    all_failed,
+    check_text,
+    run_programs,
+    takes_programs,
+    weighed,
+    with_checks,
+)
 from skill_evaluator.text import count_leaves, fingerprint
 
 TOO_COSTLY = "too_costly_to_score"
@@ -61,6 +73,7 @@ class Scored:
     fields: FieldScores = NO_FIELDS
     canonical: str | None = None
     problem: str | None = None
+    checks: CheckScores = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +96,8 @@ class CaseScore:
     `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None where it was not
     measured. `undefined` are the metrics that have no value for this case whatever is answered. `exact` counts the
     answers equal to the truth (None: no truth). `contracts` are those of the distinct parsed texts, each with how often
-    it came. `fields` and `filled` are of a labelled case only. `parts` are digests of the inputs, as a case has them.
+    it came. `fields` and `filled` are of a labelled case only, but for the checks among the fields. `parts` are digests
+    of the inputs, as a case has them.
     """
 
     case_id: str
@@ -101,6 +115,7 @@ class CaseScore:
     contracts: tuple[tuple[OutputContract, int], ...] = ()
     undefined: frozenset[str] = frozenset()
     parts: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[CheckedCase, ...] = ()
 
     @property
     def answered(self) -> int:
@@ -162,17 +177,27 @@ def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | 
     )
 
 
-def unparseable(component: Component, outcome: str = UNPARSEABLE, problem: str | None = None) -> Scored:
-    """Return the scores of an answer in which nothing is compared with anything."""
-    metrics = {name: metric.unparseable for name, metric in component.metrics.items()}
-    return Scored(outcome=outcome, metrics=metrics, problem=problem)
+def unparseable(
+    component: Component,
+    case: Case,
+    outcome: str = UNPARSEABLE,
+    problem: str | None = None,
+    checks: CheckScores | None = None,
+) -> Scored:
+    """Return the scores of an answer in which nothing is compared with anything; it fails all `checks` without them."""
+    scores = all_failed(case) if checks is None else checks
+    metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
+    return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
 
 
 class AnswerScorer:
     """Scores texts as answers to the cases of one component, in this process and at once."""
 
-    def __init__(self, component: Component, cases: Iterable[Case]) -> None:
+    def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
+        """Score by a component; no program of a check is begun after `until`, by the monotonic clock."""
         self.component = component
+        self._until = until
+        self._programs: ThreadPoolExecutor | None = None
         self.cases = {case.id: case for case in cases}
         self._truths: dict[str, Side] = {}
         self._names = top_names(component.schema)
@@ -180,7 +205,27 @@ class AnswerScorer:
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         """Begin to score a text as the answer to a case."""
-        return self.score(case_id, text)
+        return self._then_programs(case_id, text, self.score(case_id, text))
+
+    def _then_programs(self, case_id: str, text: str, begun: Scored | Future[Scored]) -> Scored | Future[Scored]:
+        """Return scores with those of the checks that run a program, which takes its time."""
+        case = self.cases[case_id]
+        if not takes_programs(case):
+            return begun
+
+        def scored() -> Scored:
+            before = begun.result() if isinstance(begun, Future) else begun
+            answer = parse_output(text, self.component.output, case.options).value
+            checks = run_programs(case, text, answer, before.checks, self._until)
+            return replace(before, checks=checks, metrics=with_checks(before.metrics, case, checks))
+
+        self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
+        return self._programs.submit(scored)
+
+    def close(self) -> None:
+        """Begin no further program, and wait for those that run."""
+        if self._programs is not None:
+            self._programs.shutdown(cancel_futures=True)
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Begin to compare the answers to a case with each other."""
@@ -190,19 +235,22 @@ class AnswerScorer:
         """Return the scores of a text as the answer to a case."""
         case, component = self.cases[case_id], self.component
         parsed = parse_output(text, component.output, case.options)
+        checks = check_text(case, text)
         if parsed.found is None:
-            return unparseable(component, problem=parsed.problem)
+            return unparseable(component, case, problem=parsed.problem, checks=checks)
         most = component.limits.answer_leaves
         if len(text) > most and count_leaves(parsed.value) > most:
-            return unparseable(component, problem=TOO_COSTLY)
+            return unparseable(component, case, problem=TOO_COSTLY)
         contract = self._contract(parsed.value)
         comparison = self._comparison(case_id, parsed.value, contract.holds)
+        comparison.checks = weighed(case, checks)
         return Scored(
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
             contract=contract,
             fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
             canonical=comparison.output_key,
+            checks=checks,
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:
@@ -216,7 +264,8 @@ class AnswerScorer:
             if case.labelled:
                 truth = self._comparison(case_id, case.truth, holds=True)
                 metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
-            self._undefined[case_id] = frozenset(metrics)
+            unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.metrics and not case.checks else set()
+            self._undefined[case_id] = frozenset(metrics.keys() | unchecked)
         return self._undefined[case_id]
 
     def _contract(self, output: Any) -> OutputContract:

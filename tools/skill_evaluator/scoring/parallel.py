@@ -60,11 +60,12 @@ def open_scores(
     Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
     this process, and so is the letter that answers a question: that takes no longer than to send them away.
     """
-    scorer = AnswerScorer(component, cases)
+    scorer = AnswerScorer(component, cases, until)
     short = frozenset(case.id for case in scorer.cases.values() if _is_short(canonical_json(case.truth), component))
     few = not calls and short == scorer.cases.keys()
     if few or component.output == "choice" or not hasattr(os, "fork"):
-        yield scorer
+        with contextlib.closing(scorer):
+            yield scorer
         return
 
     def work(what: str, *arguments: Any) -> object:
@@ -80,8 +81,11 @@ def open_scores(
         import scipy.optimize  # noqa: F401 - once here, and not once in every worker
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     prepare = load_model if component.plan.embeds else None
-    with Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers:
-        yield _WorkerScores(scorer, short, workers, until)
+    with (
+        Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers,
+        contextlib.closing(_WorkerScores(scorer, short, workers, until)) as scores,
+    ):
+        yield scores
 
 
 def _is_short(text: str, component: Component) -> bool:
@@ -93,8 +97,7 @@ class _WorkerScores(AnswerScorer):
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
     def __init__(self, scorer: AnswerScorer, short: Container[str], workers: "Workers", until: float) -> None:
-        super().__init__(scorer.component, scorer.cases.values())
-        self._until = until
+        super().__init__(scorer.component, scorer.cases.values(), until)
         self._short = short  # the cases whose truth is
         self._workers = workers
         self._begun: dict[str, Future[frozenset[str]]] = {
@@ -105,9 +108,10 @@ class _WorkerScores(AnswerScorer):
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         if case_id in self._short and _is_short(text, self.component):
-            return self.score(case_id, text)
-        too_costly = partial(unparseable, self.component, problem=TOO_COSTLY)
-        return self._workers.submit(("score", case_id, text), too_costly, until=self._until)
+            return super().begin(case_id, text)
+        too_costly = partial(unparseable, self.component, self.cases[case_id], problem=TOO_COSTLY)
+        begun = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
+        return self._then_programs(case_id, text, begun)
 
     def undefined(self, case_id: str) -> frozenset[str]:
         begun = self._begun.get(case_id)

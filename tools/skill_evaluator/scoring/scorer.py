@@ -20,11 +20,12 @@ from typing import TypeVar
 from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
 from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import NOT_RUN, SCORED
+from skill_evaluator.records.record import NOT_RUN, SCORED, check_path
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
 from skill_evaluator.scoring.answers import (
@@ -38,6 +39,7 @@ from skill_evaluator.scoring.answers import (
     Scored,
     unparseable,
 )
+from skill_evaluator.scoring.checked import CheckedCase
 from skill_evaluator.text import canonical_json
 
 _AHEAD = 32  # answers that are sent to be scored before the first of them is waited for, and cases to be compared
@@ -125,7 +127,7 @@ class Scorer:
         self._served.append(replicate.completion.served_model)
         raw = _digest(replicate.completion.text)
         if failure is not None:
-            scored: Scored | Future[Scored] = unparseable(self._component, failure.kind)
+            scored: Scored | Future[Scored] = unparseable(self._component, case.case, failure.kind)
         else:
             scored = self._begin(case, raw, replicate.completion.text)
         self._pending.append((case, replicate.call.replicate, raw, scored))
@@ -247,6 +249,16 @@ class Scorer:
             metrics = self._component.agreement
             reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
+        checks = [
+            CheckedCase(
+                check=check,
+                scores=tuple(
+                    case.scored[index].checks[check.id].score if index in case.scored else None for index in planned
+                ),
+            )
+            for check in case.case.checks
+        ]
+        checked = {check_path(one.check.id): one for one in checks}
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
@@ -255,19 +267,29 @@ class Scorer:
                 name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
                 for name in self._component.metrics
             },
-            fields=total_fields(fields),
+            fields=total_fields(fields) | {path: one.total for path, one in checked.items()},
             reproducibility=reproducibility,
-            stability=agreement.stability,
-            profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None),
-            values=agreement.values,
+            stability={
+                **agreement.stability,
+                **{path: one.stability for path, one in checked.items() if one.stability},
+            },
+            profile=field_profile(answers, agreement.values, flawed_fields(fields) if labelled else None)
+            | {path: one.standing for path, one in checked.items()},
+            values={**agreement.values, **{path: one.passed for path, one in checked.items()}},
             filled=filled_fields(fields) if labelled else {},
             arrays=agreement.arrays,
             exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
-            parts=case.case.parts,
+            parts=asked if (asked := self._parts(case.case)) != {DOCUMENT: case.case.digest} else {},
+            checks=tuple(checks),
         )
         return score, agreement.metrics is not None
+
+    def _parts(self, case: Case) -> dict[str, str]:
+        """Return the digests of the inputs that this version uses, which may be others than the newest one's."""
+        used = {*self._component.prompt.inputs, TURNS}
+        return {name: part for name, part in case.parts.items() if name in used}
 
 
 def _wait_for(begun: T | Future[T]) -> T:

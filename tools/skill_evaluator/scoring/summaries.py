@@ -15,7 +15,7 @@ from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 from skill_evaluator.metrics.base import AgreementMetric
 from skill_evaluator.metrics.diagnosis.per_field import macro_f1
-from skill_evaluator.records.record import CaseAccuracy, strict_score
+from skill_evaluator.records.record import CHECK, CaseAccuracy, check_path, strict_score
 from skill_evaluator.records.summaries import (
     ArraySummary,
     ContractFault,
@@ -174,11 +174,16 @@ def _interval(values: Sequence[float], lowest: float = 0.0, highest: float = 1.0
 def fields(scorecard: Scorecard, compare_of: Callable[[str], str]) -> dict[str, FieldSummary]:
     """Sum up each leaf path: accuracy with n, what went wrong, agreement between replicates, and the profile."""
     paths = dict.fromkeys(path for case in scorecard.cases for path in (*case.fields, *case.stability))
-    return {path: _summarize_field(scorecard, path, compare_of(path)) for path in paths}
+    checks = {check_path(one.check.id) for case in scorecard.cases for one in case.checks}
+    return {
+        path: _summarize_field(scorecard.cases, path, compare_of(path))
+        if path not in checks
+        else _summarize_field([case for case in scorecard.cases if path in case.fields], path, CHECK)
+        for path in paths
+    }
 
 
-def _summarize_field(scorecard: Scorecard, path: str, compare: str) -> FieldSummary:
-    cases = scorecard.cases
+def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
     totals = [case.fields[path] for case in cases if path in case.fields]
     right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
     n = right + wrong + missing + extra
@@ -190,7 +195,7 @@ def _summarize_field(scorecard: Scorecard, path: str, compare: str) -> FieldSumm
     by_truth: dict[str, dict[str, int]] = {}
     for (truth, output), count in confusion.items():
         by_truth.setdefault(truth, {})[output] = count
-    labelled = [case for case in scorecard.cases if case.labelled]
+    labelled = [case for case in cases if case.labelled and compare != CHECK]
     parsed = sum(case.parsed for case in labelled)
     counts = [case.filled[path] for case in labelled if path in case.filled]
     filled = Filled(n=parsed, output=sum(count.output for count in counts), truth=sum(count.truth for count in counts))

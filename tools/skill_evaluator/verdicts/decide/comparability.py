@@ -11,9 +11,19 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from skill_evaluator.display.safe_text import value_pair
-from skill_evaluator.identifiers import invocation_of
+from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, FieldCount, Record, strict_by_replicate
+from skill_evaluator.records.record import (
+    ANSWERED,
+    CHECK,
+    SCORED,
+    CaseRecord,
+    CheckRecord,
+    FieldCount,
+    Record,
+    check_path,
+    strict_by_replicate,
+)
 from skill_evaluator.records.served import Change, change_of, is_mixed, served_text
 from skill_evaluator.stats import mean_or_none
 from skill_evaluator.text import ValueChange, differences, listed
@@ -171,7 +181,8 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
 
 def _is_stuck(record: Record) -> bool:
     """Return whether answers are prose and none is exactly the truth, by which alone the record is ranked."""
-    exact, fields = record.accuracy.get(record.primary_metric), record.per_field.values()
+    exact = record.accuracy.get(record.primary_metric)
+    fields = [field for field in record.per_field.values() if field.compare != CHECK]
     is_prose = bool(fields) and all(field.compare == "text" for field in fields)
     return record.primary_metric == "exact_match" and is_prose and exact is not None and exact.strict_mean == 0
 
@@ -274,6 +285,7 @@ class Measure:
     """One figure of baseline and candidate, in the cases that have it on both sides.
 
     `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a case.
+    `tier` is what a check declares.
     """
 
     name: str
@@ -281,6 +293,7 @@ class Measure:
     case_ids: tuple[str, ...]
     before: tuple[Scores, ...]
     after: tuple[Scores, ...]
+    tier: Tier | None = None
 
     @property
     def differences(self) -> list[float]:
@@ -326,7 +339,8 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
     measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
     if measured:
         case_ids, before, after = zip(*measured, strict=True)
-        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after)
+        tier = next((check.tier for _, case in cases if (check := check_of(case, name)) and check.tier), None)
+        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier)
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
@@ -343,8 +357,10 @@ def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score for each answer, 1 for right and 0 for wrong, missing or extra; their mean is right ÷ n.
 
     The items of an array in one answer are right or wrong together: they count as one answer, not as many. An answer
-    that could not be read is wrong in every field.
+    that could not be read is wrong in every field. Of a check its scores are kept, as it looks at such an answer, too.
     """
+    if (check := check_of(case, name)) is not None:
+        return tuple(score for score in check.scores if score is not None)
     count = case.fields.get(name, _NO_ANSWERS)
     scored = case.outcomes.count(SCORED)
     answers = min(count.n, scored)
@@ -360,6 +376,12 @@ _READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
     "reproducibility": _agreement,
     "field": field_scores,
 }
+
+
+def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
+    """Return the check that stands under a path among the fields, if there is one."""
+    prefix = check_path("")
+    return case.checks.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
 
 
 def cut_to(record: Record, case_ids: Container[str]) -> Record:
@@ -406,6 +428,13 @@ def _pooled_case(runs: Sequence[CaseRecord]) -> CaseRecord:
             "reproducibility": {
                 name: mean_or_none([share for run in shares if (share := run.get(name)) is not None])
                 for name in newest.reproducibility
+            },
+            "checks": {
+                check_id: check.model_copy(
+                    update={"scores": [score for run in runs for score in run.checks[check_id].scores]}
+                )
+                for check_id, check in newest.checks.items()
+                if all(check_id in run.checks for run in runs)
             },
         }
     )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import get_args
 
-from skill_evaluator.library.config import Gate, Tier, VerdictName
+from skill_evaluator.identifiers import Tier
+from skill_evaluator.library.config import Gate, VerdictName
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change

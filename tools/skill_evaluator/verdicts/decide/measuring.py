@@ -27,6 +27,7 @@ from skill_evaluator.verdicts.decide.effects import (
     replicate_effect,
 )
 from skill_evaluator.verdicts.decide.results import NoisePart
+from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
 RUN_SD = 0.1  # standard deviation of a whole run on the logit scale, where nothing is known
 RUN_DEGREES = 3.0  # the number of further runs that this value counts as much as
@@ -210,10 +211,13 @@ def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> Compared:
     """Return what the two have in common, measured, and without an effect yet."""
     if pair.baseline is None:
         return Compared(pair=pair)
-    before, after = pooled(pair.baseline, pair.baseline_again), pooled(pair.candidate, pair.candidate_again)
+    like = with_same_checks(pair)
+    assert like.baseline is not None  # noqa: S101  (it has one as the pair has)
+    before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
     common = common_part(before, after, any_served=pair.any_served)
+    common = replace(common, remarks=(*common.remarks, *check_changes(pair.baseline, pair.candidate)))
     if common.barriers:
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]
     figures = filter(wanted, measures(common.cases, shared))
-    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, pair) for figure in figures))
+    return Compared(pair=pair, common=common, measured=tuple(Measured.of(figure, like) for figure in figures))

@@ -6,7 +6,8 @@ Frozen models without a decision in them; their JSON Schema is generated.
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.library.config import Gate, Tier, VerdictName
+from skill_evaluator.identifiers import Tier
+from skill_evaluator.library.config import Gate, VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
 from skill_evaluator.text import listed

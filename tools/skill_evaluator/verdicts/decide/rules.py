@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
+from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import (
     ComponentPolicy,
     MetricPolicy,
     Policy,
     Settings,
-    Tier,
     VerdictName,
     Waiver,
     load_waivers,
@@ -82,14 +82,14 @@ class VerdictRules:
     def tier(self, measure: Measure) -> Tier:
         """Return how much a measure weighs.
 
-        A tier that the policy declares comes first. Without one the primary metric is critical, every other metric is
-        supporting, and a field is advisory.
+        A tier that the policy declares comes first, then a check's own. Without one the primary metric is critical,
+        every other metric is supporting, and a field is advisory.
         """
         for declared in self._declared(measure):
             if declared.tier is not None:
                 return declared.tier
         if measure.kind == "field":
-            return "advisory"
+            return measure.tier or "advisory"
         return "critical" if measure.name == self.primary_metric else "supporting"
 
     def is_critical(self, measure: Measure) -> bool:

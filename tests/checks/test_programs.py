@@ -1,0 +1,91 @@
+"""A function of a file judges an answer in a process of its own, whatever it does there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from skill_evaluator.checks import programs
+from skill_evaluator.checks.programs import FunctionScore, call_function
+from skill_evaluator.processes import ProcessLimits
+
+from tests.checks.test_checks import checks
+
+pytestmark = pytest.mark.process
+ANSWER = '{"lines": [4, 5], "total": 9}'
+CONTEXT: dict[str, Any] = {"answer": {"lines": [4, 5], "total": 9}, "inputs": {"document": "d"}, "truth": {"total": 9}}
+
+
+def said(tmp_path: Path, body: str, head: str = "") -> FunctionScore:
+    (tmp_path / "checks.py").write_text(f"{head}\ndef judged(text, context):\n    {body}\n")
+    (check,) = checks({"python": "checks.py:judged"}, folder=tmp_path)
+    return call_function(check, ANSWER, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return sum(context['answer']['lines']) == context['answer']['total']", (1.0, "")),
+        ("return context['truth']['total'] / 12", (0.75, "")),
+        ("return {'score': 0.5, 'reason': 'half of ' + text[2:7]}", (0.5, "half of lines")),
+        ("return {'pass': True}", (1.0, "")),
+        ("return {'pass': False, 'score': 0.9, 'reason': 'no'}", (0.0, "no")),
+        ("return context['vars']['document'] == 'd'", (1.0, "")),
+        ("return os.environ.keys() <= {'PATH', 'HOME', 'TMPDIR', 'LC_CTYPE'}", (1.0, "")),
+        ("print('x' * 5_000_000); sys.stderr.write('y' * 5_000_000); return True", (1.0, "")),
+        ("return context['answer']['vat']", (0.0, "KeyError: 'vat'")),
+        ("sys.exit(0)", (0.0, "SystemExit: 0")),
+    ],
+)
+def test_what_a_function_says(
+    tmp_path: Path, body: str, expected: tuple[float, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    found = said(tmp_path, body, "import os, sys")
+    assert (found.score, found.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("while True: pass", "not done after 1 s"),
+        ("bytearray(2_000_000_000); return True", "MemoryError"),
+        ("[os.fork() for _ in range(20)]; time.sleep(60)", "more than 8 processes at once"),
+        ("os.kill(os.getppid(), 9); time.sleep(60)", "its supervisor was killed"),
+        ("os.kill(os.getpid(), 9)", "killed by signal 9"),
+        (
+            "[os.write(fd, b'{}' * 9_000) for fd in range(3, 30) if open_(fd)]; return True",
+            "more than 10,000 bytes on stdout",
+        ),
+        ("return Bomb()", "it returned"),
+        ("return float('nan')", "it returned nan"),
+        ("return 2", "it returned 2"),
+        ("return None", "it returned None"),
+        ("return '1'", "it returned '1'"),
+    ],
+)
+def test_whatever_a_function_does_costs_it_this_answer_alone(
+    tmp_path: Path, body: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = ProcessLimits(seconds=1, output_bytes=10_000, processes=8, memory_bytes=1_000_000_000)
+    monkeypatch.setattr(programs, "LIMITS", limits)
+    pwned = tmp_path / "pwned"
+    head = f"""
+import os, time
+class Bomb(dict):
+    def __reduce__(self):
+        return os.system, ("touch {pwned}",)
+def open_(fd):
+    try: os.fstat(fd)
+    except OSError: return False
+    return True
+"""
+    found = said(tmp_path, body, head)
+    assert found.score == 0.0
+    assert reason in found.reason
+    assert not pwned.exists()
+
+
+def test_its_source_is_what_its_digest_is_of(tmp_path: Path) -> None:
+    """A file that is changed, or its neighbours, do not change a check that was read."""
+    (tmp_path / "rules.py").write_text("RIGHT = True\n")
+    assert said(tmp_path, "import rules; return rules.RIGHT").reason.startswith("ModuleNotFoundError")

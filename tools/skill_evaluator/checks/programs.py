@@ -1,0 +1,46 @@
+"""Checks by a function of a file, each in a fresh process with nothing in its environment.
+
+The source goes in with the answer, and JSON comes out: nothing is imported here, and nothing unpickled.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from skill_evaluator.checks.declared import Check
+from skill_evaluator.errors import RunError
+from skill_evaluator.files import StrictModel
+from skill_evaluator.identifiers import Share
+from skill_evaluator.processes import ProcessLimits, Program, run_process
+
+LIMITS = ProcessLimits(seconds=10.0, output_bytes=10_000, processes=8, memory_bytes=1_000_000_000)
+_CHILD = str(Path(__file__).with_name("function.py"))
+
+
+class FunctionScore(StrictModel):
+    """What a function finds of an answer."""
+
+    score: Share
+    reason: str = ""
+
+
+def call_function(check: Check, text: str, context: dict[str, Any]) -> FunctionScore:
+    """Return what the function of a check finds of an answer: 0 where it fails, or reaches a limit.
+
+    `context` has the parsed `answer`, the `inputs` and the `truth` of the case. Raise RunError where no process can be
+    started.
+    """
+    name = check.argument.rpartition(":")[2]
+    task = {"source": check.source, "function": name, "text": text, "context": context}
+    program = Program(argv=[sys.executable, "-I", _CHILD], folder=Path(tempfile.gettempdir()), limits=LIMITS)
+    ended = run_process(program, json.dumps(task).encode())
+    if ended.why == "absent":
+        raise RunError(f"the check {check.id} cannot be run: {ended.problem}")
+    try:
+        return FunctionScore.model_validate_json(ended.stdout)
+    except ValidationError:
+        return FunctionScore(score=0.0, reason=ended.problem or "it gave no answer")

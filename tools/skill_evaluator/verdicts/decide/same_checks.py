@@ -1,0 +1,100 @@
+"""Two records whose cases were held against different checks → the checks that both have, by which alone they compare.
+
+A check is the same where its digest is: a changed one says nothing of what the baseline would have done.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from skill_evaluator.metrics.accuracy.checks import share_passed
+from skill_evaluator.records.record import CHECKS_METRIC, CaseRecord, CheckRecord, Record, check_path
+from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.decide.comparability import Pair
+
+Checks = Mapping[str, Mapping[str, CheckRecord]]
+"""By id of a case, its checks by their ids."""
+
+
+def with_same_checks(pair: Pair) -> Pair:
+    """Return a pair with the checks that baseline and candidate have alike, weighed as the candidate weighs them.
+
+    A further run of a version counts if it has these checks, too.
+    """
+    if pair.baseline is None:
+        return pair
+    before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
+    alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
+
+    def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
+        return tuple(_cut_to_checks(run, alike) for run in runs if _has_checks(run, alike))
+
+    (baseline,), (candidate,) = cut((pair.baseline,)), cut((pair.candidate,))
+    return replace(
+        pair,
+        baseline=baseline,
+        candidate=candidate,
+        baseline_again=cut(pair.baseline_again),
+        candidate_again=cut(pair.candidate_again),
+    )
+
+
+def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
+    """Return the later checks that were the same before."""
+    return {
+        check_id: check
+        for check_id, check in after.items()
+        if check_id in before and before[check_id].digest == check.digest
+    }
+
+
+def _has_checks(run: Record, wanted: Checks) -> bool:
+    return all(
+        _alike(case.checks, of_case) == of_case for case in run.per_case if (of_case := wanted.get(case.case_id))
+    )
+
+
+def _cut_to_checks(run: Record, wanted: Checks) -> Record:
+    """Return a run with these checks alone, and the metric `checks` of them."""
+    cases = [_cut_case(case, wanted.get(case.case_id, {})) for case in run.per_case]
+    return run if cases == run.per_case else run.model_copy(update={"per_case": cases})
+
+
+def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord:
+    kept = {
+        check_id: case.checks[check_id].model_copy(update={"weight": check.weight, "tier": check.tier})
+        for check_id, check in wanted.items()
+    }
+    if kept == case.checks:
+        return case
+    gone = {check_path(check_id) for check_id in case.checks.keys() - kept}
+    by_answer = zip(*([(check.weight, score) for score in check.scores] for check in kept.values()), strict=True)
+    shares = {CHECKS_METRIC: [share_passed(checks) for checks in by_answer]} if kept else {}
+    return case.model_copy(
+        update={
+            "checks": kept,
+            "fields": {path: count for path, count in case.fields.items() if path not in gone},
+            "replicates": {name: scores for name, scores in case.replicates.items() if name != CHECKS_METRIC} | shares,
+            "accuracy": {name: mean for name, mean in case.accuracy.items() if kept or name != CHECKS_METRIC},
+        }
+    )
+
+
+def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
+    """Yield which checks of the cases that both have are new, changed or gone, and what then decides about them."""
+    before = {case.case_id: case for case in baseline.per_case}
+    changes: dict[str, list[str]] = {}
+    for case in candidate.per_case:
+        was = before[case.case_id].checks if case.case_id in before else case.checks
+        alike = _alike(was, case.checks)
+        for check_id in (was.keys() | case.checks.keys()) - alike.keys():
+            what = (
+                "changed"
+                if check_id in was and check_id in case.checks
+                else "new"
+                if check_id in case.checks
+                else "gone"
+            )
+            changes.setdefault(f"{check_path(check_id)} ({what})", []).append(case.case_id)
+    if changes:
+        words = listed([f"{words} in {counted(len(ids), 'case')}" for words, ids in sorted(changes.items())])
+        yield f"the baseline was not held to these checks, which decide nothing here: {words}; ask both with `evaluate`"

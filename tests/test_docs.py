@@ -1,12 +1,21 @@
-"""What the pages say can be done: their links lead somewhere, their workflows call ours with what it takes."""
+"""What the pages say can be done: their links lead somewhere, their workflows call ours with what it takes.
+
+docs/commands.md is what the commands' help says: write it anew with `python -m tests.test_docs`.
+"""
 
 import ast
+import gc
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
+from skill_evaluator.cli import COMMANDS, GROUPS, SHELVES, load_command, main, summary_of
+from skill_evaluator.display.options import COMMON
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")] + sorted(
@@ -17,6 +26,12 @@ MARKS = re.compile(  # `is None` is Python, and no mark
     r"\b(another|given|mine|said|so many|(?-i:is none)|all the same|one (?:of which|that|another))\b", re.IGNORECASE
 )
 MOST_MARKS = 7.0  # in 1,000 lines of the pages and of the docstrings of the package
+REFERENCE = ROOT / "docs" / "commands.md"
+HEAD = """# Commands
+
+What `--help --all` prints. [The tour](tour.md) shows the commands at work. Workflows that type `plan`, `collect`,
+`publish` and `report` without `ci` mean the same.
+"""
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -70,3 +85,49 @@ def test_the_marks_of_the_dialect_only_fall() -> None:
     lines = sum(len(text.splitlines()) for text in texts)
     marks = sum(len(MARKS.findall(text)) for text in texts)
     assert 1000 * marks / lines <= MOST_MARKS, f"{marks} marked words in {lines} lines"
+
+
+def help_of(*words: str) -> str:
+    """Return what a terminal of 80 columns shows."""
+    out = io.StringIO()
+    with patch.dict("os.environ", {"COLUMNS": "80"}), redirect_stdout(out), pytest.raises(SystemExit) as end:
+        main([*words, "--help"])
+    gc.enable()  # which the command line turns off
+    assert end.value.code == 0
+    return out.getvalue()
+
+
+def reference() -> str:
+    sections = [("skill-evaluator", help_of()), *((name, help_of(*name.split(), "--all")) for name in COMMANDS)]
+    return HEAD + "".join(f"\n## {name}\n\n```text\n{text.strip()}\n```\n" for name, text in sections)
+
+
+def test_the_reference_is_what_the_help_says() -> None:
+    assert REFERENCE.read_text() == reference(), "python -m tests.test_docs writes it"
+
+
+@pytest.mark.parametrize("command", ["", *GROUPS, *COMMANDS, "plan"])
+def test_the_help_of_a_command_can_be_read(command: str) -> None:
+    lines = help_of(*command.split()).splitlines()
+    assert len(lines) <= (60 if command else 23), "a terminal of 24 rows, with a prompt"
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_commands_that_people_type_come_first() -> None:
+    lines = help_of().partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines[:5]] == ["evaluate", "try", "compare", "explain", "site"]
+    assert [shelf for shelf in SHELVES if shelf] == ["library", "decide", "judge", "audit", "ci"]
+    assert sum(name in help_of("--all") for name in COMMANDS) == len(COMMANDS)
+    assert max(len(summary_of(name)) for name in COMMANDS) <= 58  # which is one line
+
+
+def test_what_people_type_is_little() -> None:
+    """A line of help is counted for each command that has it; options of most commands are explained once."""
+    options = [one for name in COMMANDS for one in load_command(name).params if one.param_type_name == "option"]
+    others = [one for one in options if one.name not in COMMON]
+    assert len(COMMON) + sum(not one.hidden for one in others) <= 180
+    assert len({(one.name, one.help) for one in others if one.hidden}) <= 70
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(reference())

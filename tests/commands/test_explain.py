@@ -409,13 +409,13 @@ def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> Non
     answer = library.call("explain", run, "--case", "alpha").out
     field = library.call("explain", run, "--field", "year").out
     assert "alpha  2024   2024         2/4  flaky     2023 (0); unparseable (2)" in field
-    (example,) = [block for block in blocks(ROOT / "docs" / "commands.md", "text") if "array lines" in block]
+    (example,) = [block for block in blocks(ROOT / "docs" / "tour.md", "text") if "array lines" in block]
     assert is_excerpt(example, answer), answer
 
 
 def test_the_page_of_the_commands_names_every_key_of_the_data(library: Library) -> None:
     answered(library, {"lines": [{"code": "A"}]}, [{"lines": [{"code": "A"}]}, "?"])
-    page = (ROOT / "docs" / "commands.md").read_text()
+    page = (ROOT / "docs" / "tour.md").read_text()
     case = explain(library, "--case", "alpha", "--format", "json").json
     field = explain(library, "--field", "year", "--format", "json").json
     lint = library.call("lint", "--format", "json").json["components"][0]

@@ -5,6 +5,7 @@ needs imports pydantic, which would look for plugins before it is told not to.
 """
 
 import atexit
+import dataclasses
 import errno
 import gc
 import os
@@ -18,68 +19,45 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from skill_evaluator import __version__
 from skill_evaluator.commands.options import command_of
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, FormatOption
 from skill_evaluator.display.safe_text import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
 
-# In the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in commands/audit_run.py.
-COMMANDS = (
-    "demo",
-    "evaluate",
-    "try",
-    "score",
-    "explain",
-    "compare",
-    "leaderboard",
-    "history",
-    "export",
-    "switch",
-    "accept",
-    "mutate",
-    "plan",
-    "collect",
-    "publish",
-    "report",
-    "site build",
-    "site serve",
-    "lint",
-    "records import",
-    "init",
-    "doctor",
-    "cases audit",
-    "cases fetch",
-    "cases import",
-    "schemas",
-    "audit run",
-    "audit report",
-    "audit plan",
-    "scenarios draft",
-    "scenarios check",
-    "judge score",
-    "judge pairwise",
-    "judge rubric",
-    "judge lint",
-    "judge regression",
-    "judge pin",
-    "judge calibrate",
-    "review label",
-    "review serve",
-    "review add",
-    "review export",
-    "review import",
-    "review status",
-)
+# What people come for, in the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in
+# commands/audit_run.py, `ci plan` that of `plan`.
+SHELVES: Mapping[str, Sequence[str]] = {
+    "": ("evaluate", "try", "compare", "explain", "site build", "site serve"),
+    "library": (
+        *("demo", "init", "doctor", "lint"),
+        *("cases audit", "cases fetch", "cases import", "records import", "schemas"),
+    ),
+    "decide": ("history", "leaderboard", "switch", "accept", "mutate", "export", "score"),
+    "judge": (
+        *("judge score", "judge pairwise", "judge regression", "judge rubric", "judge lint", "judge pin"),
+        *("judge calibrate", "review label", "review serve", "review add", "review status"),
+        *("review export", "review import"),
+    ),
+    "audit": ("audit run", "audit report", "audit plan", "scenarios draft", "scenarios check"),
+    "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
+}
+COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)
+_OLD = ("plan", "collect", "publish", "report")  # as workflows type them
 GROUPS: Mapping[str, str] = {
+    "site": "Show everything that is recorded as pages",
     "cases": "Make, fetch or audit cases, which are documents with known answers.",
-    "records": "Leaderboards and records of components, as files.",
-    "site": "Pages of everything that is recorded: an overview of all components, and each one in full.",
-    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
-    "scenarios": "Families of system-prompt templates of your own, to audit in.",
+    "records": "Bring in results that other tools measured.",
     "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
     "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",
+    "audit": "How much does a model move when the prompt around the task changes in ordinary ways?",
+    "scenarios": "Families of system-prompt templates of your own, to audit in.",
+    "ci": "What workflows type: plan, evaluate in jobs, collect, publish, report.",
 }
+_COMMON = (ComponentsOption, FixturesOption, ConfigOption, FormatOption)
+_NEAREST = re.compile(r"\.? \(?(?:Did you mean|Possible options:) ([^?)]+)[?)]$")  # as typer has them
 _RUN = re.compile(r"\d|.*[/\\]")
 
 
@@ -94,22 +72,24 @@ def load_command(path: str) -> Any:
 
 
 def summary_of(path: str) -> str:
-    """Return the first line of a command's docstring, read from its source: importing all commands takes a second."""
+    """Return how a command's docstring begins, read from its source: importing all commands takes a second."""
     name = _function_of(path)
     source = _file_of(path).read_text(encoding="utf-8")
-    return source.partition(f"\ndef {name}(")[2].partition('"""')[2].partition("\n")[0].removesuffix('"""')
+    text = source.partition(f"\ndef {name}(")[2].partition('"""')[2]
+    return re.split(r"[;:.]", text, maxsplit=1)[0]
 
 
 def _function_of(path: str) -> str:
-    name = path.replace(" ", "_")
+    name = path.replace("ci fetch", "cases fetch").removeprefix("ci ").replace(" ", "_")
     return name + "_" * iskeyword(name)  # `try`
 
 
 def _file_of(path: str) -> Path:
     """Return where a command stands: in a file of its own, or of its family."""
     folder = Path(__file__).with_name("commands")
-    own = folder / f"{_function_of(path)}.py"
-    return own if own.exists() else folder / f"{path.split()[0]}.py"
+    name = _function_of(path)
+    alone = folder / f"{name}.py"
+    return alone if alone.exists() else folder / f"{name.partition('_')[0]}.py"
 
 
 class _LateCommands(TyperGroup):
@@ -118,24 +98,60 @@ class _LateCommands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         names = super().list_commands(ctx)
         for name in names:
-            path = " ".join([*ctx.command_path.split()[1:], name])
+            path = _path(ctx, name)
             if path in COMMANDS:
                 self.commands[name].help = summary_of(path)
         return names
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
-        path = " ".join([*ctx.command_path.split()[1:], name or ""])
-        return name, load_command(path) if path in COMMANDS else listed, rest
+        path = _path(ctx, name or "")
+        return name, load_command(path) if path in (*COMMANDS, *_OLD) else listed, rest
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            print(ctx.get_help())
+            raise typer.Exit(EXIT_USER_ERROR)
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, the usual ones first, and at the root what options most of them have."""
+        whole, root = bool(ctx.obj and ctx.obj.get("all")), ctx.parent is None
+        inside = [path for path in COMMANDS if path.split()[0] == ctx.info_name]
+        shelves = {"": inside} if not root else SHELVES if whole else {"": _heads("")}
+        for shelf, commands in shelves.items():
+            with formatter.section(shelf or "Commands"):
+                formatter.write_dl([(path, GROUPS.get(path) or summary_of(path)) for path in commands])
+        if root and not whole:
+            with formatter.section("More commands (--help --all says what each does)"):
+                formatter.write_dl([(shelf, ", ".join(_heads(shelf))) for shelf in SHELVES if shelf])
+        if root:
+            fields = [field for kind in _COMMON for field in dataclasses.fields(kind)]
+            common = [(field.name, field.metadata["declared"].how) for field in fields]
+            with formatter.section("Options of most commands"):
+                formatter.write_dl([(f"--{name} {how['metavar']}", how["help"]) for name, how in common])
+        if root and whole:
+            with formatter.section("Options"):
+                formatter.write_dl([each.get_help_record(ctx) for each in self.get_params(ctx)])
+
+
+def _heads(shelf: str) -> Sequence[str]:
+    """Return what is typed first of the commands of a shelf; of a single word what follows it, too."""
+    heads = list(dict.fromkeys(path.split()[0] for path in SHELVES[shelf]))
+    return heads if len(heads) > 1 else SHELVES[shelf]
+
+
+def _path(ctx: Any, name: str) -> str:
+    return " ".join([*ctx.command_path.split()[1:], name])
 
 
 def _application() -> typer.Typer:
     """Return the program with all its commands as they are listed."""
     root = typer.Typer(
         cls=_LateCommands,
-        help="How right, how repeatable, and how much worse than last time is a versioned prompt?",
-        no_args_is_help=True,
+        help="How right, how repeatable and how much worse is a versioned prompt?",
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -154,11 +170,11 @@ def _application() -> typer.Typer:
 
     groups = {"": root}
     for name, summary in GROUPS.items():
-        groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, no_args_is_help=True)
+        groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, rich_markup_mode=None)
         root.add_typer(groups[name])
-    for path in COMMANDS:
+    for path in (*COMMANDS, *_OLD):
         group, _, name = path.rpartition(" ")
-        groups[group].command(name)(lambda: None)
+        groups[group].command(name, hidden=path in _OLD)(lambda: None)
     return root
 
 
@@ -177,9 +193,26 @@ def _run(arguments: list[str]) -> None:
     keys = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN"))]
     try:
         try:
-            _application()(args=_with_label(_with_resume_value(arguments)), prog_name="skill-evaluator")
+            whole = "--all" in arguments and bool({"-h", "--help"} & {*arguments})
+            typed = [each for each in arguments if not (whole and each == "--all")]
+            sys.exit(
+                _application()(
+                    args=_with_label(_with_resume_value(typed)),
+                    prog_name="skill-evaluator",
+                    obj={"all": whole},
+                    standalone_mode=False,
+                )
+            )
         finally:
             sys.stdout.flush()  # what cannot be printed is an error of now, not of the exit
+    except TyperException as problem:
+        line = problem.format_message().rstrip(".").replace(": Value error,", ":")
+        line = _NEAREST.sub(r" (did you mean \1?)", line)
+        where = getattr(getattr(problem, "ctx", None), "command_path", "skill-evaluator")
+        print(f"error: {visible(line[:1].lower() + line[1:])}; see {where} --help", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
+    except typer.Abort:
+        sys.exit(130)  # Ctrl-C at a question
     except SkillEvaluatorError as problem:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
         sys.exit(problem.exit_code)

@@ -21,6 +21,7 @@ from skill_evaluator.display.options import (
     flag,
     option,
     options,
+    rare,
 )
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
@@ -57,7 +58,7 @@ class AuditRequest(AuditPlaces):
     models: OnlyModels = ()
     questions: int | None = option("Draw N cases of each benchmark, by the seed; default: all.", metavar="N")
     replicates: int | None = option("Answers per question and scenario; default 2.", None, "-n")
-    seed: int | None = option("Seed of the draw and of the replicates' seeds; default 0.")
+    seed: int | None = rare("Seed of the draw and of the replicates' seeds; default 0.")
     max_cost: MaxCost = None
 
 
@@ -67,9 +68,9 @@ class AuditRunRequest(AuditRequest):
 
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    shard: str | None = option("Only the I-th of N parts of the questions.", metavar="I/N")
+    shard: str | None = rare("Only the I-th of N parts of the questions.", metavar="I/N")
     resume: str | None = option("Continue an audit (default: the newest): ask only what has no answer.", metavar="[ID]")
-    plan: Path | None = option("Run the plan that `audit plan` wrote; started again, it continues.", metavar="FILE")
+    plan: Path | None = rare("Run the plan that `audit plan` wrote; started again, it continues.", metavar="FILE")
     dry_run: bool = flag("Check everything, make no call, print the size and the cost at most.")
     batch: Batch = False
     submit_only: SubmitOnly = False
@@ -81,7 +82,7 @@ class AuditPlanRequest(AuditRequest):
     """What `audit plan` draws."""
 
     reason: Reason = ""
-    out: Path = option("Where the plan goes.", Path("audit-plan.json"), metavar="FILE")
+    out: Path = rare("Where the plan goes.", Path("audit-plan.json"), metavar="FILE")
 
 
 @options
@@ -89,32 +90,32 @@ class AuditReportRequest(AuditPlaces):
     """What `audit report` reads and says. Without folder and `cube`: the newest audit below `audits`."""
 
     folders: tuple[Path, ...] = argument(
-        "An audit's folder, or any that hold its runs; default: the newest below --audits.", (), metavar="folder"
+        "An audit's folder, or any that hold its runs; default: the newest below --audits.", (), metavar="FOLDER"
     )
     cube: Path | None = option(
         "A CSV instead of runs: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
         metavar="FILE",
     )
     questions: int | None = option("How many questions each benchmark of the table has.", metavar="N", min=1)
-    weights: tuple[str, ...] = option(
+    weights: tuple[str, ...] = rare(
         "How much a benchmark counts; repeatable; default: as the audit was drawn, else 1 each.",
         (),
         "--weight",
         metavar="NAME=W",
     )
-    missing: Missing = option("Where scores or answers are missing: refuse, or leave out for all.", "refuse")
-    resampled: Resampled | None = option(
+    missing: Missing = rare("Where scores or answers are missing: refuse, or leave out for all.", "refuse")
+    resampled: Resampled | None = rare(
         "What intervals and odds speak of. cases: these scenarios (default where single answers are known); "
         "scenarios, both: similar ones.",
         None,
         "--resample",
     )
-    grades: int = option("8: finer grades, from 20 models on.", 4, metavar="4|8")
-    previous: Path | None = option("An earlier report.json; default: the last beside this audit.", metavar="FILE")
+    grades: int = rare("8: finer grades, from 20 models on.", 4, metavar="4|8")
+    previous: Path | None = rare("An earlier report.json; default: the last beside this audit.", metavar="FILE")
     out: Path | None = option(
         "Where page, charts and cube go; default: the audit's folder; of a table, nowhere.", metavar="DIR"
     )
-    plan: Path | None = option("The plan; the folders hold the artifacts of its jobs.", metavar="FILE")
+    plan: Path | None = rare("The plan; the folders hold the artifacts of its jobs.", metavar="FILE")
     audits: Audits = AUDITS
 
 

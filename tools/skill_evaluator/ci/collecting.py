@@ -15,7 +15,7 @@ from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome,
 from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
-from skill_evaluator.display.options import argument, option, options
+from skill_evaluator.display.options import argument, options, rare
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
@@ -43,8 +43,8 @@ class CollectRequest(Checkout):
     """What is to be collected, and where it goes."""
 
     artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
-    plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
-    out: Path = option("Where records and outcome.json go.", Path("collected"), metavar="DIR")
+    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    out: Path = rare("Where records and outcome.json go.", Path("collected"), metavar="DIR")
 
 
 def collect(request: CollectRequest) -> Outcome:

@@ -23,9 +23,9 @@ from skill_evaluator.display.options import (
     FixturesOption,
     Names,
     PlatformOption,
-    flag,
     option,
     options,
+    rare,
 )
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
@@ -48,9 +48,9 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
     base: str | None = option(
         "Also check what changed since: honest versions, and leaderboards and records only added to.", metavar="COMMIT"
     )
-    no_cases: bool = flag("Check versions, records and attestations alone: read no case and no contract.")
-    attested: bool = flag(
-        "Have `gh` verify that the workflow wrote each record; with --base, older records need no proof."
+    no_cases: bool = rare("Check versions, records and attestations alone: read no case and no contract.", False)
+    attested: bool = rare(
+        "Have `gh` verify that the workflow wrote each record; with --base, older records need no proof.", False
     )
 
 

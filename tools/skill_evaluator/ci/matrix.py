@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
-from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, option, options
+from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
 from skill_evaluator.library.cases import Case
@@ -38,9 +38,7 @@ REST = "rest"
 class Checkout(ComponentsOption, FixturesOption, ConfigOption):
     """The work tree that a job sees, its configuration, and the branches that hold records beside it."""
 
-    recorded: tuple[str, ...] = option(
-        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
-    )
+    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
 
     @cached_property
     def configuration(self) -> Configuration:

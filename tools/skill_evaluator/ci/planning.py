@@ -17,7 +17,7 @@ from skill_evaluator.ci.pending import component_of, lying_versions, overdue, pu
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records, needing_no_proof
-from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options
+from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
@@ -62,15 +62,15 @@ class PlanRequest(Checkout, PlatformOption):
     )
     models: OnlyModels = ()
     replicates: int | None = option("Answers per case and model.", None, "-n")
-    seed: int | None = option("Seed of the replicates' seeds.")
+    seed: int | None = rare("Seed of the replicates' seeds.")
     max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
-    scenario: str | None = option("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
-    drift: bool = flag("Ask the recorded versions again, to see whether a model moved.")
+    scenario: str | None = rare("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
+    drift: bool = rare("Ask the recorded versions again, to see whether a model moved.", False)
     batch: bool = flag("Use the vendors' batch APIs where there is one, at half the price.")
-    pending: str | None = option(
+    pending: str | None = rare(
         "Ask nothing: plan to collect the batches that an earlier plan left at the vendors.", metavar="INVOCATION"
     )
-    dry_run: bool = flag("Plan jobs that make no call.")
+    dry_run: bool = rare("Plan jobs that make no call.", False)
     reason: Reason = ""
 
 

@@ -21,7 +21,7 @@ from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
 from skill_evaluator.ci.platforms import Platform
-from skill_evaluator.display.options import ComponentsOption, argument, option, options
+from skill_evaluator.display.options import ComponentsOption, argument, option, options, rare
 from skill_evaluator.errors import ConfigError, GitError, LeaderboardError, PlanError
 from skill_evaluator.files import decoded, json_text, parse_json, read_bytes, read_json, validated
 from skill_evaluator.identifiers import is_file_name, moment
@@ -61,9 +61,9 @@ class PublishRequest(ComponentsOption):
     mode: Literal["push", "branch", "pull-request"] = option(
         "Onto the branch itself, a data branch, or a branch for review.", "push"
     )
-    to: str = option("The branch that is evaluated.", "main", metavar="BRANCH")
-    branch: str = option("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = option("The remote to push to.", "origin")
+    to: str = rare("The branch that is evaluated.", "main", metavar="BRANCH")
+    branch: str = rare("The data branch, or the one for review.", "skill-evaluator-records", metavar="BRANCH")
+    remote: str = rare("The remote to push to.", "origin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from skill_evaluator.reports.history import print_acceptances, print_accepted
 
 EXAMPLES = (
     'skill-evaluator accept <component> --why "dates now come from the parser"',
-    'skill-evaluator accept <component> 1.4.0 --model <model> --why "cheaper, and good enough"',
+    'skill-evaluator accept <component> 1.4.0 --why "cheaper, and good enough"',
     "skill-evaluator accept <component> --list",
 )
 
@@ -35,7 +35,7 @@ class AcceptOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def accept(options: AcceptOptions) -> int:
-    """Make a recorded version the anchor: the baseline of later ones, with who and why. Makes no call.
+    """Make a version the baseline of later ones; who says so, and why. Makes no call.
 
     It is kept in `evals/accepted.json`, which is to be committed. Losses of later versions are summed up since then. A
     version that is worse may be accepted.

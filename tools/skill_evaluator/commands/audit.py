@@ -20,7 +20,7 @@ EXAMPLES = {
         "skill-evaluator audit run --resume",
     ),
     "audit_plan": (
-        "skill-evaluator audit plan --model <model> --questions 50 --max-cost 20, then on each machine: "
+        "skill-evaluator audit plan --model <model> --questions 50 --max-cost 20",
         "skill-evaluator audit run --plan audit-plan.json --model <model>",
     ),
     "audit_report": (
@@ -53,7 +53,7 @@ class AuditReportOptions(AuditReportRequest, PlatformOption, FormatOption):
 
 
 def audit_run(options: AuditRunOptions, collecting: Configuration | None = None) -> int:
-    """Ask every model every question in every scenario, and keep the answers in audits/<id>."""
+    """Ask every model every question in every scenario; keeps the answers in audits/<id>."""
     library = Library.at(options)
     if options.dry_run:
         print_size(library.audit_size(options), options.format)
@@ -64,7 +64,7 @@ def audit_run(options: AuditRunOptions, collecting: Configuration | None = None)
 
 
 def audit_plan(options: AuditPlanOptions) -> int:
-    """Draw an audit and cut it into jobs, one a model or a shard of its questions. Makes no call and needs no key."""
+    """Draw an audit and cut it into jobs; one a model or a shard of its questions. Makes no call, needs no key."""
     plan, size = Library.at(options).audit_plan(options)
     print_size(size, options.format)
     if options.platform is not None:
@@ -75,7 +75,7 @@ def audit_plan(options: AuditPlanOptions) -> int:
 
 
 def audit_report(options: AuditReportOptions) -> int:
-    """Say how able and how steady each model is, how sure that is, and which to take for what; with page and charts."""
+    """Say how able and how steady each model is; how sure that is, and which to take for what; with charts."""
     from skill_evaluator.audit.report.page import (  # imports scipy: not for a dry run
         audit_page,
         print_audit,

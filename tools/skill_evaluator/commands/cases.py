@@ -19,10 +19,10 @@ from skill_evaluator.text import counted
 
 EXAMPLES = {
     "cases_audit": ("skill-evaluator cases audit <component>",),
-    "cases_fetch": ("skill-evaluator cases fetch",),
+    "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator ci fetch --platform github"),
     "cases_import": (
-        "skill-evaluator cases import letters.csv --skill letter-kind --input text --truth kind=label --truth due",
-        "skill-evaluator cases import logs.jsonl --skill summary --input article --truth summary --id number --yes",
+        "skill-evaluator cases import letters.csv --input text --truth kind=label",
+        "skill-evaluator cases import logs.jsonl --input article --truth summary --yes",
     ),
 }
 EXITS = {
@@ -40,7 +40,7 @@ class CasesImportOptions(CaseTable):
 
 
 def cases_import(options: CasesImportOptions) -> int:
-    """Make cases of the rows of a table, each checked against the contract; overwrites nothing."""
+    """Make cases of the rows of a table; each is checked against the contract. Overwrites nothing."""
     made = Library.at(options).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
     labelled = sum(len(files) > 1 for files in made.cases.values())
     print(
@@ -60,7 +60,7 @@ class CasesFetchOptions(ConfigOption, PlatformOption):
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:
-    """Bring the fixtures that settings.yaml names in another repository, and say at which commit they are.
+    """Bring the cases that are kept in a different repository; say at which commit they are.
 
     Every command that reads cases does the same first.
     """
@@ -81,6 +81,6 @@ class CasesAuditOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def cases_audit(options: CasesAuditOptions) -> int:
-    """Say which cases never told two versions or models apart, and which disagree with the rest. Makes no call."""
+    """Say which cases tell versions or models apart; and which disagree with the rest. Makes no call."""
     print_case_audit(Library.at(options).audit_cases(options.skill, options.models), options.format)
     return EXIT_OK

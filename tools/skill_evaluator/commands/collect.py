@@ -16,7 +16,16 @@ from skill_evaluator.ci.collecting import CollectRequest
 from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import AUDITS, JUDGEMENTS, FormatOption, PlatformOption, flag, option, options
+from skill_evaluator.display.options import (
+    AUDITS,
+    JUDGEMENTS,
+    FormatOption,
+    PlatformOption,
+    flag,
+    option,
+    options,
+    rare,
+)
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
@@ -33,9 +42,9 @@ from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
 
 EXAMPLES = (
-    "skill-evaluator collect artifacts --plan plan.json --out collected",
-    "skill-evaluator collect --batches",
-    "skill-evaluator collect --batches --abandon <run>",
+    "skill-evaluator ci collect artifacts --plan plan.json --out collected",
+    "skill-evaluator ci collect --batches",
+    "skill-evaluator ci collect --batches --abandon <run>",
 )
 EXITS = {
     3: "worse than the recorded version (--batches)",
@@ -48,7 +57,7 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
     """The options of `collect`."""
 
     batches: bool = flag("Take the answers of batches that --submit-only left; needs no plan.")
-    planned: str | None = option("With --batches: those of a job of plan --pending.", metavar="JOB")
+    planned: str | None = rare("With --batches: those of a job of plan --pending.", metavar="JOB")
     abandon: str | None = option(
         "With --batches: give up this pending run. Unanswered calls count as lost; the vendor is not asked.",
         metavar="RUN",
@@ -56,7 +65,7 @@ class CollectOptions(CollectRequest, PlatformOption, FormatOption):
 
 
 def collect(options: CollectOptions) -> int:
-    """Put the answers of a plan's jobs together: one record per component and model, and what became of every call."""
+    """Put the answers of a plan's jobs together; one record per component and model, and what became of every call."""
     if options.batches or options.abandon is not None:
         return _collect_batches(options)
     outcome = Library.at(options).collect(options)

@@ -35,9 +35,12 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     """The options of `compare`."""
 
     skill: str | None = argument(
-        "A component; or a file: a record, or results of a different tool.", None, completes="components"
+        "A component; or a file: a record, or results of a different tool.",
+        None,
+        metavar="COMPONENT",
+        completes="components",
     )
-    other: str | None = argument("The file to compare with the first one.", None, metavar="[FILE]", show_default=False)
+    other: str | None = argument("The file to compare with the first one.", None, metavar="FILE", show_default=False)
     baseline: str | None = option(
         "Default: the last accepted version, else the next lower.", metavar="VERSION|RUN|FILE"
     )
@@ -53,7 +56,7 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def compare(options: CompareOptions) -> int:
-    """Say whether a version is worse than the recorded one, where, and how sure that is; makes no call."""
+    """Say whether a version is worse than the recorded one; where, and how sure that is. Makes no call."""
     if options.other is not None:
         if options.baseline or options.candidate or options.between:
             raise LeaderboardError("two files are compared: leave out --baseline, --candidate and --models")

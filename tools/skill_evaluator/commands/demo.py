@@ -33,7 +33,7 @@ class DemoOptions:
 
 
 def demo(options: DemoOptions) -> int:
-    """Lay out a small prompt library with recorded runs: see a verdict, a history and an explanation.
+    """Lay out a small library with recorded runs; see a verdict, a history and an explanation.
 
     Makes no call: the answers are shipped, and their records are made on the spot.
     """

@@ -20,7 +20,7 @@ class DoctorOptions(ConfigOption, FormatOption):
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Say which model has a key where, and what stands in the way of runs here and in CI; only --probe makes calls.
+    """Say what stands in the way of runs, here and in CI; which model has a key where. Only --probe makes calls.
 
     Keys here are environment variables. Those in CI are secrets, whose names `gh` lists if it is logged in; without it
     the command says that it could not look. No key is shown or checked with its vendor.

@@ -19,7 +19,7 @@ class EvaluateOptions(EvaluationRequest, FormatOption):
 
 
 def evaluate(options: EvaluateOptions) -> int:
-    """Run a component N times per case on its models; score accuracy and reproducibility; append to its leaderboard."""
+    """Measure a prompt on its models, and record the result: how right, how repeatable, worse than before."""
     if options.dry_run:
         from skill_evaluator.evaluation.dry_run import dry_run
         from skill_evaluator.reports.planning import print_dry_run

@@ -32,7 +32,7 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
 
 
 def explain(options: ExplainOptions) -> int:
-    """Show where a saved answer is right and wrong, field by field, and why; or one field over all answers."""
+    """Show where an answer is right and wrong, and why; field by field, or one field over all answers."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
     manifest, explained = library.explain(
         options.run, case=options.case, replicate=options.replicate, field=options.field

@@ -15,7 +15,7 @@ EXAMPLES = (
 
 
 def export(options: ExportRequest) -> int:
-    """Write records as tables (CSV, JSON Lines, Parquet), or verdicts as JUnit XML. Makes no call."""
+    """Write records as tables, or verdicts as JUnit XML; CSV, JSON Lines, Parquet. Makes no call."""
     if options.to == "parquet" and options.out is None:
         raise LeaderboardError("Parquet cannot be printed; use --out FILE")
     exported = Library.at(options).export(options)

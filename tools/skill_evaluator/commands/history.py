@@ -34,7 +34,7 @@ class HistoryOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def history(options: HistoryOptions) -> int:
-    """Show every recorded version beside every model, each judged against the one before, and what made it worse.
+    """Show how every version did on every model; each judged against the one before.
 
     The highest version is also held against the last accepted one (the anchor), so that small losses add up.
     """

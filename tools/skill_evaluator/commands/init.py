@@ -38,7 +38,7 @@ Next: see that .evaluator/models.yaml has your models, then skill-evaluator lint
 
 
 def init(options: InitRequest) -> int:
-    """Lay out configuration, workflows and an example component in a repository; overwrites nothing."""
+    """Lay out what a repository needs; configuration, workflows and an example component. Overwrites nothing."""
     if options.workflows:
         _print(Library.write_jobs(options.folder))
     elif options.adopt:

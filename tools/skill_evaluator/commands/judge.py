@@ -31,29 +31,21 @@ from skill_evaluator.text import counted
 
 EXAMPLES = {
     "judge_score": (
-        "skill-evaluator judge score .evaluator/rubrics/complete-summary.yaml --items summaries.jsonl --judge <id>",
-        "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --dry-run",
-        "skill-evaluator judge score .evaluator/rubrics/code-correctness.yaml --run RUN --judge <id> --batch",
+        "skill-evaluator judge score RUBRIC --items summaries.jsonl --judge <model>",
+        "skill-evaluator judge score RUBRIC --run RUN --judge <model> --dry-run",
+        "skill-evaluator judge score RUBRIC --run RUN --judge <model> --batch",
     ),
-    "judge_pairwise": (
-        "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id> "
-        "--dry-run",
-        "skill-evaluator judge pairwise .evaluator/rubrics/readable-code.yaml --items pairs.jsonl --judge <id>",
-    ),
+    "judge_pairwise": ("skill-evaluator judge pairwise RUBRIC --items pairs.jsonl --judge <id>",),
     "judge_regression": (
         "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
-        "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id> --preset chat",
+        "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id>",
     ),
     "judge_calibrate": (
-        "skill-evaluator judge calibrate --labels pairs.jsonl --judge <id> --rubric RUBRIC --broken 50 --dry-run",
         "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
-        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS --batch RESULTS",
+        "skill-evaluator judge calibrate --labels FILE --judge <id> --rubric RUBRIC",
+        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
     ),
-    "judge_rubric": (
-        'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> --out tone.yaml --dry-run',
-        'skill-evaluator judge rubric --draft "Is the tone considerate?" --judge <id> '
-        "--out .evaluator/rubrics/tone.yaml",
-    ),
+    "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge ID --out kind.yaml',),
     "judge_lint": (
         "skill-evaluator judge lint",
         "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml",
@@ -79,7 +71,7 @@ class JudgeScoreOptions(ScoreRequest, FormatOption):
 
 
 def judge_score(options: JudgeScoreOptions) -> int:
-    """Score outputs by a rubric: evidence, justification, score, suggestion and confidence for each criterion."""
+    """Score outputs by a rubric; with evidence, justification, suggestion and confidence for each criterion."""
     return print_judged(_library(options).judge.score(options, watch=watch), options.format)
 
 
@@ -99,7 +91,7 @@ class JudgeRegressionOptions(RegressionRequest, FormatOption):
 
 
 def judge_regression(options: JudgeRegressionOptions) -> int:
-    """Ask a judge, in both orders, whether candidate outputs are worse than the baseline's; code decides what ships."""
+    """Say whether new outputs are worse than those in use; a judge compares, code decides what ships."""
     return print_judged(_library(options).judge.regression(options, watch=watch), options.format)
 
 
@@ -109,7 +101,7 @@ class JudgeCalibrateOptions(CalibrateRequest, FormatOption):
 
 
 def judge_calibrate(options: JudgeCalibrateOptions) -> int:
-    """Say what judges are worth: from verdicts on pairs that people labelled, and on outputs that code broke.
+    """Say what judges are worth; by verdicts on pairs that people labelled, and on outputs that code broke.
 
     With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
     whole 95 % interval of its κ with people is at the bar or above.
@@ -123,7 +115,7 @@ class JudgeRubricOptions(RubricDraftRequest, FormatOption):
 
 
 def judge_rubric(options: JudgeRubricOptions) -> int:
-    """Have a model draft a rubric, marked unreviewed until a person has read it; overwrites nothing."""
+    """Have a model draft a rubric; marked unreviewed until a person has read it. Overwrites nothing."""
     return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), options.format)
 
 
@@ -135,7 +127,7 @@ class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformO
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
-    """Check rubrics: is every criterion one thing, described, observable, and nothing that a metric measures?"""
+    """Check rubrics; is every criterion one thing, described, observable, and nothing that a metric measures?"""
     linted = _library(options).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
@@ -157,7 +149,7 @@ class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
 
 
 def judge_pin(options: JudgePinOptions) -> int:
-    """Keep a run's first answers in the repository, as the baseline of later judgements. Makes no call.
+    """Keep a run's answers as the baseline of later judgements; the first of each case. Makes no call.
 
     They go to components/<name>/evals/pinned/, in place of those of the same model. `judge regression --candidate RUN`
     holds a new run against them.

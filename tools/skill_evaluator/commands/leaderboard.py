@@ -29,7 +29,7 @@ class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
-    """Rank the models of each component: who is told apart, what each costs, and which one to ship. Makes no call."""
+    """Rank the models of each component; who is told apart, what each costs, which to ship. Makes no call."""
     library = Library(options.components, config=options.config)
     rankings = library.leaderboard(options.skills, models=options.models, version=options.version)
     print_rankings(rankings, options.format)

@@ -24,7 +24,7 @@ class MutateOptions(MutationRequest, FormatOption):
 
 
 def mutate(options: MutateOptions) -> int:
-    """Damage the prompt in known ways, ask every mutant, and say which of them the cases would not notice.
+    """Damage the prompt, and say which damage the cases miss; asks a model with every mutant.
 
     A mutant that is noticed (killed) is asked no further. Records nothing; the answers stay in one folder, and the same
     command again goes on from there without asking anything twice.

@@ -9,19 +9,63 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
-from skill_evaluator.display.options import COMPONENTS, CONFIG, Declared, declared
+from skill_evaluator.display.options import COMMON, COMPONENTS, CONFIG, Declared, declared
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
-from skill_evaluator.text import nearest
+from skill_evaluator.text import counted, nearest
 
 _EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wrong input (one line says what)"}
-_LIMITS = ("concurrency", "max_cost", "max_calls")
-_LAST = ("recorded", *_LIMITS, "components", "fixtures", "config", "platform", "format")  # in the help of every command
+_LAST = ("recorded", "max_cost", "max_calls", "concurrency", "platform", *COMMON)  # in the help of every command
+_VALUES = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
+_RARE, _COMMON = "Rarer options", "Options of most commands"
+_LEFT = 26  # columns of an option and its value
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help is plain text: what people type; with `--all` also what only workflows do."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line; what is not in brackets is needed."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options in two columns, and where those are that are left out."""
+        sections = dict[str, list[Any]]({"Arguments": [], "Options": [], _RARE: [], _COMMON: []})
+        for each in self.params:
+            sections[_section(each)].append(each)
+        if not (ctx.obj and ctx.obj.get("all")):
+            common, rare = sections.pop(_COMMON), sections.pop(_RARE)
+        else:
+            common, rare = [], []
+        for heading, parameters in sections.items():
+            if parameters:
+                with formatter.section(heading):
+                    formatter.write_dl([_row(each, ctx) for each in parameters], col_max=_LEFT)
+        further = [f"{', '.join(each.opts[0] for each in common)} (skill-evaluator --help)"] if common else []
+        further += [f"{counted(len(rare), 'rarer option')} (--help --all)"] if rare else []
+        if further:
+            formatter.write_paragraph()
+            formatter.write_text(f"Also {' and '.join(further)}.")
+
+
+def _section(parameter: Any) -> str:
+    """Return the heading that a parameter stands below."""
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return _COMMON if parameter.name in COMMON else _RARE if parameter.hidden else "Options"
+
+
+def _row(parameter: Any, ctx: Any) -> tuple[str, str]:
+    """Return a parameter as it is typed, and what it does."""
+    parameter.hidden = False
+    name, text = parameter.get_help_record(ctx)
+    return (parameter.metavar if parameter.param_type_name == "argument" else name), text.removesuffix("  [required]")
 
 
 def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -71,6 +115,8 @@ def command_of(
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
         }
+        for name in components:
+            given[name] = _names_of(given[name], given["components"])
         if given.get("fixtures", given) is None and not given.get("no_cases"):
             from skill_evaluator.ci.fixtures import fetched_fixtures
             from skill_evaluator.library.config import load_settings
@@ -83,15 +129,17 @@ def command_of(
         dataclasses.fields(options), key=lambda field: _LAST.index(field.name) if field.name in _LAST else -1
     )
     typed = [(field, hints[field.name], declared(field, hints[field.name])) for field in fields]
+    components = [field.name for field, _, how in typed if how and how.how.get("completes") == "components"]
     run.__doc__ = story.__doc__
     run.__annotations__ = {}
     run.__signature__ = Signature(  # type: ignore[attr-defined]
         [_parameter(field, hint, how) for field, hint, how in typed if how is not None]
     )
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
-    epilog = f"Exit codes: {codes}\n\nExample{'s' * (len(examples) > 1)}: {' · '.join(examples)}"
-    application.command(name, epilog=epilog)(run)
+    lines = "\n".join(examples)
+    epilog = f"Exit codes: {codes}\n\n\b\n{lines}"
+    application.command(name, cls=PlainCommand, epilog=epilog)(run)
     return typer.main.get_command(application)
 
 
@@ -101,6 +149,7 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, as_declared: Declared) 
     if get_origin(kind) is tuple:  # Typer knows lists, where a frozen dataclass has tuples
         kind = list[get_args(kind)[0]]  # type: ignore[misc]
     how = dict(as_declared.how)
+    how.setdefault("metavar", field.name.upper() if as_declared.flags is None else _value(kind))
     if "completes" in how:
         how["autocompletion"] = _COMPLETED[how.pop("completes")]
     flags = as_declared.flags
@@ -109,6 +158,24 @@ def _parameter(field: dataclasses.Field[Any], hint: Any, as_declared: Declared) 
     typed = typer.Argument(**how) if flags is None else typer.Option(*flags, **how)
     default = Parameter.empty if field.default is dataclasses.MISSING else field.default
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, typed])
+
+
+def _names_of(typed: Any, components: Path) -> Any:
+    """Return the names of components whose folders are typed, as a shell completes them, and all else as it is."""
+    if not typed:
+        return typed
+    if isinstance(typed, tuple):
+        return tuple(_names_of(each, components) for each in typed)
+    path = Path(typed)
+    return path.name if path.is_dir() and path.parent.resolve() == components.resolve() else typed
+
+
+def _value(kind: Any) -> str | None:
+    """Return what stands for the value of an option in the help: a word for its type, or all values there are."""
+    members = [member for member in get_args(kind) if member is not NoneType]
+    if get_origin(kind) is Literal:
+        return "|".join(map(str, members))
+    return _value(members[0]) if members else _VALUES.get(kind)
 
 
 def named_verdicts(fail_on: Sequence[str]) -> list[str]:

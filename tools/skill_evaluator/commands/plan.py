@@ -7,14 +7,14 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.display.options import FormatOption, Legs, option, options
+from skill_evaluator.display.options import FormatOption, Legs, option, options, rare
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.ci import print_plan, tell_plan
 
 EXAMPLES = (
-    "skill-evaluator plan --base origin/main",
-    "skill-evaluator plan <component> --model <model> --max-cost 5",
-    "skill-evaluator plan --detect 0.05 <component>",
+    "skill-evaluator ci plan --base origin/main",
+    "skill-evaluator ci plan <component> --model <model> --max-cost 5",
+    "skill-evaluator ci plan --detect 0.05 <component>",
 )
 
 
@@ -25,12 +25,12 @@ class PlanOptions(PlanRequest, FormatOption):
     detect: float | None = option(
         "Instead of a plan: say how many cases and replicates of a component would show this drop.", metavar="DROP"
     )
-    out: Path = option("Where the plan goes.", Path("plan.json"), metavar="FILE")
+    out: Path = rare("Where the plan goes.", Path("plan.json"), metavar="FILE")
     legs: Legs = ""
 
 
 def plan(options: PlanOptions) -> int:
-    """Say what is to be evaluated, why, in how many calls and at what cost; write it to plan.json. Makes no call."""
+    """Say what is to be evaluated, why, and at what cost; writes it to plan.json. Makes no call."""
     library = Library.at(options)
     if options.detect is not None:
         from skill_evaluator.reports.planning import print_sizing

@@ -8,8 +8,8 @@ from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.text import counted
 
 EXAMPLES = (
-    "skill-evaluator publish collected --to main",
-    "skill-evaluator publish collected --mode branch --branch records",
+    "skill-evaluator ci publish collected --to main",
+    "skill-evaluator ci publish collected --mode branch --branch records",
 )
 EXITS = {2: "wrong input, or one could not be published (the others are there all the same)"}
 
@@ -20,7 +20,7 @@ class PublishOptions(PublishRequest, FormatOption):
 
 
 def publish(options: PublishOptions) -> int:
-    """Add collected records to a branch in one commit and push it; tries again on top of whoever was quicker."""
+    """Add collected records to a branch, and push it; tries again on top of whoever was quicker."""
     done = Library.at(options).publish(options)
     groups = ((done.records, "record"), (done.pending, "pending run"))
     words = ", ".join(counted(len(group), noun) for group, noun in groups if group)

@@ -9,14 +9,14 @@ from skill_evaluator.exchange.imported import ImportRequest
 from skill_evaluator.text import counted
 
 EXAMPLES = (
-    "skill-evaluator records import results.json --skill <component> --version 1.2.0",
+    "skill-evaluator records import results.json --skill <component>",
     "skill-evaluator records import logs/2026-11-22_capitals.eval",
-    "skill-evaluator records import scores.csv --skill <component> --version 1.2.0 --model <model>",
+    "skill-evaluator records import scores.csv --version 1.2.0 --model <model>",
 )
 
 
 def records_import(options: ImportRequest) -> int:
-    """Make records of another tool's results, for `compare`, `history` and `leaderboard`; importing again adds nothing.
+    """Make records of what a different tool measured; for compare, history and leaderboard.
 
     A component that is not there is laid out with a prompt.md that says where its results come from.
     """

@@ -8,7 +8,7 @@ from skill_evaluator.display.options import ConfigOption, PlatformOption, argume
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, outcome_page, print_outcome, refuse_untold
 
-EXAMPLES = ("skill-evaluator report collected --platform github",)
+EXAMPLES = ("skill-evaluator ci report collected --platform github",)
 EXITS = {
     3: "a verdict that fails, or a judge blocks or alerts",
     4: "a person must look, or another model answered",
@@ -33,7 +33,7 @@ class ReportOptions(ConfigOption, PlatformOption):
 
 
 def report(options: ReportOptions) -> int:
-    """Show what became of a plan: as a page, a job's summary, and a comment on the pull request it is about."""
+    """Show what became of a plan; as a page, a job's summary, and a comment on the pull request it is about."""
     if options.commit or options.open_from:
         refuse_untold(options.platform)
     library = Library.at(options)

@@ -41,7 +41,7 @@ class ReviewLabelOptions(ConfigOption):
 
 
 def review_label(options: ReviewLabelOptions) -> int:
-    """Label what the queue holds, item by item, with single keys; goes on where it stopped. Makes no call.
+    """Label outputs in the terminal, with single keys; goes on where it stopped. Makes no call.
 
     Each answer is kept as soon as an item is complete. Outputs are called A and B, in an order by chance.
     """
@@ -85,7 +85,7 @@ class ReviewServeOptions(ConfigOption):
 
 
 def review_serve(options: ReviewServeOptions) -> int:
-    """Show the review queue as a page in the browser, for this machine alone, until Ctrl-C. Makes no call.
+    """Label outputs on a page in the browser; for this machine alone, until Ctrl-C. Makes no call.
 
     The address holds a token: only who has it can read or label. Several people may open it, each with a name.
     """
@@ -111,7 +111,7 @@ class ReviewAddOptions(ConfigOption):
 
 
 def review_add(options: ReviewAddOptions) -> int:
-    """Queue outputs for people to label, all of a file or a sample of it; adding twice changes nothing.
+    """Queue outputs for people to label; all of a file or a sample of it. Adding twice changes nothing.
 
     `judge pairwise` or `judge regression` read the same file. What these leave to people they queue themselves.
     """
@@ -169,6 +169,6 @@ class ReviewStatusOptions(ConfigOption, FormatOption):
 
 
 def review_status(options: ReviewStatusOptions) -> int:
-    """Say how far the queue is, how far its reviewers agree, and which items they see differently. Makes no call."""
+    """Say how far the queue is, and how far reviewers agree; which items they see differently. Makes no call."""
     print_review_status(Library(config=options.config).judge.review_status(), options.format)
     return EXIT_OK

@@ -21,8 +21,8 @@ EXAMPLES = {
         "skill-evaluator scenarios check legal --trial audits/<id>",
     ),
     "scenarios_draft": (
-        'skill-evaluator scenarios draft --task "legal document analysis" --model <id> --dry-run',
-        'skill-evaluator scenarios draft --task "legal document analysis" --model <id> --family legal --max-cost 0.50',
+        'skill-evaluator scenarios draft --task "law" --model <model> --dry-run',
+        'skill-evaluator scenarios draft --task "law" --model <model> --max-cost 1',
     ),
 }
 EXITS = {
@@ -45,7 +45,7 @@ class ScenariosCheckOptions(ScenariosCheckRequest, FormatOption):
 
 
 def scenarios_check(options: ScenariosCheckOptions) -> int:
-    """Say whether a family of scenarios can carry an audit, by its texts and a trial's answers. Makes no call."""
+    """Say whether a family of scenarios can carry an audit; by its texts and a trial's answers. Makes no call."""
     check = Library.at(options).check_scenarios(options)
     print_family(check, options.format, options)
     return _EXIT_OF[check.verdict]
@@ -57,7 +57,7 @@ class ScenariosDraftOptions(ScenariosDraftRequest, FormatOption):
 
 
 def scenarios_draft(options: ScenariosDraftOptions) -> int:
-    """Have a model draft system-prompt templates for a domain, marked unreviewed; overwrites nothing."""
+    """Have a model draft scenarios for a domain; marked unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgingSize):

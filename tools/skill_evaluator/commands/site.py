@@ -17,7 +17,7 @@ EXITS = {"site_build": {4: "a component or an audit could not be read; the site 
 
 
 def site_build(options: SiteBuild) -> int:
-    """Write what is recorded as static pages, which open from the file system and from any server. Makes no call.
+    """Write pages of everything that is recorded; they open from the file system and any server. Makes no call.
 
     Building again writes only what changed. Documents, truths and raw answers are in it only of components whose
     settings say so: `site: {components: {NAME: {documents: true}}}`. What cannot be read is listed with why, beside
@@ -30,7 +30,7 @@ def site_build(options: SiteBuild) -> int:
 
 
 def site_serve(options: ServedSite) -> int:
-    """Show the site in the browser, for this machine alone, until Ctrl-C. Makes no call.
+    """Show these pages in the browser; for this machine alone, until Ctrl-C. Makes no call.
 
     It shows documents, truths and answers of every component. The address holds a token: only who has it can read.
     What was built is gone when it ends.

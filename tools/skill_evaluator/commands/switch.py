@@ -16,7 +16,7 @@ class SwitchOptions(SwitchRequest, FormatOption):
 
 
 def switch(options: SwitchOptions) -> int:
-    """Ask every component of two models, in the same minutes, and say which would be worse with the new one.
+    """Say what would get worse with a different model; asks every component of both, in the same minutes.
 
     The answers are recorded like any others. Where the old model does not answer, its newest record stands in.
     """

@@ -13,6 +13,7 @@ from skill_evaluator.display.options import (
     Skill,
     option,
     options,
+    rare,
 )
 from skill_evaluator.evaluation.request import EvaluationRequest
 
@@ -31,11 +32,11 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
     cases: Cases = ()
     replicates: int = option("Answers per case and model.", 3, "-n")
     models: OnlyModels = ()
-    results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
 def try_(options: TryOptions) -> int:
-    """Ask with the prompt as it is on disk; judge it against the record of the same cases; show what answers changed.
+    """Ask with the prompt as it is on disk, and record nothing; judge it, and show what answers changed.
 
     Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
     """

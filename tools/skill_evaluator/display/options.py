@@ -15,6 +15,7 @@ COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
+COMMON = ("components", "fixtures", "config", "format")  # explained once, for all commands that have them
 PlatformName = Literal["github"]
 _Options = TypeVar("_Options")
 
@@ -54,6 +55,11 @@ def flag(help: str, *flags: str, **how: Any) -> Any:
     return option(help, False, *flags, **how)
 
 
+def rare(help: str, default: Any = None, *flags: str, **how: Any) -> Any:
+    """Declare an option that workflows type and people hardly ever: only `--help --all` shows it."""
+    return option(help, default, *flags, hidden=True, **how)
+
+
 def argument(help: str, default: Any = dataclasses.MISSING, **how: Any) -> Any:
     """Declare a positional argument, which is required if it has no default."""
     return dataclasses.field(default=default, metadata={"declared": Declared(None, {"help": help, **how})})
@@ -63,35 +69,41 @@ def argument(help: str, default: Any = dataclasses.MISSING, **how: Any) -> Any:
 class ComponentsOption:
     """A command that reads components."""
 
-    components: Path = option("Folder of the components.", COMPONENTS, metavar="DIR")
+    components: Path = option(
+        "Folder of the components; default: components.", COMPONENTS, metavar="DIR", show_default=False
+    )
 
 
 @options
 class FixturesOption:
     """A command that reads cases."""
 
-    fixtures: Path | None = option("Folder of <skill>/cases/ (or questions.jsonl); default: fixtures.", metavar="DIR")
+    fixtures: Path | None = option("Folder of their cases; default: fixtures.", metavar="DIR")
 
 
 @options
 class ConfigOption:
     """A command that reads models.yaml or settings.yaml."""
 
-    config: Path = option("Folder of models.yaml and settings.yaml.", CONFIG, metavar="DIR")
+    config: Path = option(
+        "With models.yaml and settings.yaml; default: .evaluator.", CONFIG, metavar="DIR", show_default=False
+    )
 
 
 @options
 class PlatformOption:
     """A command that CI runs, too."""
 
-    platform: PlatformName | None = option("Also tell the CI this runs in: outputs, summary, marks on files.")
+    platform: PlatformName | None = rare("Also tell the CI this runs in: outputs, summary, marks on files.")
 
 
 @options
 class FormatOption:
     """A command that prints a result."""
 
-    format: Format = option("How to print the result (on stdout).", "text")
+    format: Format = option(
+        "text, json or markdown, on stdout; default: text.", "text", metavar="FORM", show_default=False
+    )
 
 
 def shared(help: str, *flags: str, **how: Any) -> Declared:
@@ -101,15 +113,16 @@ def shared(help: str, *flags: str, **how: Any) -> Declared:
 
 SkipInvalid = Annotated[bool, shared("Leave out a row that is wrong, with a warning.")]
 Skill = Annotated[
-    str, Declared(None, {"help": "The component: a folder name under --components.", "completes": "components"})
+    str,
+    Declared(None, {"help": "The component, by name or folder.", "metavar": "COMPONENT", "completes": "components"}),
 ]
 Names = Annotated[
     tuple[str, ...],
     Declared(
         None,
         {
-            "help": "Folder names under --components; default: all.",
-            "metavar": "component",
+            "help": "Components, by name or folder; default: all.",
+            "metavar": "COMPONENT",
             "completes": "components",
         },
     ),
@@ -120,14 +133,18 @@ OnlyModels = Annotated[
 ]
 Cases = Annotated[tuple[str, ...], shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
 MaxCost = Annotated[float | None, shared("Spend at most this, all models together.", metavar="USD")]
-MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.")]
-Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8.")]
+MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.", hidden=True)]
+Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8.", hidden=True)]
 Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
-SubmitOnly = Annotated[bool, shared("With --batch: do not wait; collect --batches takes the answers later.")]
-Reason = Annotated[str, shared("Reason shown in the job summary.")]
-Legs = Annotated[str, shared("With --platform: environments that have their own job.", metavar="ENVIRONMENTS")]
-Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR")]
-Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR")]
+SubmitOnly = Annotated[
+    bool, shared("With --batch: do not wait; collect --batches takes the answers later.", hidden=True)
+]
+Reason = Annotated[str, shared("Reason shown in the job summary.", hidden=True)]
+Legs = Annotated[
+    str, shared("With --platform: environments that have their own job.", metavar="ENVIRONMENTS", hidden=True)
+]
+Audits = Annotated[Path, shared("Where audits are kept.", metavar="DIR", hidden=True)]
+Judgements = Annotated[Path, shared("Where judgings are kept.", metavar="DIR", hidden=True)]
 
 
 def declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:

@@ -17,6 +17,7 @@ from skill_evaluator.display.options import (
     flag,
     option,
     options,
+    rare,
 )
 
 
@@ -29,35 +30,33 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     models: OnlyModels = ()
     dry_run: bool = flag("Check everything, make no call, print the cost at most.")
     cases: Cases = ()
-    seed: int | None = option("Seed of the replicates' seeds; default 0.")
+    seed: int | None = rare("Seed of the replicates' seeds; default 0.")
     resume: str | None = option(
         "Continue an unfinished run (default: the newest): ask only what has no answer.",
         metavar="[RUN]",
         completes="runs",
     )
-    shard: str | None = option("Only the I-th of N parts of the cases.", metavar="I/N")
-    scenario: str | None = option("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
+    shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
+    scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
-    invocation: str | None = option(
-        "Prefix of the run ids; `plan` sets the same one for all its jobs.",
-        metavar="ID",
-        hidden=True,
-    )
+    invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
     adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
-    with_baseline: bool = flag("Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.")
-    baseline_commit: str | None = option(
-        "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT", hidden=True
+    with_baseline: bool = rare(
+        "Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.", False
     )
-    aa: bool = flag("Run the recorded version again to measure noise.")
-    neutral: int | None = option(
+    baseline_commit: str | None = rare(
+        "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
+    )
+    aa: bool = rare("Run the recorded version again to measure noise.", False)
+    neutral: int | None = rare(
         "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
     )
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False
     submit_only: SubmitOnly = False
-    results: Path | None = option("Where run folders go; default: in the component.", metavar="DIR")
-    leaderboard: bool = option("Append the record to the component's leaderboard.json.", True)
+    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
+    leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
 
 
 @options
@@ -74,7 +73,7 @@ class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOpti
     )
     replicates: int = option("Answers per case and mutant, at most; a killed mutant gets fewer.", 4, "-n")
     mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
-    results: Path | None = option("Where answers go; default: in the component.", metavar="DIR")
+    results: Path | None = rare("Where answers go; default: in the component.", metavar="DIR")
 
 
 @options

@@ -196,7 +196,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
     sources: tuple[str, ...] = argument(
         "Components, run folders, run ids, or files of records; default: all components.",
         (),
-        metavar="[SOURCE]...",
+        metavar="SOURCE",
         completes="components",
         show_default=False,
     )

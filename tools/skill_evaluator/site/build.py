@@ -22,6 +22,7 @@ from skill_evaluator.display.options import (
     Judgements,
     option,
     options,
+    rare,
 )
 from skill_evaluator.errors import (
     AuditError,
@@ -137,9 +138,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
     """
 
     out: Path = option("An empty folder, or one that holds an earlier build.", Path("site"), metavar="DIR")
-    recorded: tuple[str, ...] = option(
-        "A branch that holds records beside the work tree; repeatable.", (), metavar="REF"
-    )
+    recorded: tuple[str, ...] = rare("A branch that holds records beside the work tree; repeatable.", (), metavar="REF")
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
     own: bool = False

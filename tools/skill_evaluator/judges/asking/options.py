@@ -20,6 +20,7 @@ from skill_evaluator.display.options import (
     flag,
     option,
     options,
+    rare,
 )
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.runner.journal import Transport
@@ -37,7 +38,7 @@ class JudgingRequest(ConfigOption):
         "A model of models.yaml that judges; repeatable.", (), "--judge", "-j", metavar="ID"
     )
     replicates: int = option("How often each question is asked.", 1, "-n")
-    seed: int = option("Seed of the texts' marks and of the replicates' seeds.", 0)
+    seed: int = rare("Seed of the texts' marks and of the replicates' seeds.", 0)
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
@@ -46,8 +47,8 @@ class JudgingRequest(ConfigOption):
     )
     dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
     review: bool = flag("Queue for people what the judges leave open; see `skill-evaluator review`.")
-    review_sample: int = option("With --review: also queue N random items.", 5, metavar="N", min=0)
-    out: Path = option("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
+    review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
+    out: Path = rare("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
 
     @property
     def transport(self) -> Transport:

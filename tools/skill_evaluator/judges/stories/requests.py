@@ -12,6 +12,7 @@ from skill_evaluator.display.options import (
     flag,
     option,
     options,
+    rare,
     shared,
 )
 from skill_evaluator.judges.asking.judging import JudgeMode
@@ -34,7 +35,7 @@ class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: Path | None = option("Instead of --items: the run folder of a component.", metavar="DIR")
-    field: str = option("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
+    field: str = rare("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
@@ -45,7 +46,7 @@ class PairwiseRequest(RubricJudgingRequest):
     """Which outputs are compared, and how."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
-    opponents: int | None = option("Of several outputs compare each with N (2, 4, …); default: all pairs.", metavar="N")
+    opponents: int | None = rare("Of several outputs compare each with N (2, 4, …); default: all pairs.", metavar="N")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
 
@@ -60,11 +61,11 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
     dimensions: tuple[str, ...] = option(
         "Dimensions to ask about, separated by commas or repeated.", (), metavar="NAMES"
     )
-    preset: str = option(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
-    blocking: tuple[str, ...] = option("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
-    planned: str | None = option("Instead of --items and --judge: a judging of the plan.", metavar="JOB")
-    plan: Path = option("The plan.", Path("plan.json"), metavar="FILE")
-    artifacts: Path = option("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
+    preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
+    blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
+    planned: str | None = rare("Instead of --items and --judge: a judging of the plan.", metavar="JOB")
+    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    artifacts: Path = rare("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
 
@@ -87,14 +88,14 @@ class CalibrateRequest(JudgingRequest):
     probes: tuple[str, ...] = option(
         f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
     )
-    split: Split | None = option("Only the items of this split; default: all.")
-    bar: float = option("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
+    split: Split | None = rare("Only the items of this split; default: all.")
+    bar: float = rare("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option(
         "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
     )
-    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
-    regressions: Path | None = option("The results of `judge regression` on the planted pairs.", metavar="FILE")
-    batch: Path | None = option("Its results on a batch, whose rates are corrected.", metavar="FILE")
+    planted: Path | None = rare("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
+    regressions: Path | None = rare("The results of `judge regression` on the planted pairs.", metavar="FILE")
+    batch: Path | None = rare("Its results on a batch, whose rates are corrected.", metavar="FILE")
 
 
 @options
@@ -104,7 +105,7 @@ class RubricDraftRequest(ConfigOption):
     draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
     judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
     out: Path = option("The new file, .yaml; its name is the id.", ..., metavar="FILE")
-    seed: int = option("Seed of the call.", 0)
+    seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Make no call, print the cost at most.")
 
@@ -116,6 +117,6 @@ class ScenariosDraftRequest(ConfigOption):
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
     model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")
     family: str | None = option("The new folder of .evaluator/scenarios; default: from --task.", metavar="NAME")
-    seed: int = option("Seed of the call.", 0)
+    seed: int = rare("Seed of the call.", 0)
     max_cost: MaxCost = None
     dry_run: bool = flag("Make no call, print the cost at most.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 from skill_evaluator import files
 from skill_evaluator.errors import ConfigError, FixtureError, StorageError
@@ -19,6 +20,7 @@ from skill_evaluator.files import (
     SizeLimit,
     json_text,
     locked,
+    parse_json,
     read_bytes,
     read_json,
     read_lines,
@@ -362,3 +364,46 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
             read_text(tmp_path / name)
     with pytest.raises(ConfigError, match=r"File name too long"):
         read_text(tmp_path / ("a" * 300))
+
+
+def _strictly(text: str) -> object:
+    """What Python's own parser makes of a text, without keys that come twice, infinite numbers and NaN."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("twice")
+        return dict(pairs)
+
+    def refuse(name: str) -> object:
+        raise ValueError(name)
+
+    value = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    return refuse("infinite") if "inf" in repr(value) else value
+
+
+_ODD = st.sampled_from(
+    ("1e999", "-1E400", "1e-400", "-0", "-0.0", "NaN", "01", "1.", "9" * 400, '":"', '"\\u00e9"', '"\\ud800"', '": "')
+)
+_JSON_TEXTS = st.recursive(
+    _ODD | st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.integers().map(str),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.lists(st.tuples(st.sampled_from(('"a":', '"b" :', '"é"\n:', '"::":', '":":')), inner), max_size=3).map(
+            lambda pairs: "{" + ",".join(key + value for key, value in pairs) + "}"
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(_JSON_TEXTS)
+def test_what_a_text_holds_is_what_pythons_parser_finds_in_it(text: str) -> None:
+    try:
+        expected = repr(_strictly(text))
+    except ValueError:
+        expected = None
+    try:
+        found = repr(parse_json(text, Path("f.json")))
+    except ConfigError:
+        found = None
+    assert found == expected

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.errors import FixtureError
+from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.parallel import open_scores
+from skill_evaluator.scoring.parallel import open_scores, side_by_side
 from skill_evaluator.scoring.scorer import Scorer
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
@@ -161,3 +161,20 @@ def test_answers_that_are_too_costly_to_compare_with_each_other_agree_in_nothing
     assert first.reproducibility["distinct_outputs"] == 4.0
     assert second.reproducibility["pairwise_field_f1"] == 1.0
     assert card.reasons == {"too_costly_to_compare": 1}
+
+
+def test_many_items_are_worked_on_in_several_processes_and_come_in_order() -> None:
+    done = list(side_by_side(lambda item: (item, os.getpid()), range(40)))
+    assert [item for item, _ in done] == list(range(40))
+    assert os.getpid() not in {process for _, process in done} or os.cpu_count() == 1
+    assert list(side_by_side(lambda item: os.getpid(), range(3))) == [os.getpid()] * 3
+
+
+def test_what_goes_wrong_with_an_item_goes_wrong_for_whoever_asked() -> None:
+    def work(item: int) -> int:
+        if item == 20:
+            raise LeaderboardError("the twentieth cannot be read")
+        return item
+
+    with pytest.raises(LeaderboardError, match="the twentieth"):
+        list(side_by_side(work, range(40)))

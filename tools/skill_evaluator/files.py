@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, from_json
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, refuse_constant
@@ -29,6 +29,8 @@ CheckedT = TypeVar("CheckedT")
 _UMASK = os.umask(0o022)  # it can be read only by setting it
 os.umask(_UMASK)
 _JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
+_KEY = re.compile(r'"\s*:')  # in a text without escapes the end of each key, and texts that begin with a colon
+_INFINITE = (float("inf"), float("-inf"))
 _JSON_COMMAS = 4_000_000  # an array of nothing takes two bytes in a file and some 70 in memory
 
 
@@ -130,6 +132,11 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
     too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
     if text.count(",") > _JSON_COMMAS:
         raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
+    if finite and "\\" not in text:
+        with contextlib.suppress(ValueError):  # what is wrong is found below, with its place
+            value = from_json(text, allow_inf_nan=False)
+            if _keys_in(value, finite=True) == len(_KEY.findall(text)):
+                return value
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
@@ -150,14 +157,27 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         value = json.loads(text, **strict)
     except RecursionError:
         raise ValueError(too_deep) from None
-    if text.count("[") + text.count("{") > _JSON_LEVELS:  # else there is no need to look
-        level: list[Any] = [[value]]
-        for _ in range(_JSON_LEVELS + 1):
-            members = (parent.values() if isinstance(parent, dict) else parent for parent in level)
-            level = [child for children in members for child in children if isinstance(child, list | dict)]
-        if level:
-            raise ValueError(too_deep)
+    if text.count("[") + text.count("{") > _JSON_LEVELS and _keys_in(value, finite=False) is None:  # else do not look
+        raise ValueError(too_deep)
     return value
+
+
+def _keys_in(value: Any, *, finite: bool) -> int | None:
+    """Count the keys of all objects; None for too many levels, or for a number that has to be `finite` and is not."""
+    keys = 0
+    level: list[Any] = [[value]]
+    for _ in range(_JSON_LEVELS + 1):
+        below: list[Any] = []
+        for parent in level:
+            keys += len(parent) if type(parent) is dict else 0
+            for child in parent.values() if type(parent) is dict else parent:
+                kind = type(child)
+                if kind is list or kind is dict:
+                    below.append(child)
+                elif finite and kind is float and child in _INFINITE:
+                    return None
+        level = below
+    return None if level else keys
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:

@@ -45,18 +45,23 @@ def canonical_json(value: Any) -> str:
 
 def _canonical(value: Any) -> Any:
     # Loops, since a comprehension takes a second frame for each level of nesting: there may be hundreds of levels.
-    if isinstance(value, str):
-        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    # Most values are numbers in lists: a call for each would take longer than all else.
     if isinstance(value, dict):
         members = {}
         for key, child in _members(value).items():
-            members[key] = _canonical(child)
+            members[key] = child if type(child) is int else _canonical(child)
         return members
     if isinstance(value, list):
         items = []
         for child in value:
-            items.append(_canonical(child))
+            kind = type(child)
+            if kind is float:
+                items.append(int(child) if child.is_integer() else child)
+            else:
+                items.append(child if kind is int else _canonical(child))
         return items
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

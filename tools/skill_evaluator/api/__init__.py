@@ -244,8 +244,14 @@ class Library:
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no component in {self.components} has a recorded run yet; evaluate one first")
-        every = map(self.recorded, names)
-        return [recorded.ranking(recorded.runs(models), version) for recorded in every]
+        from skill_evaluator.scoring.parallel import side_by_side
+        from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
+
+        def ranked(skill: str) -> "ModelRanking":
+            recorded = self.recorded(skill)
+            return recorded.ranking(recorded.runs(models), version)
+
+        return list(side_by_side(ranked, names))
 
     def accept(
         self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()

@@ -4,13 +4,9 @@ A component that is wrong does not hide the others.
 """
 
 import datetime
-import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent import futures
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
@@ -34,10 +30,9 @@ from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.scoring.parallel import side_by_side
 
 _Checked = tuple[Linted, list[Problem]]
-_MANY = 16  # components; fewer are checked in the time that it takes to begin processes
-_checks: list[Callable[[str], _Checked]] = []  # that of the command, for the processes that it forks
 
 
 @options
@@ -107,7 +102,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return replace(linted, attested=attested), placed
 
-    checked = list(_side_by_side(check, names))
+    checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}
     if (request.config / "models.yaml").exists():
         stale = stale_workflows(request.config, secrets_of(read_configuration(request.config)))
@@ -118,23 +113,6 @@ def lint(request: LintRequest) -> LintedLibrary:
         stale=stale,
         edited=edited,
     )
-
-
-def _side_by_side(check: Callable[[str], _Checked], names: Sequence[str]) -> Iterator[_Checked]:
-    """Check each, and yield what was found in the order of the names; many of them in as many processes as cores."""
-    cores = os.cpu_count() or 1
-    if len(names) < _MANY or cores == 1 or not hasattr(os, "fork"):
-        yield from map(check, names)
-        return
-    _checks[:] = [check]  # each process is forked with it, and leaves Ctrl-C to the command
-    leave = (signal.SIGINT, signal.SIG_IGN)
-    with futures.ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        yield from pool.map(_check, names, chunksize=8)
-
-
-def _check(name: str) -> _Checked:
-    (check,) = _checks
-    return check(name)
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:

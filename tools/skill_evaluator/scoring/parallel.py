@@ -18,11 +18,12 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
@@ -46,7 +47,29 @@ _OUTSIDE = (signal.SIGKILL, None)  # how a worker ends that may have done nothin
 _ATTEMPTS = 2
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
 _SHORT = 2_000  # characters × schemas that one value is held against
+_WORTH_IT = 16  # fewer items are worked on in the time that it takes to begin processes
+_work: list[Callable[[Any], Any]] = []  # that of the command, for the processes that it forks
 _MANY = 10  # items, which scipy probably pairs; fewer are often all equal, or few enough to be tried in all orders
+
+ItemT = TypeVar("ItemT")
+DoneT = TypeVar("DoneT")
+
+
+def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT]) -> Iterator[DoneT]:
+    """Do the same with each item, such as a component, and yield what comes of them in order; many on all cores."""
+    cores = os.cpu_count() or 1
+    if len(items) < _WORTH_IT or cores == 1 or not hasattr(os, "fork"):
+        yield from map(work, items)
+        return
+    _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
+    leave = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
+        yield from pool.map(_done, items, chunksize=8)
+
+
+def _done(item: Any) -> Any:
+    (work,) = _work
+    return work(item)
 
 
 @contextlib.contextmanager

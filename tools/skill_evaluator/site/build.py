@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
+from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.site.cases import write_cases
 from skill_evaluator.site.compare import write_comparisons
 from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows
@@ -47,6 +49,7 @@ from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
+from skill_evaluator.verdicts.decide.results import Comparisons
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
@@ -160,6 +163,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     audit, grades = write_audits(site, build.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
+    list(side_by_side(partial(_keep_verdicts, build, settings), names))
     for name in names:
         try:
             version, standing = _write_component(site, build, name, settings)
@@ -189,14 +193,26 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
+def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
+    component = load_component(build.components, name, settings.limits)
+    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
+    return RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
+
+
+def _keep_verdicts(build: SiteBuild, settings: Settings, name: str) -> None:
+    """Draw the verdicts on a component, which are kept; what is wrong with it is told where it is written."""
+    with suppress(SkillEvaluatorError):
+        recorded = _recorded(build, settings, name)
+        if recorded.standing() is not None:
+            recorded.kept.of_runs(recorded.archive.entries, Comparisons, recorded.comparisons)
+
+
 def _write_component(
     site: SiteFolder, build: SiteBuild, name: str, settings: Settings
 ) -> tuple[str, ComponentStanding | str]:
     """Write the page of a component; return its version and what is known of it, or why nothing is."""
-    component = load_component(build.components, name, settings.limits)
-    archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    recorded = RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
-    standing = recorded.standing()
+    recorded = _recorded(build, settings, name)
+    component, archive, standing = recorded.component, recorded.archive, recorded.standing()
     if standing is None:
         try:
             find_cases(component, build.fixtures)

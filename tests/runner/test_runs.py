@@ -118,6 +118,7 @@ def test_the_prompt_is_system_text_the_document_user_text_and_the_schema_the_con
         seed=replicate_seed(0, "a", 3),
         schema=SCHEMA,
         schema_name="receipts",
+        inputs={"document": "receipt a"},
     )
 
 

@@ -114,6 +114,13 @@ class Repository:
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
         return {path: mode.split()[2] for mode, _, path in entries if mode.split()[1] == "blob"}
 
+    def work_files(self) -> dict[str, str | None]:
+        """List the files of the work tree that git does not ignore: path → blob, None for a new or changed file."""
+        entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
+        files: dict[str, str | None] = {path: mode.split()[1] for mode, _, path in entries if path}
+        changed = self._text("ls-files", "-m", "-o", "-z", "--full-name", "--exclude-standard").split("\0")
+        return files | dict.fromkeys(filter(None, changed))
+
     def commits_of(self, path: str) -> list[str]:
         """List the commits of HEAD's history that touched a path, newest first."""
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()

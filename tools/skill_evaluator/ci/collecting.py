@@ -22,6 +22,7 @@ from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.scenarios import apply_scenario
+from skill_evaluator.providers import asking
 from skill_evaluator.records.archive import why_refused
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import PARTIAL, Record, write_record
@@ -209,7 +210,8 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
     """Score the answers of a run, until then; raise PlanError where this checkout is not what was planned."""
     component = checkout.component(gathered.skill)
     component = apply_scenario(component, checkout.config, manifest.scenario)
-    model = next((model for model in checkout.configuration.models if model.id == gathered.model_id), None)
+    read = asking(checkout.configuration, component)
+    model = next((model for model in read.models if model.id == gathered.model_id), None)
     if model is None:
         raise PlanError(f"model '{gathered.model_id}' is no longer in models.yaml; check out the plan's commit")
     cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
@@ -227,7 +229,7 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
         scorecard = scorer.scorecard()
     whole = all(call in gathered.answers for call in planned)
-    read, origin = checkout.configuration, origin_of(component, checkout.fixtures)
+    origin = origin_of(component, checkout.fixtures)
     recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped)

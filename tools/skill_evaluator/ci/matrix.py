@@ -21,7 +21,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.library.versions import component_at, find_prompt
-from skill_evaluator.providers import Configuration, key_variables, read_configuration
+from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
@@ -249,6 +249,7 @@ def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
 
 def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Entry:
     component, model, kind = wanted.component, wanted.model, wanted.kind
+    tested = component.program
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
     return Entry(
         id=job_id(component.name, model.id, "" if shard is None else f"{shard.index}of{shard.count}"),
@@ -256,8 +257,8 @@ def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Ent
         skill_version=component.version,
         model_id=model.id,
         provider=model.provider,
-        environment=environment_of(model, kind),
-        key_variable=key_variable_of(model, kind),
+        environment=environment_of(model, kind) if tested is None else f"eval-program-{slug(component.name)}",
+        key_variable=program.VARIABLES if tested and tested.variables else key_variable_of(model, kind),
         shard=None if shard is None else str(shard),
         replicates=wanted.replicates,
         seed=wanted.seed,

@@ -31,10 +31,11 @@ from skill_evaluator.library.versions import (
     breaks_contract,
     bump,
     needs_evaluation,
+    read_version,
     read_versions,
     versioning_problems,
 )
-from skill_evaluator.providers import why_unbatched
+from skill_evaluator.providers import asking, program, why_unbatched
 from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
 from skill_evaluator.records.integrity import books_in, disagreements, past_at
 from skill_evaluator.records.leaderboard import newest_recorded
@@ -91,9 +92,9 @@ def make_plan(request: PlanRequest) -> Plan:
         if not names:
             raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")
         decisions = [
-            Decision(skill=name, model_id=model.id, runs=True, reason="started by hand")
+            Decision(skill=name, model_id=model_id, runs=True, reason="started by hand")
             for name in dict.fromkeys(names)
-            for model in models
+            for model_id in _asked_of(read_version(request.components / name, name), models, request)
         ]
         choice = _Choice(decisions=decisions, problems=[])
     else:
@@ -153,7 +154,7 @@ class _Asked:
         return [*evaluations, *((judging.model_id, size) for judging, size in self.judgings)]
 
 
-def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "Sequence[Decision]") -> _Asked:
+def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked:
     """Read every component and model to be evaluated; a wrong one is a fault, unless a person named it."""
     asked = _Asked()
     repository, policy = Repository(request.components), request.configuration.settings.policy
@@ -181,7 +182,9 @@ def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "S
             place = repository.place(request.components / skill / "prompt.md")
             asked.faults.append(Problem(file=place, line=1, message=str(problem)))
             continue
-        chosen = [models[decision.model_id] for decision in decisions if decision.runs and decision.skill == skill]
+        by_id = {model.id: model for model in asking(request.configuration, component).models}
+        ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
+        chosen = [by_id[model_id] for model_id in ids if model_id in by_id]
         plain, left_out = _on_models(chosen, component, cases, archive, request)
         asked.not_evaluated.extend(left_out)
         if policy.design == "beside" and request.scenario is None and not request.drift:
@@ -193,6 +196,13 @@ def _read_asked(request: PlanRequest, models: Mapping[str, Model], decisions: "S
         asked.judgings.extend(judgings)
         asked.unjudged.extend(unjudged)
     return asked
+
+
+def _asked_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
+    """Return the ids of what a component is to be asked: of the models, or if it is a program, that of programs."""
+    if version is None or version.program is None:
+        return [model.id for model in models]
+    return [] if request.models else [program.MODEL.id]
 
 
 def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str]) -> dict[str, list[Problem]]:
@@ -227,7 +237,7 @@ def _on_models(
     request: PlanRequest,
 ) -> tuple[list[Wanted], list[OnModels]]:
     """Return a component on each model that a case is applicable to, and where cases are left out, and why."""
-    configuration, sizes = request.configuration, input_sizes(component, cases)
+    configuration, sizes = asking(request.configuration, component), input_sizes(component, cases)
     wanted, skipped = [], []
     for model in models:
         kind = configuration.kinds[model.provider]
@@ -295,7 +305,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
             base_known=base is not None or is_first_push,  # an id may be of a commit that is lost
             board=boards.get(name, {}),
         )
-        ids = [model.id for model in models]
+        ids = _asked_of(version, models, request)
         decided, wrong = (decide_again(change, ids), []) if request.drift else decide(change, ids)
         problems += wrong
         at_vendor = {model_id: lying.get((name, model_id, version.version or "")) for model_id in ids}
@@ -321,8 +331,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
 
 def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan:
     now = datetime.datetime.now(datetime.UTC)
-    by_id = {model.id: model for model in models}
-    asked = _read_asked(request, by_id, choice.decisions)
+    asked = _read_asked(request, choice.decisions)
     repository, configuration = Repository(request.components), request.configuration
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     settings = configuration.settings

@@ -9,7 +9,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
-from skill_evaluator.providers import Configuration, read_configuration, refuse_unbatched
+from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
@@ -61,6 +61,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.config,
         request.scenario,
     )
+    configuration = asking(configuration, component)
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())

@@ -91,6 +91,8 @@ def _read(request: MutationRequest) -> _Hunt:
         raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer cannot show chance")
     configuration = read_configuration(request.config)
     component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
+    if component.program is not None:
+        raise RunError(f"'{component.name}' is a program: mutate damages prompts")
     models = select_models(configuration.models, () if request.model is None else (request.model,))
     if len(models) != 1:
         raise RunError(f"mutate asks one model; name it with --model ({', '.join(one.id for one in models)})")

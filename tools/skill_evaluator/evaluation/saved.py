@@ -17,7 +17,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_models
 from skill_evaluator.library.scenarios import apply_scenario
-from skill_evaluator.providers import read_configuration
+from skill_evaluator.providers import asking, read_configuration
 from skill_evaluator.records.record import ANSWERED, SCORED, UNPARSEABLE, write_record
 from skill_evaluator.runner.journal import (
     ANSWERS,
@@ -47,6 +47,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     manifest = read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
     component = apply_scenario(component, config, manifest.scenario)
+    configuration = asking(configuration, component)
     cases = {case.id: case for case in load_cases(component, fixtures)}
     run = saved_run(folder, component, {model.id: model for model in configuration.models})
     mine = _cases_of(folder, run.manifest.cases, cases, "scored")

@@ -33,6 +33,7 @@ from skill_evaluator.library.messages import (
     messages_in,
     without_code,
 )
+from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter, read_yaml
 from skill_evaluator.library.schema_files import read_schema
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
@@ -229,6 +230,7 @@ class FrontMatter(BaseModel):
     messages: tuple[WrittenMessage, ...] | Literal["sections"] | None = Field(
         default=None, description="sections: ## System, ## User and ## Assistant are messages; or the messages"
     )
+    program: ProgramUnderTest | None = Field(default=None, description="what is asked in place of a model")
 
 
 class Dataset(StrictModel):
@@ -292,6 +294,7 @@ class Component:
     limits: SafetyLimits = DEFAULT_LIMITS
     inferred: tuple[str, ...] = ()
     prose: Mapping[str, float] = field(default_factory=dict)
+    program: ProgramUnderTest | None = None
 
     @property
     def leaderboard_path(self) -> Path:
@@ -369,6 +372,7 @@ def load_component(
         ),
         limits=limits,
         inferred=answers.inferred,
+        program=front.program,
     )
 
 
@@ -437,11 +441,26 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     _refuse_unfilled(text, front, prompt, path)
+    if front.program is not None:
+        prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
     for fault in prompt.faults():
         key = fault.partition(" ")[0]
         line = next((number for number, row in enumerate(text.split("\n"), 1) if row.startswith(key)), 1)
         raise ComponentError(f"{path}:{line}: {fault}")
     return front, prompt
+
+
+def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
+    """Return the digest of a program with the files it watches; raise ComponentError for what it cannot be asked."""
+    watched = program.watched_here(path.parent)
+    if program.watch and not watched:
+        raise ComponentError(f"{path}: no file here is that of program.watch ({listed(program.watch)})")
+    body = canonical_json(program.http.body) if program.http else ""
+    for match in _PLACEHOLDER.finditer(body):
+        if match["braces"] and match["braces"] not in prompt.inputs:
+            advice = nearest(match["braces"], prompt.inputs)
+            raise ComponentError(f"{path}: program.http.body names {match[0]}, which is no input {advice}")
+    return program.digest(watched)
 
 
 def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
@@ -471,12 +490,16 @@ def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
     """Split a prompt.md into front matter and prompt; raise ComponentError.
 
-    A name that is left out is the folder's. The version is not checked here: `check_semver` does that.
+    A name that is left out is the folder's. The version is not checked here: `check_semver` does that. The digest of a
+    program is still without the files that it watches.
     """
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
+    if front.program is not None:  # the body, if there is one, is for people
+        shown = Prompt(messages=(), inputs=front.inputs).bare("").messages[1:]
+        return front, Prompt(messages=shown, inputs=front.inputs, program=front.program.digest({}))
     section = _PROMPT_SECTION.search(body)
     written = (section[1] if section and front.messages is None else body).strip()
     if isinstance(front.messages, tuple):

@@ -94,6 +94,8 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt, with the names of the inputs that placeholders in them stand for.
 
+    Of a `program` under test, which is its digest, the messages are what it is asked, as people read it.
+
     The system message, if there is one, comes first. Then come pairs of user and assistant, as examples, and last
     perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` (single) or nothing (literal). As in
     Python's format strings `{{` beside a single placeholder is one brace, unless lone braces stand there, too.
@@ -108,6 +110,7 @@ class Prompt:
     inputs: tuple[str, ...] = (DOCUMENT,)
     placeholders: Placeholders = "braces"
     text_of: Literal["pdf"] | None = None
+    program: str | None = None
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
@@ -134,7 +137,9 @@ class Prompt:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all that shapes the messages."""
+        """The digest of all that shapes the messages, or of the program."""
+        if self.program is not None:
+            return self.program
         if self.is_plain and not self.text_of:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]

@@ -49,13 +49,19 @@ class Scenario:
         return digest(self.template)
 
     def around(self, component: Component) -> Component:
-        """Return the component under this scenario: its system prompt stands in the template's slot."""
+        """Return the component under this scenario, its system prompt in the template's slot; raise ConfigError."""
+        _refuse_program(component)
         return replace(
             component,
             prompt=component.prompt.within(*self.template.split(SLOT)),
             scenario=self.name,
             digests={**component.digests, "scenario": self.digest},
         )
+
+
+def _refuse_program(component: Component) -> None:
+    if component.program is not None:
+        raise ConfigError(f"'{component.name}' is a program: it has no prompt for a scenario, or to be left out")
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
@@ -146,6 +152,7 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
         return component
     if scenario != SCHEMA_ALONE:
         return load_scenario(config_dir, scenario, component.limits).around(component)
+    _refuse_program(component)
     if component.output == "choice":
         prompt = "Answer with the letter of the right option."
     elif component.schema is not None:

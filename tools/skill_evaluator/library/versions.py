@@ -3,7 +3,7 @@
 Reads `prompt.md` and `schema.json`, at commits of a git repository or in a folder.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component, check_semver, parse_prompt
 from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
@@ -53,6 +54,7 @@ class ComponentVersion:
     problem: str | None
     prompt: str | None
     schema: str | None
+    program: ProgramUnderTest | None = None
 
 
 def bump(before: str | None, after: str) -> Bump:
@@ -103,14 +105,18 @@ def read_versions(
     texts = repository.contents(blob for tree in trees for files in tree.values() for blob in files.values())
     read: dict[tuple[str, str, str | None], ComponentVersion] = {}
     history = []
-    for tree in trees:
-        versions = {}
+    for commit, tree in zip(commits, trees, strict=True):
+        versions, every = {}, None
         for name, files in tree.items():
             key = (name, files[_PROMPT], files.get(_SCHEMA))
             if key not in read:
                 schema = texts[key[2]] if key[2] else None
                 read[key] = _read(name, within(folder, name), texts[key[1]], schema)
-            versions[name] = read[key]
+            version = read[key]
+            if version.program is not None and commit is not None:
+                every = repository.files(commit, "") if every is None else every
+                version = _watching(version, version.program.watched(version.folder, every))
+            versions[name] = version
         history.append(versions)
     return history
 
@@ -120,12 +126,17 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     if not prompt.is_file():
         return None
-    return _read(
+    version = _read(
         folder.name,
         place,
         read_bytes(prompt, ComponentError),
         read_bytes(schema, ComponentError) if schema.is_file() else None,
     )
+    return version if version.program is None else _watching(version, version.program.watched_here(folder))
+
+
+def _watching(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
+    return version if version.program is None else replace(version, prompt=version.program.digest(watched))
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -140,7 +151,8 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
     if step is Bump.LOWERED:
         yield _prompt_problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
     elif before.prompt != after.prompt and step is Bump.SAME:
-        yield _prompt_problem(after, f"the prompt changed but the version did not; raise it above {old}")
+        what = "prompt" if after.program is None else "program, or a file that it watches,"
+        yield _prompt_problem(after, f"the {what} changed but the version did not; raise it above {old}")
     if before.schema != after.schema and step is not Bump.LOWERED and not breaks_contract(old, new):
         message = f"the schema changed: that is a new MAJOR version, and {old} → {new} is not"
         yield Problem(file=f"{after.folder}/{_SCHEMA}", line=1, message=message)
@@ -154,10 +166,10 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
     path = Path(folder, _PROMPT)
     text = raw.decode("utf-8-sig", "replace")
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
-    version = prompt_digest = problem = None
+    version = prompt_digest = problem = program = None
     try:
         front, prompt = parse_prompt(text, path)
-        prompt_digest = prompt.digest
+        prompt_digest, program = prompt.digest, front.program
         version = check_semver(front.version, path)
         if not is_component_name(name):
             raise ComponentError(f"'{name}' cannot be a component's name (letters, digits, '.', '_', '-')")
@@ -178,6 +190,7 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
         problem=problem,
         prompt=prompt_digest,
         schema=schema_digest,
+        program=program,
     )
 
 
@@ -223,6 +236,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
 
     Raise ComponentError if no commit here has it, and GitError outside a git repository.
     """
+    _refuse_program(component, past.version)
     name = f"'{component.name}' {past.version}"
     try:
         repository = Repository(component.folder)
@@ -253,6 +267,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     if commit is None:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
         raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
+    _refuse_program(component, f"at {commit[:12]}")
     committed = next(_prompts_at(repository, [commit], within(folder, "prompt.md")), None)
     if committed is None:
         raise ComponentError(f"{within(folder, 'prompt.md')} cannot be read at commit {commit[:12]}")
@@ -277,6 +292,14 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
         )
     digests = {**component.digests, "prompt": committed.prompt.digest}
     return replace(component, version=committed.version, prompt=committed.prompt, digests=digests)
+
+
+def _refuse_program(component: Component, version: str) -> None:
+    if component.program is not None:
+        raise ComponentError(
+            f"the files and the installation of '{component.name}' {version}, a program, are not here; "
+            "it is compared as recorded"
+        )
 
 
 def _other_schema(component: Component, version: str) -> ComponentError:

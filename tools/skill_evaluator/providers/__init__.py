@@ -6,13 +6,14 @@ group `skill_evaluator.providers` (an object of type `ProviderKind`).
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.providers import anthropic, google, local, openai, replay
+from skill_evaluator.providers import anthropic, google, local, openai, program, replay
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
 from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
@@ -24,6 +25,7 @@ PROVIDERS: Mapping[str, ProviderKind] = {
     "google": google.KIND,
     "local": local.KIND,
     "replay": replay.KIND,
+    "program": program.KIND,
 }
 BATCHES: Mapping[str, BatchApi] = {
     "anthropic": anthropic.BATCHES,
@@ -59,6 +61,25 @@ def read_configuration(folder: Path) -> Configuration:
             place = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
             raise ConfigError(f"{place}: no model '{own.judge.model}' in models.yaml {nearest(own.judge.model, ids)}")
     return Configuration(settings=settings, models=models, kinds=kinds, keys=take_keys(models, kinds))
+
+
+def asking(configuration: Configuration, component: Component) -> Configuration:
+    """Return the configuration to ask a component with: its program, if it is one, in place of the models.
+
+    Among the keys are then the variables that the program names.
+    """
+    if component.program is None:
+        return configuration
+    values = program.values_of(component.program.variables, configuration.keys, os.environ)
+    settings = configuration.settings
+    timeout_s = (component.program.timeout_s or settings.timeout_s) + program.SPARE_S
+    return replace(
+        configuration,
+        settings=settings.model_copy(update={"timeout_s": timeout_s}),
+        models=(program.MODEL.model_copy(update={"price": component.program.price}),),
+        kinds={**configuration.kinds, "program": program.kind_of(component.program, component.folder, values)},
+        keys={name: key for name, key in configuration.keys.items() if name != program.VARIABLES} | values,
+    )
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:

@@ -40,7 +40,7 @@ class Request:
 
     `messages` begin with the system message, if there is one. `constant` is the number of their characters, from the
     beginning, that requests of other cases have, too. `cache`: the same messages are sent again soon, so that a
-    vendor's cache pays.
+    vendor's cache pays. `inputs` and earlier `turns` are what a program is asked instead.
     """
 
     case_id: str
@@ -52,6 +52,8 @@ class Request:
     schema_name: str = "output"
     cache: bool = False
     constant: int = 0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    turns: tuple[Message, ...] = ()
 
     @property
     def system(self) -> str:

@@ -113,6 +113,8 @@ def build_request(component: Component, case: Case, *, replicate: int, seed: int
         replicate=replicate,
         messages=component.prompt.filled(case.inputs, case.turns),
         constant=component.prompt.constant_characters(turns=bool(case.turns)),
+        inputs=case.inputs,
+        turns=case.turns,
         max_output_tokens=max_output_tokens,
         seed=replicate_seed(seed, case.id, replicate),
         schema=component.schema,

@@ -1,0 +1,331 @@
+"""A program or an endpoint under test: replicates, records and verdicts as of a prompt, and what it may not do."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.git import GitRepository
+from tests.support.http_server import Received, Server, serve
+from tests.support.library import CASES, SKILL, Ended, Library, read
+
+KEY, OTHER = "key-of-the-program-0123456789", "key-of-a-vendor-0123456789abc"
+APP = """
+import json, os, sys
+asked = json.load(sys.stdin)
+title = asked["inputs"]["document"].split()[0]
+print(json.dumps({{"answer": {{"title": title, "year": {year}}}, "usage": {{"input_tokens": 7, "output_tokens": 3}},
+                   "model": "chain-1", "version": "r5"}}))
+"""
+RUN: dict[str, Any] = {"run": [sys.executable, "app.py"], "watch": ["*.py"]}
+
+
+class Endpoint(Server):
+    """An endpoint that a test says how to behave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received: list[Received] = []
+        self.reply: Any = {"data": {"text": ['{"title": "alpha", "year": 2024}']}}
+        self.status, self.headers = 200, {}
+
+    def handle(self, received: Received) -> None:
+        self.received.append(received)
+        received.reply(self.status, self.reply, self.headers)
+
+
+def declare(library: Library, program: dict[str, Any], version: str = "1.0.0", **front: Any) -> None:
+    """Write a prompt.md without a prompt."""
+    front = {"name": SKILL, "version": version, "program": program, **front}
+    library.write(f"components/{SKILL}/prompt.md", f"---\n{json.dumps(front)}\n---\n")
+
+
+def app(library: Library, code: str = APP.format(year=2024)) -> None:
+    library.write(f"components/{SKILL}/app.py", code)
+
+
+def answers(library: Library) -> list[dict[str, Any]]:
+    """Return the lines of the journal of the one run."""
+    return [json.loads(line) for line in (library.run_folder() / "replicates.jsonl").read_text().splitlines()]
+
+
+def fails_with(library: Library, done: Ended, reason: str, message: str) -> None:
+    """Check that every replicate failed like this, and was not tried again."""
+    assert done.code == 4, (done.out, done.err)
+    lines = answers(library)
+    assert {line["error"]["reason"] for line in lines} == {reason}, lines
+    assert all(message in line["error"]["message"] for line in lines), lines
+    assert {line["attempts"] for line in lines} == {1}
+
+
+def test_two_versions_of_a_program_are_measured_and_compared(library: Library) -> None:
+    declare(library, RUN)
+    app(library)
+    done = library.evaluate_here("--format", "json")
+    assert done.code == 0, done.err
+    (record,) = library.records()
+    assert (record["model_id"], record["provider"], record["complete"]) == ("program", "program", True)
+    (row,) = library.rows()
+    assert row["accuracy"]["exact_match"] == row["accuracy"]["exact_match"] | {"mean": 1.0, "n": 6}
+    assert row["reproducibility"]["pairwise_exact_match"] == 1.0
+    assert (row["served_model"], row["tokens"]["input"]) == ("chain-1", 42)
+    app(library, APP.format(year=2023))
+    refused = library.evaluate_here()
+    assert refused.refuses("1.0.0 was recorded with another prompt"), refused
+    declare(library, RUN, "1.1.0")
+    library.settings(policy={"design": "beside"})
+    worse = library.evaluate_here()
+    assert worse.code == 3, (worse.out, worse.err)
+    assert worse.err.count("is asked without its baseline: the files and the installation of") == 1
+    assert [row["skill_version"] for row in library.rows()] == ["1.1.0", "1.0.0"]
+
+
+def test_a_program_is_told_inputs_and_turns_and_who_asks(library: Library) -> None:
+    declare(library, RUN | {"env": ["A_KEY"]}, inputs=["document", "kinds"])
+    app(library, "import json, os, sys; print(json.dumps({'answer': [json.load(sys.stdin), sorted(os.environ)]}))")
+    for case_id in CASES:
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/inputs.json", {"kinds": ["{{document}}", 1]})
+        turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/turns.json", turns)
+    done = library.evaluate_here("--case", "alpha", "-n", "1", env={"A_KEY": KEY, "B_KEY": OTHER})
+    assert done.code == 0, done.err
+    (line,) = answers(library)
+    asked, names = json.loads(line["text"])
+    assert asked["inputs"] == {"document": "alpha is the title of a notice of 2024.\n", "kinds": ["{{document}}", 1]}
+    assert asked["turns"] == turns
+    assert (asked["case_id"], asked["replicate"], isinstance(asked["seed"], int)) == ("alpha", 0, True)
+    assert set(names) == {"A_KEY", "HOME", "LC_CTYPE", "PATH", "TMPDIR"}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message"),
+    [
+        ("while True: pass", "timeout", "not done after 1 s"),
+        ("import os, time\nwhile True: os.fork(); time.sleep(0.05)", "too_many_processes", "more than 256 processes"),
+        ("import sys; sys.exit('no index')", "exit_code", "exit code 1: no index"),
+        ("print('The title is alpha.')", "no_answer", "stdout is no JSON"),
+        ("print('[1]')", "no_answer", 'stdout is no JSON object with "answer"'),
+        ("import os; os.kill(os.getpid(), 9)", "exit_code", "killed by signal 9"),
+    ],
+    ids=["never ends", "forks", "fails", "talks", "no object", "killed"],
+)
+def test_what_a_program_does_wrong_is_a_failure_with_its_reason(
+    library: Library, code: str, reason: str, message: str
+) -> None:
+    declare(library, RUN | {"timeout_s": 1 if reason == "timeout" else 60})
+    app(library, code)
+    fails_with(library, library.evaluate_here("-n", "1", "--case", "alpha"), reason, message)
+
+
+def test_a_flood_is_an_answer_that_is_too_large(library: Library) -> None:
+    declare(library, RUN)
+    library.settings(limits={"response_bytes": 10_000})
+    app(library, "while True: print('x' * 1000)")
+    library.evaluate_here()
+    assert [(line["stop_reason"], line["text"]) for line in answers(library)] == [("too_large", "")] * 6
+
+
+def test_a_program_sees_the_keys_it_names_and_gives_none_away(library: Library) -> None:
+    declare(library, RUN | {"env": ["A_KEY"]})
+    dump = "json.dumps({'answer': dict(os.environ)})"
+    app(library, f"import json, os, sys; print({dump}); sys.exit(os.environ['A_KEY'] if os.getpid() % 2 else 0)")
+    done = library.evaluate_here("-n", "6", env={"A_KEY": KEY, "OPENAI_API_KEY": OTHER})
+    everything = {str(path): raw for path, raw in library.tree().items() if raw}
+    everything |= {"out": done.out.encode(), "err": done.err.encode()}
+    assert any("[redacted]" in line.get("text", "") for line in answers(library))
+    assert not [name for name, raw in everything.items() if KEY.encode() in raw or OTHER.encode() in raw]
+
+
+def test_in_ci_one_secret_holds_the_variables_and_the_named_ones_are_handed_on(library: Library) -> None:
+    declare(library, RUN | {"env": ["A_KEY", "URL"]})
+    app(library, "import json, os; print(json.dumps({'answer': [os.environ['URL'], sorted(os.environ)]}))")
+    secret = f"A_KEY={KEY}\nURL=x?a=b\nB_KEY={OTHER}\n"
+    done = library.evaluate_here("--case", "alpha", "-n", "1", env={"PROGRAM_ENV": secret})
+    assert done.code == 0, done.err
+    (line,) = answers(library)
+    assert json.loads(line["text"]) == ["x?a=b", ["A_KEY", "HOME", "LC_CTYPE", "PATH", "TMPDIR", "URL"]]
+
+
+def test_a_variable_that_is_not_set_is_said_before_any_call(library: Library) -> None:
+    declare(library, RUN | {"env": ["A_KEY"]})
+    app(library)
+    assert library.evaluate_here().refuses("names A_KEY: not set here")
+
+
+def test_setup_runs_once_without_keys_and_only_before_calls(library: Library) -> None:
+    note = "import os; open('made', 'a').write(' '.join(sorted(os.environ)) + '\\n')"
+    declare(library, RUN | {"setup": [sys.executable, "-c", note], "env": ["A_KEY"]})
+    app(library)
+    env = {"A_KEY": KEY, "OPENAI_API_KEY": OTHER}
+    for command in (["lint"], ["evaluate", SKILL, "--dry-run"], ["cases"], ["doctor"]):
+        library.call(*command, env=env)
+        assert not (library.component / "made").exists()
+    assert library.evaluate_here(env=env).code == 0
+    assert (library.component / "made").read_text() == "HOME LC_CTYPE PATH TMPDIR\n"
+    declare(library, RUN | {"setup": [sys.executable, "-c", "import sys; sys.exit('no wheel')"]}, "1.1.0")
+    assert library.evaluate_here().refuses("exit code 1: no wheel")
+
+
+def test_an_endpoint_is_asked_with_a_body_and_headers_and_answers_at_a_pointer(library: Library) -> None:
+    with serve(Endpoint()) as server:
+        body = {"q": "Read {{ document }}", "raw": "{{kinds}}", "n": [1, {"{{document}}": True}]}
+        http = {"url": f"{server.url}/ask", "body": body, "answer": "/data/text/0", "headers": {"X-Key": "A_KEY"}}
+        declare(library, {"http": http}, inputs=["document", "kinds"])
+        for case_id in CASES:
+            library.write(f"fixtures/{SKILL}/cases/{case_id}/inputs.json", {"kinds": ["{{document}}"]})
+        done = library.evaluate_here(env={"A_KEY": KEY})
+        assert done.code == 0, done.err
+        assert len(server.received) == 6
+        first = next(received for received in server.received if "alpha" in received.raw.decode())
+        assert (first.method, first.path, first.headers["x-key"]) == ("POST", "/ask", KEY)
+        assert first.body == {
+            "q": "Read alpha is the title of a notice of 2024.\n",
+            "raw": ["{{document}}"],
+            "n": [1, {"{{document}}": True}],
+        }
+    (row,) = library.rows()
+    assert row["accuracy"]["exact_match"]["mean"] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "reply", "status", "reason"),
+    [
+        ("/data/0", {"data": {}}, 200, "no_answer"),
+        ("/data/-1", {"data": [1]}, 200, "no_answer"),
+        ("/data/01", {"data": [1, 2]}, 200, "no_answer"),
+        ("/x", [1], 200, "no_answer"),
+    ],
+)
+def test_a_pointer_that_leads_nowhere_is_a_failure(
+    library: Library, pointer: str, reply: Any, status: int, reason: str
+) -> None:
+    with serve(Endpoint()) as server:
+        server.reply, server.status = reply, status
+        declare(library, {"http": {"url": server.url, "body": {"q": "{{document}}"}, "answer": pointer}})
+        fails_with(library, library.evaluate_here(), reason, f"nothing at {pointer}")
+
+
+def test_an_endpoint_that_redirects_to_another_host_gets_no_key_there(library: Library) -> None:
+    with serve(Endpoint()) as other, serve(Endpoint()) as server:
+        server.status, server.headers = 307, {"location": f"{other.url}/steal"}
+        http = {"url": server.url, "body": {"q": "{{document}}"}, "headers": {"authorization": "A_KEY"}}
+        declare(library, {"http": http})
+        done = library.evaluate_here(env={"A_KEY": KEY})
+        assert done.code == 4, done.err
+        assert not other.received
+        assert "redirects" in (library.run_folder() / "replicates.jsonl").read_text()
+
+
+def test_a_body_over_the_limit_is_an_answer_that_is_too_large(library: Library) -> None:
+    with serve(Endpoint()) as server:
+        server.reply = {"a": "x" * 20_000}
+        library.settings(limits={"response_bytes": 10_000})
+        declare(library, {"http": {"url": server.url, "body": {"q": "{{document}}"}, "answer": "/a"}})
+        library.evaluate_here()
+    assert (library.run_folder() / "replicates.jsonl").read_text().count('"too_large"') == 6
+
+
+@pytest.mark.parametrize(
+    ("program", "complaint"),
+    [
+        ({}, "either run or http is expected at program"),
+        ({"run": "python app.py", "watch": ["*"]}, "a list is expected at program.run"),
+        ({"run": [], "watch": ["*"]}, "at least one entry is expected at program.run"),
+        ({"run": ["python", "app.py"]}, "run needs watch"),
+        ({"run": ["python"], "watch": ["no*"]}, "no file here is that of program.watch (no*)"),
+        ({"run": ["python"], "watch": ["../../../../etc/*"]}, "no file here is that of program.watch"),
+        ({"run": ["python"], "watch": ["/etc/*"]}, "is no glob from the component's folder"),
+        ({"run": ["python"], "watch": ["**/*a*a*a*a*a*"]}, "at most 6 stars"),
+        ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
+        ({"run": ["python"], "watch": ["*"], "env": ["A B"]}, "program.env[0]"),
+        ({"run": ["py\0thon"], "watch": ["*"]}, "program.run[0]"),
+        ({"run": ["python"], "watch": ["*"], "shell": True}, "unknown key at program.shell"),
+        ({"http": {"url": "file:///etc/passwd", "body": {}}}, "program.http.url"),
+        ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password does not belong"),
+        ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
+        ({"http": {"url": "http://host", "body": {}, "answer": "x"}}, "program.http.answer"),
+        ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
+    ],
+)
+def test_a_hostile_or_broken_declaration_is_one_line_of_error(
+    library: Library, program: dict[str, Any], complaint: str
+) -> None:
+    declare(library, program)
+    app(library)
+    done = library.evaluate_here("--dry-run")
+    assert done.refuses(complaint), done.err
+
+
+def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> None:
+    declare(library, RUN)
+    app(library)
+    assert library.evaluate_here("--bare").refuses("is a program")
+    assert library.call("mutate", SKILL).refuses("is a program")
+    assert library.evaluate_here("--batch").refuses("has no batch API")
+    assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")
+    assert library.evaluate_here("--max-cost", "1").refuses("program")
+
+
+def test_a_program_that_is_recorded_is_asked_again_and_scored_again(library: Library) -> None:
+    declare(library, RUN)
+    app(library)
+    assert library.evaluate_here().code == 0
+    folder = library.run_folder()
+    assert library.call("score", str(folder)).code == 0
+    assert library.call("explain", str(folder), "--case", "alpha").code == 0
+    done = library.evaluate_here("--aa")
+    assert done.code == 0, done.err
+    assert len(library.rows()) == 2
+
+
+def test_the_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:
+    repository = GitRepository(library.root)
+    library.write(".gitignore", "*.log\n__pycache__/\nresults/\n")
+    declare(library, {"run": ["python", "app.py"], "watch": ["**", "../../shared/*.txt"]})
+    app(library)
+    library.write("shared/words.txt", "a")
+    library.write(f"components/{SKILL}/deep/er/more.py", "b")
+    (library.component / "link.py").symlink_to("app.py")
+    library.write(f"components/{SKILL}/x.log", "ignored")
+    base = repository.commit()
+    lint = ("lint", "--base", base)
+    assert library.call(*lint).code == 0, library.call(*lint)
+    done = library.evaluate_here()
+    assert done.code == 0, done.err
+    assert library.call(*lint).code == 0, "its own record and leaderboard change nothing"
+    inner = f"components/{SKILL}"
+    for path, content in (("shared/words.txt", "b"), (f"{inner}/new.py", ""), (f"{inner}/deep/er/more.py", "c")):
+        before = (library.root / path).read_bytes() if (library.root / path).exists() else None
+        library.write(path, content)
+        wrong = library.call(*lint)
+        assert wrong.code == 2
+        assert "the program, or a file that it watches, changed but the version did not" in wrong.out + wrong.err
+        repository.commit()
+        assert library.call(*lint).code == 2, "committed, too"
+        if before is None:
+            (library.root / path).unlink()
+        else:
+            library.write(path, before)
+        repository.commit()
+        assert library.call(*lint).code == 0
+
+
+def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) -> None:
+    repository = GitRepository(library.root)
+    declare(library, RUN | {"env": ["A_KEY"], "setup": ["touch", "made"]})
+    app(library)
+    library.write("components/other/prompt.md", "---\nname: other\nversion: 1.0.0\n---\nSay it.\n")
+    library.write("fixtures/other/cases/a/document.md", "x")
+    repository.commit()
+    for arguments in (["--base", "0"], []):
+        done = library.call("plan", "--format", "json", *arguments)
+        assert done.code == 0, done.err
+        entries = {entry["skill"]: entry for entry in done.json["entries"]}
+        mine = entries[SKILL]
+        assert (mine["environment"], mine["key_variable"]) == (f"eval-program-{SKILL}", "PROGRAM_ENV")
+        assert mine["model_id"] == "program"
+        assert entries["other"]["model_id"] == "recorded"
+    assert not (library.component / "made").exists()
+    assert library.call("plan", "--format", "json", "--model", "recorded").json["entries"][0]["skill"] == "other"
+    assert read(library.component / "schema.json")

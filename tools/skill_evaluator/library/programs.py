@@ -1,0 +1,170 @@
+"""`program:` at the head of prompt.md: a program or an endpoint that is asked in place of a model.
+
+What is declared is read here, with the files that it watches. Its digest, in place of a prompt's, is of both. Nothing
+here starts a program: `providers.program` does.
+"""
+
+import hashlib
+import os
+import posixpath
+import re
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, PositiveFloat, field_validator, model_validator
+
+from skill_evaluator.errors import ComponentError, GitError
+from skill_evaluator.files import StrictModel, open_file
+from skill_evaluator.library.config import Price
+from skill_evaluator.repository import Repository
+from skill_evaluator.text import canonical_json, digest
+
+_OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # the evaluator sets these itself
+_NOT_WATCHED = ("prompt.md", "leaderboard.json", "evals/")  # of a component: what is declared there, and its results
+_MOST_STARS = 6  # of a glob, which is matched with every path
+
+
+def _is_one_command(setup: Any) -> Any:
+    is_one = isinstance(setup, list | tuple) and all(isinstance(word, str) for word in setup)
+    return [setup] if is_one and setup else setup
+
+
+Argument = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+Commands = Annotated[tuple[Argv, ...], BeforeValidator(_is_one_command, json_schema_input_type=tuple[Argv, ...] | Argv)]
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$", max_length=200)]
+
+
+class Endpoint(StrictModel):
+    """An endpoint that a JSON body is posted to."""
+
+    url: str = Field(pattern=r"^https?://[^\s{}]+$")
+    body: dict[str, Any] | list[Any] = Field(description="JSON; {{input}} in its texts stands for an input")
+    answer: str = Field(default="", pattern=r"^(/|$)", description="JSON Pointer to the answer in what comes back")
+    headers: dict[HeaderName, Variable] = Field(default={}, description="variables that hold headers, by header")
+
+    @field_validator("url")
+    @classmethod
+    def _names_a_host_and_no_password(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_address = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise ValueError(f"'{url}' is not the address of a server")
+        if "@" in parts.netloc:
+            raise ValueError("a password does not belong into a file; put it into a variable, and name that in headers")
+        return url
+
+
+class ProgramUnderTest(StrictModel):
+    """What is asked in place of a model: a program that is run, or an endpoint."""
+
+    run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
+    http: Endpoint | None = None
+    env: tuple[Variable, ...] = Field(default=(), description="the variables that the program gets, beside PATH")
+    setup: Commands = Field(default=(), description="commands that install it, once before its first call")
+    watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
+    price: Price | None = Field(default=None, description="of the tokens that it says it used, in USD per million")
+    timeout_s: PositiveFloat | None = Field(default=None, description="of a call, if not that of settings.yaml")
+
+    @field_validator("env")
+    @classmethod
+    def _leaves_what_is_set(cls, env: tuple[str, ...]) -> tuple[str, ...]:
+        if own := [name for name in env if name in _OWN]:
+            raise ValueError(f"{own[0]} is set for every program; leave it out")
+        return env
+
+    @field_validator("watch")
+    @classmethod
+    def _are_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        for glob in globs:
+            if not glob or len(glob) > 300 or glob.startswith("/") or "\\" in glob or glob.count("*") > _MOST_STARS:
+                raise ValueError(
+                    f"'{glob[:100]}' is no glob from the component's folder, with / and at most {_MOST_STARS} stars"
+                )
+        return globs
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if (self.run is None) == (self.http is None):
+            raise ValueError("either run or http is expected")
+        if self.run is not None and not self.watch:
+            raise ValueError("run needs watch: the files whose change is a new version, such as [app.py, 'src/**']")
+        if self.http is not None and self.env:
+            raise ValueError("env is what a program gets; an endpoint gets headers")
+        return self
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that it names, each once."""
+        return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
+
+    def digest(self, watched: Mapping[str, str]) -> str:
+        """Return the digest of what is declared and of the watched files (path → blob)."""
+        declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
+        return digest(canonical_json([declared, dict(watched)]))
+
+    def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
+        """Return which of a repository's files (path → blob) the component in a folder of it watches.
+
+        Each path is as seen from the folder. What is measured of the component, and its prompt.md, are left out.
+        """
+        globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
+        paths = {posixpath.relpath(path, folder or "."): path for path in files if globs and globs.fullmatch(path)}
+        return {name: files[path] for name, path in sorted(paths.items()) if not name.startswith(_NOT_WATCHED)}
+
+    def watched_here(self, folder: Path) -> dict[str, str]:
+        """Return the files that the component in this folder watches, as they are in the work tree: path → blob.
+
+        Where git ignores a file, it is left out. Outside of git only files in the folder are seen, none of them hidden.
+        """
+        try:
+            repository = Repository(folder)
+        except GitError:
+            paths = {
+                path.relative_to(folder).as_posix(): path
+                for path in sorted(folder.rglob("*"))
+                if not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+            }
+            matching = self.watched("", dict.fromkeys(paths, ""))
+            return {name: blob for name in matching if (blob := _blob_of(paths[name]))}
+        place, known = repository.place(folder), repository.work_files()
+        matching = self.watched("" if place == "." else place, {path: blob or "" for path, blob in known.items()})
+        blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
+        return {name: blob for name, blob in blobs.items() if blob}
+
+
+def _any_of(globs: Iterable[str]) -> re.Pattern[str] | None:
+    """Compile globs: `*` and `?` are in a name, `**` is any number of folders, or at the end all below."""
+    patterns = []
+    for glob in globs:
+        *folders, last = re.sub(r"(\*\*/)+", "**/", glob).split("/")
+        parts = ["(?:[^/]+/)*" if part == "**" else f"{_name(part)}/" for part in folders]
+        patterns.append("".join([*parts, ".+" if last == "**" else _name(last)]))
+    return re.compile("|".join(patterns)) if patterns else None
+
+
+def _name(part: str) -> str:
+    return re.sub(r"(\\\*)+", "[^/]*", re.escape(part)).replace(r"\?", "[^/]")
+
+
+def _blob_of(path: Path) -> str | None:
+    """Return the id that git gives to a file of the work tree, or to a link; None for what is neither."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            content = os.fsencode(path.readlink())
+        elif stat.S_ISREG(mode):
+            with open_file(path, ComponentError) as handle:
+                content = handle.read()
+        else:
+            return None
+    except OSError:  # deleted, and git still knows it
+        return None
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,197 @@
+"""A program or an endpoint under test: asked with the inputs of a case in place of a model.
+
+A component's `program:` says which; `programmed` puts it in place of the models of a configuration. A program gets
+JSON on stdin and the variables that it names; an endpoint gets the body that is declared, with inputs in it.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import File
+from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
+from skill_evaluator.processes import Ended, ProcessLimits, Program, run_process, run_process_in
+from skill_evaluator.providers.base import (
+    Completion,
+    FailureKind,
+    Provider,
+    ProviderError,
+    ProviderKind,
+    Request,
+    Usage,
+    fields_of,
+    usual_sampling,
+)
+from skill_evaluator.providers.http import UNREADABLE, HttpProvider
+from skill_evaluator.providers.wire import parsed_body
+from skill_evaluator.text import listed
+
+MODEL = Model(id="program", provider="program", structured_output="none")
+VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
+SPARE_S = 5.0  # for its supervisor to end a program that has used up its time
+_SETUP_S = 1800.0
+_THREADS = 256  # at most: each waits for a program
+_MOST_VALUES = 1_000_000
+_REASONS = {
+    "exited": "exit_code",
+    "timeout": "timeout",
+    "processes": "too_many_processes",
+    "absent": "not_started",
+    "lost": "lost",
+}
+
+
+def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of these names that are set: in CI's one secret, among the keys, or in the environment."""
+    lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
+    places = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
+    return {name: places[name] for name in names if places.get(name)}
+
+
+def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
+    """Return the provider that asks the program of the component in a folder, which gets these variables."""
+
+    def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
+        """Install the program and return it; raise ConfigError if that fails, or a variable is not set."""
+        if missing := [name for name in program.variables if name not in values]:
+            raise ConfigError(f"the program of {folder / 'prompt.md'} names {listed(missing)}: not set here")
+        for argv in program.setup:
+            limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes, processes=512)
+            ended = run_process(Program(argv=argv, folder=folder, limits=limits))
+            if ended.problem:
+                raise ConfigError(f"setup of {folder / 'prompt.md'}: {' '.join(argv):.200}: {ended.problem:.500}")
+        if program.http is not None:
+            return _endpoint(program.http, values, settings)
+        limits = ProcessLimits(
+            seconds=settings.timeout_s - SPARE_S, output_bytes=settings.limits.response_bytes, processes=256
+        )
+        return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
+
+    return ProviderKind(open=open_program, sampling=sampling)
+
+
+class RunProvider:
+    """Starts a program for each call."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._threads = ThreadPoolExecutor(_THREADS)
+
+    async def complete(self, request: Request) -> Completion:
+        """Run the program once; raise ProviderError for another end than an answer."""
+        asked = {
+            "inputs": {name: _for_program(value) for name, value in request.inputs.items()},
+            "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
+            "case_id": request.case_id,
+            "replicate": request.replicate,
+            "seed": request.seed,
+        }
+        ended = await run_process_in(self._threads, self._program, json.dumps(asked, ensure_ascii=True).encode())
+        if ended.why == "output":
+            return Completion(text="", stop_reason="too_large")
+        if ended.problem is not None:
+            kind: FailureKind = "timeout" if ended.why == "timeout" else "provider_error"
+            raise ProviderError(_REASONS[ended.why], ended.problem, kind=kind, perhaps_billed=True)
+        return _answer(ended)
+
+    async def close(self) -> None:
+        """Let go of the threads; no program runs any longer."""
+        self._threads.shutdown(wait=False)
+
+
+def _answer(ended: Ended) -> Completion:
+    """Read what a program wrote; raise ProviderError unless it is JSON with an answer."""
+    content = ended.stdout
+    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
+        return Completion(text="", stop_reason="too_large")
+    try:
+        fields = fields_of(parsed_body(content))
+    except UNREADABLE as problem:
+        raise _no_answer(f"stdout is no JSON: {problem}; it begins with {content[:80]!r}") from None
+    if "answer" not in fields:
+        raise _no_answer(f'stdout is no JSON object with "answer"; it begins with {content[:80]!r}')
+    usage = fields_of(fields.get("usage"))
+    return Completion(
+        text=_text(fields["answer"]),
+        usage=Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens")),
+        served_model=fields.get("model"),
+        fingerprint=fields.get("version"),
+    )
+
+
+def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings) -> HttpProvider:
+    headers = {name: values[variable] for name, variable in endpoint.headers.items()}
+    for variable in endpoint.headers.values():
+        if not (values[variable].isascii() and values[variable].isprintable()):
+            raise ConfigError(f"{variable} holds a line break or a character outside ASCII, which no header can carry")
+
+    def read(body: Any, _: Mapping[str, str]) -> Completion:
+        return Completion(text=_text(_at(body, endpoint.answer)))
+
+    return HttpProvider(endpoint.url, headers, partial(_filled, endpoint.body), read, settings)
+
+
+def _filled(value: Any, request: Request) -> Any:
+    """Return the body of a request: each `{{input}}` in its texts once, plainly; alone in a text it stays JSON."""
+    if isinstance(value, dict):
+        return {name: _filled(child, request) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_filled(child, request) for child in value]
+    if not isinstance(value, str) or not request.inputs:
+        return value
+    names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
+    if alone := names.fullmatch(value):
+        return _for_endpoint(request.inputs[alone[1]])
+    return names.sub(lambda match: _text(_for_endpoint(request.inputs[match[1]])), value)
+
+
+def _at(value: Any, pointer: str) -> Any:
+    """Return what a JSON Pointer (RFC 6901) leads to; raise ProviderError where that is nothing."""
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            raise _no_answer(f"the body has nothing at {pointer}")
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _for_program(value: Any) -> Any:
+    """Return an input as a program on this machine reads it: a file by its path."""
+    return {"path": str(value.path.absolute()), "media_type": value.media_type} if isinstance(value, File) else value
+
+
+def _for_endpoint(value: Any) -> Any:
+    """Return an input as it is posted: a file as a data URL."""
+    if not isinstance(value, File):
+        return value
+    return f"data:{value.media_type};base64,{base64.b64encode(value.path.read_bytes()).decode()}"
+
+
+def _no_answer(message: str) -> ProviderError:
+    return ProviderError("no_answer", message, perhaps_billed=True)
+
+
+def _refuse(model: Model) -> None:
+    raise ConfigError(f"model '{model.id}' in models.yaml: a program is declared in a component's prompt.md (program:)")
+
+
+def _open_nothing(model: Model, key: str | None, settings: Settings) -> Provider:
+    raise ConfigError(f"'{model.id}' is a program, and no component says which")
+
+
+sampling = partial(usual_sampling, refused=("temperature", "top_p"))
+KIND = ProviderKind(open=_open_nothing, sampling=sampling, key_variables=(VARIABLES,), check=_refuse)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from skill_evaluator.cli import COMMANDS, load_command
+from skill_evaluator.cli import COMMANDS, OLD, load_command
 from skill_evaluator.providers import PROVIDERS
 
 from tests.support.act import WORKFLOWS
@@ -117,7 +117,7 @@ def test_the_leg_passes_on_who_it_is_and_its_part_of_the_limits() -> None:
 
 
 def _reads_cases(script: str) -> bool:
-    named = [path for path in COMMANDS if re.search(rf"skill_evaluator {path}\b", script)]
+    named = [path for path in (*COMMANDS, *OLD) if re.search(rf"skill_evaluator {path}\b", script)]
     return any("--fixtures" in param.opts for path in named for param in load_command(path).params)
 
 

@@ -45,7 +45,7 @@ SHELVES: Mapping[str, Sequence[str]] = {
     "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
 }
 COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)
-_OLD = ("plan", "collect", "publish", "report")  # as workflows type them
+OLD = ("plan", "collect", "publish", "report")  # as workflows type them
 GROUPS: Mapping[str, str] = {
     "site": "Show everything that is recorded as pages",
     "cases": "Make, fetch or audit cases, which are documents with known answers.",
@@ -106,7 +106,7 @@ class _LateCommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
         path = _path(ctx, name or "")
-        return name, load_command(path) if path in (*COMMANDS, *_OLD) else listed, rest
+        return name, load_command(path) if path in (*COMMANDS, *OLD) else listed, rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -172,9 +172,9 @@ def _application() -> typer.Typer:
     for name, summary in GROUPS.items():
         groups[name] = typer.Typer(cls=_LateCommands, name=name, help=summary, rich_markup_mode=None)
         root.add_typer(groups[name])
-    for path in (*COMMANDS, *_OLD):
+    for path in (*COMMANDS, *OLD):
         group, _, name = path.rpartition(" ")
-        groups[group].command(name, hidden=path in _OLD)(lambda: None)
+        groups[group].command(name, hidden=path in OLD)(lambda: None)
     return root
 
 

@@ -132,7 +132,7 @@ class InitRequest:
     """What is to be laid out, and where."""
 
     folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
-    name: str = option("What to call the example component.", EXAMPLE)
+    name: str = option("Name of the example component.", EXAMPLE, metavar="NAME")
     example: bool = flag("Add the example component even if there are components.")
     adopt: bool = flag("Read an existing library and propose .evaluator/ and evals/datasets.json files only.")
     yes: bool = flag("With --adopt: write the proposed files.")

@@ -45,7 +45,7 @@ EXAMPLES = {
         "skill-evaluator judge calibrate --labels FILE --judge <id> --rubric RUBRIC",
         "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
     ),
-    "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge ID --out kind.yaml',),
+    "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge <id> --out kind.yaml',),
     "judge_lint": (
         "skill-evaluator judge lint",
         "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml",

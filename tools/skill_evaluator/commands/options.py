@@ -5,6 +5,7 @@ No default stands here: a room's request class has its own, `display/options.py`
 """
 
 import dataclasses
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
@@ -24,6 +25,7 @@ _EXITS = {EXIT_OK: "done", EXIT_BUG: "a bug (a traceback)", EXIT_USER_ERROR: "wr
 _LAST = ("recorded", "max_cost", "max_calls", "concurrency", "platform", *COMMON)  # in the help of every command
 _VALUES = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 _RARE, _COMMON = "Rarer options", "Options of most commands"
+_RANGE = re.compile(r"(; )?([\d.]+<=)?x[<>=]+[\d.]+|(; )?required")  # the error says it when it matters
 _LEFT = 26  # columns of an option and its value
 
 
@@ -65,7 +67,8 @@ def _row(parameter: Any, ctx: Any) -> tuple[str, str]:
     """Return a parameter as it is typed, and what it does."""
     parameter.hidden = False
     name, text = parameter.get_help_record(ctx)
-    return (parameter.metavar if parameter.param_type_name == "argument" else name), text.removesuffix("  [required]")
+    text = _RANGE.sub("", text).replace("  []", "")
+    return (parameter.metavar if parameter.param_type_name == "argument" else name), text
 
 
 def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -138,7 +141,7 @@ def command_of(
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
     lines = "\n".join(examples)
-    epilog = f"Exit codes: {codes}\n\n\b\n{lines}"
+    epilog = f"Exit codes: {codes}\n\n\b\nExamples:\n{lines}"
     application.command(name, cls=PlainCommand, epilog=epilog)(run)
     return typer.main.get_command(application)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options
+from skill_evaluator.display.options import ConfigOption, PlatformOption, argument, option, options, rare
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, outcome_page, print_outcome, refuse_untold
 
@@ -20,16 +20,16 @@ class ReportOptions(ConfigOption, PlatformOption):
     """The options of `report`."""
 
     collected: Path = argument("What collect wrote.", Path("collected"))
-    plan: Path | None = option("The plan; used if nothing was collected.", metavar="FILE")
-    commit: str | None = option("Comment on the pull request merged with this commit.")
-    open_from: str | None = option(
-        "Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH"
-    )
-    to: str = option("The branch it is for.", "main", metavar="BRANCH")
-    published: bool = option(
+    plan: Path | None = rare("The plan; used if nothing was collected.", metavar="FILE")
+    commit: str | None = rare("Comment on the pull request merged with this commit.")
+    open_from: str | None = rare("Open a pull request of the records on this branch.", None, "--open", metavar="BRANCH")
+    to: str = rare("The branch it is for.", "main", metavar="BRANCH")
+    published: bool = rare(
         "Say on the page whether the records reached their branch.", True, "--published/--unpublished"
     )
-    format: Format = option("How to print the result (on stdout).", "markdown")
+    format: Format = option(
+        "text, json or markdown, on stdout; default: markdown.", "markdown", metavar="FORM", show_default=False
+    )
 
 
 def report(options: ReportOptions) -> int:

@@ -46,7 +46,7 @@ class JudgingRequest(ConfigOption):
         "Continue a judging (default: the newest): ask only what has no answer.", metavar="[ID]"
     )
     dry_run: bool = flag("Check everything, make no call, print the calls and the cost at most.")
-    review: bool = flag("Queue for people what the judges leave open; see `skill-evaluator review`.")
+    review: bool = flag("Queue for people what the judges leave open (see review).")
     review_sample: int = rare("With --review: also queue N random items.", 5, metavar="N", min=0)
     out: Path = rare("Where judgings are kept.", JUDGEMENTS, metavar="DIR")
 

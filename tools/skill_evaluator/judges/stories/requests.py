@@ -93,8 +93,8 @@ class CalibrateRequest(JudgingRequest):
     verdicts: Path | None = option(
         "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
     )
-    planted: Path | None = rare("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
-    regressions: Path | None = rare("The results of `judge regression` on the planted pairs.", metavar="FILE")
+    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
+    regressions: Path | None = option("The results of `judge regression` on the planted pairs.", metavar="FILE")
     batch: Path | None = rare("Its results on a batch, whose rates are corrected.", metavar="FILE")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.messages import Prompt, messages_in
 from skill_evaluator.library.mutants import OPERATORS, capped, mutants_of, neutrals, passages_of
 
 PROMPT = """# Receipts
@@ -106,8 +106,19 @@ def test_descriptions_go_and_the_contract_stays() -> None:
 
 
 def test_the_diff_shows_what_went_and_what_came() -> None:
-    (mutant,) = (one for one in mutants_of(Prompt.of(PROMPT), None, first_line=7) if one.id == "format-loosened-12")
+    (mutant,) = (
+        one for one in mutants_of(Prompt.of(PROMPT), None, source="\n" * 6 + PROMPT) if one.id == "format-loosened-12"
+    )
     assert mutant.diff == ("-1. Dates: `YYYY-MM-DD`.", "+1. Dates: any form.")
+
+
+def test_lines_are_those_of_the_file_however_it_sets_its_headings() -> None:
+    body = "## System\nRead a {{kind}}. Never guess.\n## User\n- Only {{document}}.\n"
+    whole = Prompt(messages=messages_in(body), inputs=("document", "kind"))
+    mutants = mutants_of(whole, None, source=f"---\nversion: 1.0.0\n---\n{body}")
+    assert [mutant.id for mutant in mutants] == ["rule-dropped-5", "negation-flipped-5", "negation-flipped-7"]
+    assert all(mutant.prompt.names_in("user") == {"document"} for mutant in mutants)
+    assert [message.role for mutant in mutants for message in mutant.prompt.messages] == ["system", "user"] * 3
 
 
 def test_a_cap_keeps_some_of_every_operator_in_order_and_counts_the_rest() -> None:

@@ -104,7 +104,8 @@ def _read(request: MutationRequest) -> _Hunt:
     cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
     if len(cases) < _LEAST_CASES:
         raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
-    every = mutants_of(component.prompt, component.schema, first_line=_first_line(component))
+    source = read_text(component.folder / "prompt.md", RunError)
+    every = mutants_of(component.prompt, component.schema, source=source)
     left_out = {}
     if model.structured_output != "json_schema":
         seen = [one for one in every if one.operator != "descriptions-removed"]
@@ -132,12 +133,6 @@ def _read(request: MutationRequest) -> _Hunt:
 def _name_of(mutant: Mutant) -> str:
     """Return the name of a mutant's run folder, which also depends on its text."""
     return f"{mutant.id}-{mutant.digest[-8:]}"
-
-
-def _first_line(component: Component) -> int:
-    """Return the line of prompt.md on which the prompt begins."""
-    text = read_text(component.folder / "prompt.md", RunError)
-    return text.count("\n", 0, max(0, text.find(component.prompt.text))) + 1
 
 
 def size_mutants(request: MutationRequest) -> MutationEstimate:

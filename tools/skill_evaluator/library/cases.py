@@ -190,13 +190,18 @@ class Case:
         return tuple(value for value in self.inputs.values() if isinstance(value, File))
 
     @property
+    def shown_as(self) -> str:
+        """What `document` is: a document, or inputs, perhaps with the turns before them."""
+        return "turns and inputs" if self.turns else DOCUMENT if self.used == (DOCUMENT,) else "inputs"
+
+    @property
     def document(self) -> str:
         """What people and judges read of it: the document, or the earlier turns and the inputs under their names."""
-        if not self.turns and self.used == (DOCUMENT,):
+        if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
         told += [(name, text_of(self.inputs[name])) for name in self.used]
-        return "\n\n".join(f"{name}:\n{text}" for name, text in told)
+        return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in told)
 
     def was(self, digest: str) -> bool:
         """Return whether a digest is that of this case, also as a version knew it that used the document alone."""

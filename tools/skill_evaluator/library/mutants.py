@@ -184,8 +184,8 @@ class _Edit:
     prompt: str
 
 
-def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, first_line: int = 1) -> tuple[Mutant, ...]:
-    """Return every mutant in the order of the lines, each once; the prompt's first line has number `first_line`.
+def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, source: str = "") -> tuple[Mutant, ...]:
+    """Return every mutant in the order of the lines, each once; the lines are those of `source`, which has the prompt.
 
     A mutant asks for the same inputs in messages of the same roles: it has lost no placeholder.
 
@@ -202,7 +202,7 @@ def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, first_line: i
         if damaged is None or text in seen:
             continue
         seen.add(text)
-        line = edit.passage.line + first_line - 1
+        line = _line_in(source or prompt, prompt, edit.passage)
         name = f"{edit.operator}-{line}"
         names[name] += 1
         mutants.append(
@@ -217,6 +217,12 @@ def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, first_line: i
             )
         )
     return (*mutants, *_without_descriptions(whole, schema))
+
+
+def _line_in(source: str, prompt: str, passage: Passage) -> int:
+    """Return the line of a passage in a text that has the prompt, perhaps with other gaps between its messages."""
+    begin = source.find(prompt)
+    return source.count("\n", 0, source.find(passage.text) if begin < 0 else begin + passage.begin) + 1
 
 
 def capped(mutants: Sequence[Mutant], most: int) -> tuple[tuple[Mutant, ...], dict[Operator, int]]:

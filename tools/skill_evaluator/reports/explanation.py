@@ -57,7 +57,7 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterat
     yield Heading(Cell(first, code=True), level=2)
     yield _facts(others)
     document = explained.case.document
-    yield Heading(f"document ({len(document):,} characters)")
+    yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
     yield Code(document if full else _beginning(document))
     answer = explained.answer
     if explained.case.options:

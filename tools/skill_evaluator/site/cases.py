@@ -109,6 +109,7 @@ def case_head(
     return {
         **head,
         "document": _cut(case.document, _DOCUMENT),
+        "title": case.shown_as.capitalize(),
         "truth": _cut(truth, _TRUTH) if case.labelled else None,
     }
 

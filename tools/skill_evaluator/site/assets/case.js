@@ -153,7 +153,7 @@
       scores(runs, now, chosen),
       filters(runs, now, model),
       el("div", { class: shown.document ? "beside" : "" },
-        shown.document ? el("div", { class: "given" }, text("Document", shown.document), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
+        shown.document ? el("div", { class: "given" }, text(shown.title, shown.document), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
         el("div", { class: "answers" }, el("h2", {}, shown.document ? "Answers" : "Scores"),
           chosen.length ? chosen.map((run) => answers(run, field)) : el("p", { class: "notice" }, "No run of this version by this model."))),
     ];

@@ -1,4 +1,4 @@
-"""Time of `compare`: whole processes on two large record files; and of reading a long leaderboard."""
+"""Time of `compare`: whole processes on two large record files; and of reading a long leaderboard, and many cases."""
 
 import json
 import random
@@ -20,6 +20,15 @@ from pathlib import Path
 from skill_evaluator.records.archive import read_entries
 assert len(read_entries(Path(sys.argv[1]))) == int(sys.argv[2])
 """
+COUNT = 1_000
+READ = """
+import sys
+from pathlib import Path
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
+component = load_component(Path(sys.argv[1]), "receipt-extraction", fixtures_dir=Path())
+assert len(load_cases(component, Path())) == int(sys.argv[2])
+"""
 
 
 def rows(quick: bool) -> Iterator[Measured]:
@@ -30,11 +39,14 @@ def rows(quick: bool) -> Iterator[Measured]:
             write_record(file, large_record(seed))
         board = folder / "leaderboard.json"
         board.write_bytes(laid_out({"skill": "receipt-extraction"}, long_leaderboard()))
+        write_table(folder / "receipt-extraction" / "cases.jsonl")
+        read = [sys.executable, "-c", READ, str(ROOT / "components"), str(COUNT)]
         compare = [sys.executable, "-m", "skill_evaluator", "compare", "--format", "json"]
         compare += ["--baseline", str(files[0]), "--candidate", str(files[1])]
         for title, command, bound in (
             (f"`compare` of {CASES} cases × {REPLICATES}, {FIELDS} fields, {METRICS} metrics", compare, 2),
             (f"reading a leaderboard of {ROWS:,} rows", [sys.executable, "-c", LOAD, str(board), str(ROWS)], 1),
+            (f"reading {COUNT:,} cases of one file", read, 1),
         ):
             measure(command, folder)  # warms caches, not counted
             figures = [measure(command, folder) for _ in range(3 if quick else 9)]
@@ -42,6 +54,18 @@ def rows(quick: bool) -> Iterator[Measured]:
             yield Measured(
                 name=title, values=tuple(one.wall_s for one in figures), most=bound, unit="s", note=processor
             )
+
+
+def write_table(path: Path) -> None:
+    """The shipped receipts again and again, a line each."""
+    path.parent.mkdir()
+    lines = []
+    for folder in sorted((ROOT / "fixtures" / "receipt-extraction" / "cases").iterdir()):
+        truth = json.loads((folder / "ground_truth.json").read_text())
+        lines.append({"document": (folder / "document.md").read_text(), "ground_truth": truth})
+    with path.open("w") as file:
+        for number in range(COUNT):
+            file.write(json.dumps({"id": f"case-{number:04}", **lines[number % len(lines)]}) + "\n")
 
 
 def large_record(seed: int) -> Record:

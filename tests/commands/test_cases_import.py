@@ -146,7 +146,7 @@ def test_a_field_inside_another_has_no_column(library: Library) -> None:
         truths = [part for field in fields for part in ("--truth", field)]
         refused = imported(library, "t.csv", ROW + "a,b,1\n", "--input", "text", *truths)
         name = fields[-1].partition("=")[0]
-        assert f"--truth {name}: it is inside an array or object" in refused.err
+        assert f"'{name}' is inside an array or object" in refused.err
 
 
 def test_without_a_schema_a_cell_is_a_text_and_inner_fields_nest(library: Library) -> None:

@@ -47,6 +47,8 @@ SPOILT = [
     (f"{_CASE}/document.md", "a\0b", "character 2 is a NUL"),
     (f"{_CASE}/ground_truth.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/ground_truth.json", f"[{'0,' * 60_000}0]", "holds 60,001 values, more than the limit of 50,000"),
+    (f"fixtures/{SKILL}/cases.jsonl", f'{{"a": {deep_json()}}}', "nested more than 200 levels deep"),
+    (f"fixtures/{SKILL}/cases.csv", "id,document\na,\0\n", "is a NUL"),
     (f"{_CASE}/meta.json", deep_objects(), "nested more than 200 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
 ]

@@ -201,7 +201,7 @@ def test_a_component_without_documents_is_not_evaluated_yet_and_one_that_lost_th
 def test_a_case_that_waits_for_its_document_is_left_out(skill: Component, tmp_path: Path) -> None:
     assert [case.id for case in load(skill, tmp_path / "f", {"a": GOOD, "b": SOURCE})] == ["a"]
     place = tmp_path / "f" / "receipts" / "cases"
-    assert cases_without_document(place) == ["b"]
+    assert cases_without_document([place]) == ["b"]
     with pytest.raises(NotEvaluatedError, match=r"case 'b' has input-source\.md and no document\.md"):
         load_cases(skill, tmp_path / "f", ["b"])
     (place / "b" / "input.json").write_text('{"raw": 9}')

@@ -105,7 +105,7 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(NotEvaluatedError, match=expected):
         find_cases(skill, None)
     path = write(skill.folder / "evals", QUESTION)
-    assert find_cases(skill, None) == path
+    assert find_cases(skill, None) == [path]
     assert [case.id for case in load_cases(skill, None, ["fr*"])] == ["france"]
     with pytest.raises(FixtureError, match="no case matches --case 'peru'"):
         load_cases(skill, None, ["peru"])

@@ -305,16 +305,16 @@ def within(folder: str, name: str) -> str:
     return name if folder in ("", ".") else f"{folder}/{name}"
 
 
-def commit_of(path: Path) -> str | None:
-    """Return the last commit that touched a path, with `-dirty` when the path was changed since.
+def commit_of(*paths: Path) -> str | None:
+    """Return the last commit that touched one of the paths of a folder, with `-dirty` when one was changed since.
 
     None outside git, if it was never committed, and if git is not installed or refuses the repository (it belongs to
     another user): a paid run must not be lost over that.
     """
-    folder, place = _folder_of(path), f":(literal){path.resolve()}"
+    folder, places = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     try:
-        commit = _text(folder, "log", "-1", "--format=%H", "--", place).strip()
-        dirty = commit and _run(folder, "status", *_STATUS, "--", place, env=_harmless(folder))
+        commit = _text(folder, "log", "-1", "--format=%H", "--", *places).strip()
+        dirty = commit and _run(folder, "status", *_STATUS, "--", *places, env=_harmless(folder))
     except GitError:
         return None
     return f"{commit}-dirty" if dirty else commit or None

@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.exchange.exported import Exported, ExportRequest
     from skill_evaluator.exchange.imported import ImportRequest
-    from skill_evaluator.library.case_table import CaseTable, ImportedCases, Odd
+    from skill_evaluator.library.case_table import CaseTable, ImportedCases
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
+    from skill_evaluator.library.tables import Odd
     from skill_evaluator.providers import Configuration
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record

@@ -5,7 +5,6 @@ what they point at can be right.
 """
 
 import datetime
-import glob
 import json
 import re
 from collections import Counter
@@ -20,14 +19,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.files import read_json
-from skill_evaluator.library.cases import (
-    Case,
-    case_folders,
-    cases_without_document,
-    find_cases,
-    load_cases,
-    read_question_cases,
-)
+from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits, Waiver
 from skill_evaluator.library.messages import section_headings
@@ -201,11 +193,11 @@ def lint_component(
     case_problems: list[str] = []
     try:
         waiting = [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases, case_problems = _read_cases(component, fixtures, waiting)
+        cases = list(load_cases(component, fixtures, odd=lambda problem: case_problems.append(str(problem))))
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:
-        case_problems = [str(problem)]
+        case_problems.append(str(problem))
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
     balance = key_balance(cases) if component.output == "choice" else None
@@ -254,27 +246,6 @@ def _served_otherwise(component: Component) -> list[str]:
         records = map(archive.record, newest.values())
         return [f"record {record.run_id}: {words}" for record in records if (words := record.served_otherwise)]
     return []
-
-
-def _read_cases(component: Component, fixtures: Path | None, waiting: Sequence[str]) -> tuple[list[Case], list[str]]:
-    """Return the cases that are in order, and the problems of the others; raise NotEvaluatedError without any case."""
-    try:
-        return list(load_cases(component, fixtures)), []
-    except NotEvaluatedError:
-        raise
-    except SkillEvaluatorError as problem:
-        first = str(problem)
-    place = find_cases(component, fixtures)
-    if component.output == "choice":
-        return read_question_cases(place, component)
-    good: list[Case] = []
-    problems: list[str] = []
-    for name in [folder.name for folder in case_folders(place) if folder.name not in waiting]:
-        try:
-            good += load_cases(component, fixtures, [glob.escape(name)])
-        except SkillEvaluatorError as problem:
-            problems.append(str(problem))
-    return good, problems or [first]
 
 
 def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:

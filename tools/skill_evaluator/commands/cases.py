@@ -42,10 +42,8 @@ class CasesImportOptions(CaseTable):
 def cases_import(options: CasesImportOptions) -> int:
     """Make cases of the rows of a table; each is checked against the contract. Overwrites nothing."""
     made = Library.at(options).import_cases(options, odd=leave_out if options.skip_invalid else refuse)
-    labelled = sum(len(files) > 1 for files in made.cases.values())
-    print(
-        f"{counted(len(made.cases), 'case')} of {made.component.name}, {labelled} with ground truth, in {made.place}:"
-    )
+    counts = f"{counted(len(made.cases), 'case')} of {made.component.name}, {made.labelled} with ground truth"
+    print(f"{counts}, in {made.place}:")
     for case_id, files in list(made.cases.items())[:_SHOWN]:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:

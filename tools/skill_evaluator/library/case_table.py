@@ -3,18 +3,13 @@
 What is wrong with a row is one line with file and line number, before anything is written.
 """
 
-import csv
-import io
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
@@ -24,21 +19,17 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import ComponentError, FixtureError, SkillEvaluatorError, refuse
-from skill_evaluator.files import SizeLimit, json_text, parse_json, read_lines, read_text, storing
-from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.library.components import Component, load_component, places_of
+from skill_evaluator.errors import ComponentError, FixtureError, refuse
+from skill_evaluator.files import json_text, storing, validated
+from skill_evaluator.library.cases import INPUTS, Case, cases_of_table
+from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.text import nearest, nearest_path
+from skill_evaluator.library.messages import DOCUMENT
+from skill_evaluator.library.tables import Columns, Odd, read_table
+from skill_evaluator.parsing import Output
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_TEXTS = ("string", "category", "date", "any")
-Rows = list[tuple[int, Mapping[str, Any]]]
-"""The rows of a table with the lines they begin at, from 1."""
 NewCases = Mapping[str, Mapping[str, str]]
 """Cases that are to be written, by id: the texts of their files by name."""
-Odd = Callable[[SkillEvaluatorError], None]
-"""Takes the problem of a wrong row: raises it, or reports it so that the row is left out."""
 
 
 @options
@@ -56,13 +47,13 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     skill: str | None = option("The component, if there are several.", metavar="NAME")
     yes: bool = flag("Write the cases; without it they are only checked.")
 
-    @property
-    def fields(self) -> dict[str, str] | None:
-        """The columns of the truth by field; None without such a column, or if a column holds the whole truth."""
-        if len(self.truth) < 2 and not any("=" in part for part in self.truth):
-            return None
+    def columns_for(self, component: Component) -> Columns:
+        """Return the columns that the options name, and those of other inputs that are declared; raise FixtureError."""
+        whole = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
-        return {field: column or field for field, _, column in pairs}
+        truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
+        inputs = {**component.columns.inputs, DOCUMENT: self.document}
+        return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +62,8 @@ class ImportedCases:
 
     component: Component
     place: Path
-    cases: Mapping[str, Mapping[str, str]]
+    cases: NewCases
+    labelled: int
 
 
 def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
@@ -86,85 +78,22 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
-    rows = read_rows(table.file, limits.size_of("document_bytes"), odd)
-    cases = cases_of(rows, table, component, odd)
+    columns = table.columns_for(component)
+    read = read_table(table.file, columns, limits.size_of("document_bytes"), odd)
+    rows = [
+        (case_id, line, {name: row[name] for name in columns.named if name in row}) for case_id, line, row in read.rows
+    ]
+    made = cases_of_table(replace(read, rows=rows), component, odd)
+    cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
     places = places_of(component.folder, component.fixtures, table.fixtures, "cases")
-    place = next((place for place in places if place.is_dir()), places[0])
+    place = next((place for place in places if sources_of([place])), places[0])
     there = [case_id for case_id in cases if (place / case_id).exists()]
     if there:
         raise FixtureError(f"{place / there[0]} exists already; choose other ids with --id COLUMN")
     if table.yes:
         write_cases(place, cases)
-    return ImportedCases(component=component, place=place, cases=cases)
-
-
-def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
-    """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
-    if path.suffix == ".jsonl":
-        rows: Rows = []
-        for number, value in read_lines(path, FixtureError, limit=limit):
-            if isinstance(value, dict):
-                rows.append((number, value))
-            else:
-                odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
-    elif path.suffix in _DELIMITERS:
-        rows = list(_read_cells(path, limit, odd))
-    else:
-        raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
-    if not rows:
-        raise FixtureError(f"{path} holds no row")
-    return rows
-
-
-def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    csv.field_size_limit(limit.most)
-    reader = csv.reader(io.StringIO(read_text(path, FixtureError)), delimiter=_DELIMITERS[path.suffix], strict=True)
-    header: list[str] = []
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as problem:
-            raise FixtureError(f"{path}:{line}: {problem}") from None
-        if cells is None:
-            return
-        if not any(cells):
-            continue
-        if not header:
-            header = [cell.strip() for cell in cells]
-            if len(set(header)) < len(header) or not all(header):
-                raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
-        elif len(cells) != len(header):
-            odd(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
-        else:
-            yield line, dict(zip(header, cells, strict=True))
-
-
-def cases_of(rows: Rows, table: CaseTable, component: Component, odd: Odd = refuse) -> NewCases:
-    """Make a case of each row; a row that cannot be one, or fails the contract, is `odd`."""
-    path, fields = table.file, table.fields or {}
-    known = list(dict.fromkeys(name for _, row in rows for name in row))
-    for column in (table.document, table.id, *(fields.values() or table.truth)):
-        if column is not None and column not in known:
-            raise FixtureError(f"no column '{column}' in {path} {nearest(column, known)}")
-    _refuse_fields(fields, component)
-    stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
-    width = len(str(len(rows)))
-    lines: dict[str, int] = {}
-    cases: dict[str, Mapping[str, str]] = {}
-    for number, (line, row) in enumerate(rows, 1):
-        at = f"{path}:{line}"
-        case_id = f"{stem}-{number:0{width}d}" if table.id is None else str(row.get(table.id, ""))
-        try:
-            if not is_file_name(case_id):
-                raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
-            files = _files_of(at, row, table, component)
-            if lines.setdefault(case_id, line) != line:
-                raise FixtureError(f"{at}: the id '{case_id}' is that of line {lines[case_id]}")
-            cases[case_id] = files
-        except FixtureError as problem:
-            odd(problem)
-    return cases
+    labelled = sum(case.labelled for case in made.values())
+    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled)
 
 
 def write_cases(place: Path, cases: NewCases) -> None:
@@ -182,67 +111,12 @@ def write_cases(place: Path, cases: NewCases) -> None:
             undo.pop_all()
 
 
-def _refuse_fields(fields: Mapping[str, str], component: Component) -> None:
-    """Raise FixtureError for a field that no column can give."""
-    places = schema_places(component.schema or {})
-    for field in fields:
-        if component.schema is not None and field not in places:
-            where = component.contract.where
-            raise FixtureError(f"--truth {field}: no such field in {where} {nearest_path(field, places)}")
-        if "[]" in field or any(field.startswith(f"{other}.") for other in fields):
-            raise FixtureError(f"--truth {field}: it is inside an array or object; name a column for that")
-
-
-def _files_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Component) -> dict[str, str]:
-    given = row.get(table.document)
-    document = given if isinstance(given, str) else "" if given is None else json_text(given)
-    limit = component.limits.size_of("document_bytes")
-    if not document.strip():
-        raise FixtureError(f"{at}: column '{table.document}', the document, is empty")
-    if len(document.encode()) > limit.most:
-        raise FixtureError(f"{at}: the document has {len(document.encode()):,} bytes; {limit}")
-    files = {"document.md": document.rstrip("\n") + "\n"}
-    truth = _truth_of(at, row, table, component)
-    if truth is None:
-        return files
-    if component.output == "text":
-        if not isinstance(truth, str):
-            raise FixtureError(f"{at}: the truth must be a text: '{component.name}' answers with text")
-        return {**files, "expected.md": truth.rstrip("\n") + "\n"}
-    problems = component.contract.errors(truth)
-    if problems:
-        raise FixtureError(f"{at}: the truth fails {component.contract.where} at {problems[0][:500]}")
-    return {**files, "ground_truth.json": json_text(truth)}
-
-
-def _truth_of(at: str, row: Mapping[str, Any], table: CaseTable, component: Component) -> Any:
-    fields = table.fields
-    if fields is None:
-        cell = row.get(table.truth[0]) if table.truth else None
-        if component.output == "text" or not isinstance(cell, str):
-            return cell or None
-        advice = "for one field of it, write --truth FIELD=COLUMN; for a text, output: text in prompt.md"
-        return _parsed(cell, f"{at}: the truth, column '{table.truth[0]}', is no JSON", advice)
-    places = schema_places(component.schema or {})
-    truth: dict[str, Any] = {}
-    for field, column in fields.items():
-        value = row.get(column)
-        if isinstance(value, str) and not value.strip():
-            value = None
-        elif isinstance(value, str) and component.schema is not None and places[field].kind not in _TEXTS:
-            value = _parsed(value, f"{at}: '{field}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
-        *parents, last = field.split(".")
-        inner = truth
-        for parent in parents:
-            inner = inner.setdefault(parent, {})
-        inner[last] = value
-    return truth
-
-
-def _parsed(cell: str, what: str, advice: str) -> Any:
-    if not cell.strip():
-        return None
-    for text in (cell, cell.lower()):  # TRUE, as spreadsheets write it
-        with suppress(FixtureError):
-            return parse_json(text, Path(), FixtureError)
-    raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")
+def _files_of(case: Case, output: Output) -> dict[str, str]:
+    others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
+    document = case.inputs[DOCUMENT]
+    files = {"document.md": document if isinstance(document, str) else json_text(document)}
+    if others:
+        files[INPUTS] = json_text(others)
+    if case.labelled and output == "text":
+        return {**files, "expected.md": f"{case.truth}\n"}
+    return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files

@@ -7,17 +7,19 @@ a document waits for it if `input-source.md` says what it is to be.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from string import ascii_uppercase
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks.declared import Check, DeclaredCheck, read_checks
-from skill_evaluator.errors import FixtureError, NotEvaluatedError
+from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.errors import FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import (
     FrozenModel,
     SizeLimit,
@@ -28,7 +30,7 @@ from skill_evaluator.files import (
     read_text,
     validated,
 )
-from skill_evaluator.identifiers import ModelPatterns
+from skill_evaluator.identifiers import ModelPatterns, is_file_name
 from skill_evaluator.library.case_files import PDF, file_in, read_file, read_pdfs
 from skill_evaluator.library.components import (
     DOCUMENT_FILES,
@@ -40,11 +42,22 @@ from skill_evaluator.library.components import (
     places_of,
     read_meta,
     root_of,
+    sources_of,
 )
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
 from skill_evaluator.library.reading import Root
-from skill_evaluator.text import canonical_json, count_leaves, digest, letters_of, listed, nearest, normalise
+from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
+from skill_evaluator.text import (
+    canonical_json,
+    count_leaves,
+    digest,
+    letters_of,
+    listed,
+    nearest,
+    nearest_path,
+    normalise,
+)
 
 QUESTIONS = "questions.jsonl"
 _NO_META = ("id", "question", "options", "answer", "not_applicable")
@@ -136,7 +149,7 @@ _MOST_SHOWN = 500  # of a schema error, which may hold the whole truth
 _SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {_SOURCE} and no document.md"
-_INPUTS = "inputs.json"
+INPUTS = "inputs.json"
 
 
 class _Turns(StrictModel):
@@ -213,57 +226,152 @@ def text_of(value: Any) -> str:
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
-def load_cases(component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
+def load_cases(
+    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), odd: Odd = refuse
+) -> tuple[Case, ...]:
     """Read the cases of a component that match a pattern (all without patterns), in the order of their ids.
 
-    Every ground truth must validate against the component's schema. Raises FixtureError; NotEvaluatedError where the
-    component has no case yet, or none of those has a document.
+    Every ground truth must validate against the component's schema. `odd` takes the problem of a case that is wrong
+    instead of having it raised. Raises FixtureError; NotEvaluatedError where the component has no case yet, or none of
+    those has a document.
     """
-    place = find_cases(component, fixtures_dir)
+    sources = find_cases(component, fixtures_dir)
+    where = listed([str(source) for source in sources])
     if component.output == "choice":
-        cases, problems = read_question_cases(place, component)
-        if problems:
-            raise FixtureError(problems[0])
-        ids = _select([case.id for case in cases], patterns, place)
-        return tuple(case for case in cases if case.id in ids)
-    folders = case_folders(place)
-    ids = _select([folder.name for folder in folders], patterns, place)
-    waiting = ids.intersection(cases_without_document(place))
+        questions, problems = read_question_cases(sources[0], component)
+        for problem in problems:
+            odd(FixtureError(problem))
+        ids = _select([case.id for case in questions], patterns, where)
+        return tuple(case for case in questions if case.id in ids)
+    folders = {folder.name: folder for source in sources for folder in case_folders(source)}
+    table = CaseRows()
+    for source in sources:
+        if source.suffix:
+            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), odd)
+    ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
+    waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
-        why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{place} holds no case; {_ADVICE}"
+        why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
-    root = root_of(component.folder, fixtures_dir, place, component.limits)
-    cases = [_read_case(folder, component, root) for folder in folders if folder.name in ids - waiting]
-    return with_pdfs(cases, component)
+    root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
+    cases = cases_of_table(table, component, odd, ids, folders, root)
+    for case_id in sorted(folders.keys() & ids - waiting):
+        try:
+            cases[case_id] = _read_case(folders[case_id], component, root)
+        except FixtureError as problem:
+            odd(problem)
+    return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, odd)
+
+
+def _with_pdfs(cases: Sequence[Case], component: Component, odd: Odd) -> tuple[Case, ...]:
+    try:
+        return with_pdfs(cases, component)
+    except FixtureError as problem:
+        if len(cases) < 2:
+            odd(problem)
+            return ()
+    return tuple(case for each in cases for case in _with_pdfs([each], component, odd))
+
+
+def cases_of_table(
+    table: CaseRows,
+    component: Component,
+    odd: Odd = refuse,
+    ids: Collection[str] | None = None,
+    folders: Mapping[str, Path] = MappingProxyType({}),
+    root: Root | None = None,
+) -> dict[str, Case]:
+    """Make cases of the rows of a table, or of those with these ids; what cannot be, or is a folder too, is `odd`.
+
+    Files that they name lie beside the table, in `root`; without it they stay names. Raises FixtureError where the
+    columns are of fields that the contract does not have.
+    """
+    places = schema_places(component.schema or {})
+    for path in table.columns.fields if component.schema is not None else ():
+        if path not in places:
+            raise FixtureError(
+                f"truth '{path}': no such field in {component.contract.where} {nearest_path(path, places)}"
+            )
+    taken = {case_id: str(folder) for case_id, folder in folders.items()}
+    cases: dict[str, Case] = {}
+    for case_id, line, row in table.rows:
+        if ids is not None and case_id not in ids:
+            continue
+        at = f"{table.path}:{line}"
+        try:
+            if not is_file_name(case_id):
+                raise FixtureError(f"{at}: {case_id[:100]!a} cannot be a case's id (letters, digits, '.', '_', '-')")
+            case = _case_of_row(component, table, (case_id, line), row, places, root)
+            if case_id in taken:
+                raise FixtureError(f"{at}: the id '{case_id}' is that of {taken[case_id]}")
+            taken[case_id] = f"line {line}"
+            cases[case_id] = case
+        except FixtureError as problem:
+            odd(problem)
+    return cases
+
+
+def _case_of_row(
+    component: Component, table: CaseRows, at: tuple[str, int], row: Row, places: Mapping[str, Place], root: Root | None
+) -> Case:
+    case_id, line = at
+    where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
+    row = table.with_values(where, row, CaseMeta.model_fields)
+    inputs = table.inputs(where, row)
+    document = inputs.get(DOCUMENT)
+    size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
+    if size > limit.most:
+        raise FixtureError(f"{where}: the document has {size:,} bytes; {limit}")
+    truth = table.truth(where, row, component.output, places)
+    meta = table.meta(row)
+    declared = validated(CaseMeta, meta, Path(where), FixtureError)
+    return case_of(
+        component,
+        case_id,
+        where,
+        inputs=with_files(inputs, folder, root, component.limits) if root else inputs,
+        turns=() if row.get(TURNS) is None else read_turns(row[TURNS], Path(where)),
+        truth=None if truth is None else _checked(truth, f"{where}: the truth", component),
+        labelled=truth is not None,
+        meta=meta,
+        declared=declared,
+        checks=checks_of(component, declared, Path(where), folder, root) if root else component.checks,
+    )
 
 
 def case_folders(place: Path) -> list[Path]:
-    """Return the folders of the cases in a folder, by name."""
+    """Return the folders of the cases in a folder, by name; none in a table."""
+    if not place.is_dir():
+        return []
     return sorted(path for path in place.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
-def cases_without_document(place: Path) -> list[str]:
-    """Return the ids of the cases in a folder that wait for their document."""
+def cases_without_document(sources: Iterable[Path]) -> list[str]:
+    """Return the ids of the cases in folders that wait for their document."""
     return [
         folder.name
-        for folder in case_folders(place)
-        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, _INPUTS))
+        for source in sources
+        for folder in case_folders(source)
+        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))
     ]
 
 
-def find_cases(component: Component, fixtures_dir: Path | None) -> Path:
-    """Find the folder of a component's case folders, or the file of its questions; raise FixtureError.
+def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
+    """Find the folder of a component's case folders and the table beside it, or the file of its questions.
 
-    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`. A component that has
-    none, and never had, raises NotEvaluatedError.
+    Without `fixtures_dir` they are in `fixtures/<name>/`, or in the component's own `evals/`. Raises FixtureError; a
+    component that has none, and never had, raises NotEvaluatedError.
     """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
     places = places_of(component.folder, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
-    for place in places:
-        if place.is_file() if is_choice else place.is_dir():
-            return root_of(component.folder, fixtures_dir, place, component.limits).inside(place)
+    sources = [place for place in places if place.is_file()][:1] if is_choice else sources_of(places)
+    if len(tables := [str(source) for source in sources if source.suffix]) > 1:
+        raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
+    if sources:
+        root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
+        return [root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
     if component.fixtures != component.name:  # somebody declared them to be there
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")
@@ -301,7 +409,7 @@ def read_question_cases(path: Path, component: Component) -> tuple[list[Case], l
     return cases, problems
 
 
-def _select(ids: Sequence[str], patterns: Sequence[str], place: Path) -> set[str]:
+def _select(ids: Sequence[str], patterns: Sequence[str], place: str) -> set[str]:
     """Return the ids that a pattern matches, or all without patterns; raise FixtureError if a pattern matches none."""
     for pattern in patterns:
         if not any(fnmatchcase(case_id, pattern) for case_id in ids):
@@ -346,7 +454,7 @@ def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
 def case_of(
     component: Component,
     case_id: str,
-    where: Path,
+    where: Path | str,
     *,
     inputs: Mapping[str, Any],
     turns: tuple[Message, ...] = (),
@@ -428,21 +536,23 @@ def refuse_unfilled(component: Component, cases: Iterable[Case]) -> None:
             raise FixtureError(f"{component.version} needs the input '{lacking[0]}', which case '{case.id}' lacks")
 
 
-def _where_of(name: str, where: Path) -> str:
+def _where_of(name: str, where: Path | str) -> str:
+    if isinstance(where, str):  # a line of a table
+        return f"'{name}' in {where}"
     return f"{where / 'document.md'}" if name == DOCUMENT else f"'{name}' in {where / 'inputs.json'}"
 
 
 def _read_inputs(folder: Path, component: Component, root: Root, limit: SizeLimit) -> dict[str, Any]:
     """Read inputs.json, and the document beside it."""
     inputs: dict[str, Any] = {}
-    if (path := _first_file(folder, (_INPUTS,), root)) is not None:
+    if (path := _first_file(folder, (INPUTS,), root)) is not None:
         inputs = read_json(path, FixtureError, limit)
         if not isinstance(inputs, dict) or None in inputs.values():
             raise FixtureError(f'{path} is no object of inputs, such as {{"kind": "invoice"}}; null is no value')
         inputs = with_files(inputs, folder, root, component.limits)
     if (path := _first_file(folder, DOCUMENTS, root)) is not None:
         if DOCUMENT in inputs:
-            raise FixtureError(f"{path} and '{DOCUMENT}' in {folder / _INPUTS} are both the document; keep one")
+            raise FixtureError(f"{path} and '{DOCUMENT}' in {folder / INPUTS} are both the document; keep one")
         is_file = path.name in DOCUMENT_FILES
         document = read_file(path, component.limits) if is_file else read_text(path, FixtureError, limit)
         if isinstance(document, str) and not document.strip():
@@ -469,18 +579,22 @@ def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:
 def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
     if path.suffix == ".md" and component.output == "text":
         return read_text(path, FixtureError, limit).strip()
-    truth = read_json(path, FixtureError, limit)
+    return _checked(read_json(path, FixtureError, limit), str(path), component)
+
+
+def _checked(truth: Any, where: str, component: Component) -> Any:
+    """Return a ground truth that a component can be scored by; raise FixtureError."""
     leaves, most = count_leaves(truth), component.limits.answer_leaves
     if leaves > most:
         raise FixtureError(
-            f"{path} holds {leaves:,} values, more than the limit of {most:,}; "
+            f"{where} holds {leaves:,} values, more than the limit of {most:,}; "
             "make it smaller, or raise limits.answer_leaves in settings.yaml"
         )
     if component.output == "text":
         if not isinstance(truth, str):
-            raise FixtureError(f"{path} must hold a JSON string: '{component.name}' answers with text")
+            raise FixtureError(f"{where} must hold a JSON string: '{component.name}' answers with text")
         return truth.strip()
     problems = component.contract.errors(truth)
     if problems:
-        raise FixtureError(f"{path} fails {component.contract.where} at {problems[0][:_MOST_SHOWN]}")
+        raise FixtureError(f"{where} fails {component.contract.where} at {problems[0][:_MOST_SHOWN]}")
     return truth

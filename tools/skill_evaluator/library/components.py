@@ -36,6 +36,7 @@ from skill_evaluator.library.messages import (
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import YAML_DEPTH, Root, parse_front_matter, read_yaml
 from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
 from skill_evaluator.parsing import Output
@@ -66,16 +67,34 @@ def root_of(component: Path, fixtures_dir: Path | None, place: Path, limits: Saf
     return Root(folder, FixtureError, follow_links=limits.follow_links)
 
 
-def output_of_truths(places: Sequence[Path], *, checked: bool = False) -> Output:
-    """Return what the names of the ground truths say: text where all are expected.md, or checks stand alone."""
-    cases = next((place for place in places if place.is_dir()), None)
+def sources_of(places: Iterable[Path]) -> list[Path]:
+    """Return the folder of cases and the tables beside it, or some of them, in the best place that has any."""
+    for place in places:
+        tables = [place.with_name(f"{place.name}{ending}") for ending in ENDINGS]
+        if sources := [*([place] if place.is_dir() else []), *(table for table in tables if table.exists())]:
+            return sources
+    return []
+
+
+def _folder_in(places: Iterable[Path]) -> Path | None:
+    return next((source for source in sources_of(places) if source.suffix not in ENDINGS), None)
+
+
+def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
+    """Return what the ground truths say: text where all are expected.md, or texts in a table; None without any."""
+    cases = _folder_in(places)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
-    return "text" if names == {"expected.md"} or (checked and not names) else "json"
+    kinds = {table.output, *(["text" if names == {"expected.md"} else "json"] if names else [])} - {None}
+    return "json" if "json" in kinds else "text" if kinds else None
 
 
-def has_checks(component: Path, places: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits) -> bool:
+def has_checks(
+    component: Path, places: Sequence[Path], fixtures_dir: Path | None, limits: SafetyLimits, table: CaseRows
+) -> bool:
     """Return whether a case that can be read has checks of its own; `load_cases` reports the others."""
-    place = next((place for place in places if place.is_dir()), None)
+    if any(row.get("checks") for _, _, row in table.rows):
+        return True
+    place = _folder_in(places)
     paths = (case / name for case in sorted(place.iterdir()) for name in METAS) if place else ()
     for path in (path for path in paths if path.is_file() and not path.parent.name.startswith(".")):
         with suppress(FixtureError):
@@ -97,8 +116,8 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def read_truths(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
-    """Yield the ground truths that can be read; `load_cases` reports the others."""
-    place = next((place for place in places if place.is_dir()), None)
+    """Yield the ground truths of folders that can be read; `load_cases` reports the others."""
+    place = _folder_in(places)
     if place is None or output == "choice":
         return
     limit = limits.size_of("document_bytes")
@@ -110,6 +129,18 @@ def read_truths(
             root_of(component, fixtures_dir, place, limits).inside(path)
             is_text = output == "text" and path.suffix == ".md"
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+
+
+def table_beside(
+    component: Path, places: Sequence[Path], fixtures_dir: Path | None, columns: Columns, limits: SafetyLimits
+) -> CaseRows:
+    """Return the table of cases, an empty one where it cannot be read: `load_cases` reports why."""
+    for path in sources_of(places):
+        with suppress(FixtureError):
+            if path.suffix in ENDINGS:
+                root_of(component, fixtures_dir, path, limits).inside(path)
+                return read_table(path, columns, limits.size_of("document_bytes"), odd=lambda _: None)
+    return CaseRows(columns=columns)
 
 
 def find_texts(
@@ -239,6 +270,7 @@ class Dataset(StrictModel):
     id: str = "default"
     evaluate: bool = Field(default=True, description="false: this component is not to be evaluated")
     fixtures: str | None = Field(default=None, description="its folder in the fixtures folder, if not that of its name")
+    columns: Columns = Field(default_factory=Columns, description="which columns of a table of cases are what")
     contract: str | None = Field(
         default=None,
         alias="schema",
@@ -290,6 +322,7 @@ class Component:
     fixtures: str
     digests: Mapping[str, str]
     checks: tuple[Check, ...] = ()
+    columns: Columns = field(default_factory=Columns)
     scenario: str | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
     inferred: tuple[str, ...] = ()
@@ -329,9 +362,12 @@ def load_component(
     where = folder / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
-    checked = bool(dataset.checks) or has_checks(folder, places, fixtures_dir, limits)
-    answers = _read_contract(folder, front.output, dataset, places, limits, checked=checked)
+    table = table_beside(folder, places, fixtures_dir, dataset.columns, limits)
+    checked = bool(dataset.checks) or has_checks(folder, places, fixtures_dir, limits, table)
+    of_truths = output_of_truths(places, table)
+    answers = _read_contract(folder, front.output, dataset, of_truths, limits, checked)
     truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
+    truths += table.truths(answers.output, answers.schema)
     plain, prose = find_texts(answers.schema, dataset.fields, truths)
     if answers.schema is None:  # else that says which paths there are
         refuse_unknown_paths(dataset.fields, answers.output, truths, where)
@@ -340,7 +376,8 @@ def load_component(
     plan = plan_fields(answers.schema, rules, str(where))
     labelled = bool(truths) or answers.output == "choice"
     metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
-    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set} | {"checks"}
+    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    uncompared |= {"checks", "columns"}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
     declared = dataset.model_copy(update={"fields": fields}).model_dump(mode="json", exclude=uncompared)
     as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
@@ -358,6 +395,7 @@ def load_component(
         agreement=agreement_metrics(dataset.metrics),
         primary_metric=primary,
         fixtures=dataset.fixtures or name,
+        columns=dataset.columns,
         digests={
             "prompt": prompt.digest,
             **answers.digests,
@@ -531,7 +569,12 @@ def check_semver(text: str, where: Path) -> str:
 
 
 def _read_contract(
-    folder: Path, output: Output | None, dataset: Dataset, cases: Sequence[Path], limits: SafetyLimits, *, checked: bool
+    folder: Path,
+    output: Output | None,
+    dataset: Dataset,
+    of_truths: Output | None,
+    limits: SafetyLimits,
+    checked: bool,
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
     if output == "choice" and (folder / "schema.json").exists():
@@ -540,10 +583,9 @@ def _read_contract(
         )
     schema, place, digests = read_schema(folder, dataset.contract, limits)
     inferred = []
-    if schema is None and output is None and output_of_truths(cases, checked=checked) == "text":
+    if schema is None and output is None and (of_truths == "text" or (checked and of_truths is None)):
         output = "text"
-        texts = output_of_truths(cases) == "text"
-        why = "its ground truths are texts" if texts else "it has checks and no ground truth"
+        why = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
         inferred.append(f"output: text, because {why}; prompt.md declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")

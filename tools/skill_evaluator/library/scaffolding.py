@@ -16,10 +16,11 @@ from urllib.request import url2pathname
 
 from skill_evaluator.errors import GitError, SkillEvaluatorError
 from skill_evaluator.files import json_text, read_json, read_text, storing
-from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths
+from skill_evaluator.library.components import find_texts, output_of_truths, places_of, read_truths, table_beside
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.library.tables import Columns
 from skill_evaluator.repository import Repository
 
 _PACKAGE = "skill-evaluator[charts,github,hub,inspect,keyless,local]"
@@ -176,8 +177,10 @@ def declarations(folder: Path, place: str | None, limits: SafetyLimits) -> str |
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    cases = places_of(folder, folder.name, None, "cases")
-    return list(read_truths(folder, cases, None, output_of_truths(cases), limits))
+    places = places_of(folder, folder.name, None, "cases")
+    table = table_beside(folder, places, None, Columns(), limits)
+    output = output_of_truths(places, table) or "json"
+    return [*read_truths(folder, places, None, output, limits), *table.truths(output, None)]
 
 
 def _fits(folder: Path, place: str, truths: list[Any], limits: SafetyLimits) -> bool:

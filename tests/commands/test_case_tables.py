@@ -1,0 +1,85 @@
+"""Cases in one file, through the real command line: every command sees them as it sees folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.support.chat_server import notice
+from tests.support.git import git
+from tests.support.library import CASES, SKILL, Library, comparable, read
+
+FOLDER, TABLE = f"fixtures/{SKILL}/cases", f"fixtures/{SKILL}/cases.jsonl"
+
+
+def in_one_file(library: Library, *case_ids: str) -> None:
+    """Move cases from their folders into the table."""
+    rows = []
+    for case_id in case_ids:
+        folder = library.root / FOLDER / case_id
+        truth = read(folder / "ground_truth.json")
+        rows.append({"id": case_id, "document": (folder / "document.md").read_text(), "ground_truth": truth})
+        shutil.rmtree(folder)
+    library.lines(TABLE, *rows)
+    if len(case_ids) == len(CASES):
+        (library.root / FOLDER).rmdir()
+
+
+def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: Path) -> None:
+    moved, mixed = library.copy(tmp_path / "moved"), library.copy(tmp_path / "mixed")
+    in_one_file(moved, *CASES)
+    in_one_file(mixed, "beta")
+    records = []
+    for each in (library, moved, mixed):
+        assert each.skill_evaluator("lint", "--strict").code == 0
+        assert each.evaluate_here().code == 0
+        records.append(comparable(each.records()[0]))
+        explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
+        assert explained.json["truth"] == {"title": "beta", "year": 2024}
+    assert records[0] == records[1] == records[2]
+
+
+def test_plan_doctor_and_the_site_see_a_table(library: Library) -> None:
+    in_one_file(library, *CASES)
+    git(library.root, "init", "-q")
+    git(library.root, "add", "-A")
+    git(library.root, "commit", "-qm", "all")
+    planned = library.call("plan", "--format", "json").json
+    assert [list(entry["cases"]) for entry in planned["entries"]] == [list(CASES)]
+    assert f"{SKILL}: 3 cases" in library.call("doctor").out
+    assert library.evaluate_here().code == 0
+    (record,) = library.records()
+    assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()
+    assert library.call("site", "build", "--out", "site").code == 0
+    assert (library.root / "site" / "data" / "cases" / SKILL / "alpha.js").is_file()
+
+
+def test_lint_names_every_wrong_row_with_its_line_and_counts_the_others(library: Library) -> None:
+    in_one_file(library, "alpha")
+    lines = (library.root / TABLE).read_text()
+    wrong = {"id": "delta", "document": "D", "expected": {"title": 7, "year": 1}}
+    library.write(TABLE, lines + json.dumps(wrong) + "\n" + json.dumps({"id": "beta", "document": "B"}) + "\n")
+    linted = library.call("lint", "--format", "json")
+    (found,) = linted.json["components"]
+    assert (linted.code, found["cases"]) == (2, 3)
+    assert [problem.split(" ")[0] for problem in found["problems"]] == [f"{TABLE}:2:", f"{TABLE}:3:"]
+    assert library.evaluate_here().refuses(f"{TABLE}:2: the truth fails components/{SKILL}/schema.json at /title")
+    assert library.evaluate_here("--case", "alpha").code == 0  # only the cases named are read
+
+
+def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> None:
+    shutil.rmtree(library.root / FOLDER)
+    columns = {"id": "key", "inputs": {"document": "text"}, "truth": {"title": "headline", "year": "year"}}
+    library.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
+    library.write(f"fixtures/{SKILL}/cases.csv", "key,text,headline,year\nalpha,alpha is it,alpha,2024\n")
+    library.record_answers({("alpha", index): notice("alpha") for index in range(2)})
+    done = library.evaluate_here()
+    assert (done.code, library.rows()[0]["accuracy"]["exact_match"]["mean"]) == (0, 1.0), done
+
+
+def test_a_wrong_table_is_one_line(library: Library) -> None:
+    for content, words in (("", "holds no row"), ("[1]\n", ":1: no object"), ('{"id": 1, "id": 2}\n', ":1: not JSON")):
+        library.write(TABLE, content)
+        assert library.evaluate_here().refuses(words), words
+    library.write(TABLE, '{"id": "delta", "document": "D"}\n')
+    library.write(TABLE.replace("jsonl", "csv"), "id,document\n")
+    assert library.evaluate_here().refuses(f"{TABLE} and fixtures/{SKILL}/cases.csv are both the cases of '{SKILL}'")

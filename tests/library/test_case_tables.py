@@ -1,0 +1,386 @@
+"""Cases in one file: they are what they would be as folders, and everything wrong is one line with file and line."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.errors import FixtureError, NotEvaluatedError
+from skill_evaluator.library.case_table import CaseTable, import_cases
+from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.scaffolding import declarations
+from skill_evaluator.library.tables import CaseRows, Columns
+
+from tests.support.components import NAME, SCHEMA, component
+from tests.support.documents import a_pdf, a_png
+
+TRUTH = {"shop": "A", "total": 9}
+TEXT = f"---\nname: {NAME}\nversion: 1.0.0\n---\nSay.\n"
+TWO_INPUTS = f"---\nname: {NAME}\nversion: 1.0.0\ninputs: [document, kind]\n---\nRead the {{{{kind}}}}.\n"
+
+
+@pytest.fixture
+def skill(tmp_path: Path) -> Component:
+    return component(tmp_path)
+
+
+def write(root: Path, content: str | bytes, name: str = "cases.jsonl") -> Path:
+    path = root / "f" / NAME / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def lines(*values: Any) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+def load(skill: Component, root: Path, *patterns: str) -> list[Case]:
+    return list(load_cases(skill, root / "f", patterns))
+
+
+def folder(root: Path, case_id: str, **files: Any) -> None:
+    for name, value in files.items():
+        path = root / "f" / NAME / "cases" / case_id / name.replace("__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+
+
+def seen(case: Case) -> Any:
+    """All of a case but its id."""
+    return {name: getattr(case, name) for name in Case.__slots__ if name != "id"}
+
+
+FULL = {
+    "document": "A 9\r\nB",
+    "inputs": {"kind": ["bill"], "unused": 7},
+    "turns": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}],
+    "ground_truth": TRUTH,
+}
+META = {"reason": "plain", "not_applicable": ["small-*"]}
+
+
+def test_a_line_is_the_case_that_a_folder_with_the_same_content_is(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=TWO_INPUTS)
+    parts: Any = {"inputs__json": FULL["inputs"], "turns__json": FULL["turns"], "ground_truth__json": TRUTH}
+    folder(tmp_path, "a", document__md=FULL["document"], meta__json=META, **parts)
+    write(tmp_path, lines({"id": "b", **FULL, **META}))
+    as_folder, as_line = load(skill, tmp_path)
+    assert seen(as_folder) == seen(as_line)
+    assert (as_line.not_applicable, as_line.meta) == (("small-*",), META)
+
+
+@given(document=st.text().filter(str.strip), total=st.none() | st.floats(allow_nan=False, allow_infinity=False))
+def test_the_digest_does_not_depend_on_where_a_case_is(
+    tmp_path_factory: pytest.TempPathFactory, document: str, total: float | None
+) -> None:
+    root = tmp_path_factory.mktemp("case")
+    skill = component(root)
+    truth = {"shop": document, "total": total}
+    try:
+        folder(root, "a", document__md=document, ground_truth__json=truth)
+        (as_folder,) = load(skill, root)
+    except (FixtureError, UnicodeEncodeError):  # a NUL or half a surrogate pair
+        return
+    write(root, lines({"id": "b", "document": document, "expected": truth}))
+    assert load(skill, root, "b")[0].digest == as_folder.digest
+
+
+def test_a_table_read_in_place_and_imported_gives_the_same_cases(tmp_path: Path) -> None:
+    declared = {"id": "key", "inputs": {"document": "text", "kind": "type"}, "truth": {"shop": "shop", "total": "sum"}}
+    skill = component(tmp_path, prompt=TWO_INPUTS, datasets={"columns": declared})
+    table = write(tmp_path, 'key,text,type,shop,sum,note\nx,"A\n9",bill,01,9.50,odd\ny,B,,,,\n', "cases.csv")
+    in_place = load(skill, tmp_path)
+    assert [case.truth for case in in_place] == [{"shop": "01", "total": 9.5}, {"shop": None, "total": None}]
+    assert [dict(case.meta) for case in in_place] == [{"note": "odd"}, {}]
+    assert [case.inputs["kind"] for case in in_place] == ["bill", ""]
+    moved = table.rename(tmp_path / "t.csv")
+    places: Any = {"components": tmp_path / "components", "fixtures": tmp_path / "f", "config": tmp_path}
+    import_cases(
+        CaseTable(file=moved, document="text", id="key", truth=("shop", "total=sum"), yes=True, skill=NAME, **places)
+    )
+    assert [(case.id, case.digest) for case in load(skill, tmp_path)] == [(case.id, case.digest) for case in in_place]
+
+
+def test_a_line_may_name_files_beside_the_table_and_none_elsewhere(skill: Component, tmp_path: Path) -> None:
+    (write(tmp_path, lines({"id": "a", "document": {"file": "pages/scan.png"}})).parent / "pages").mkdir()
+    (tmp_path / "f" / NAME / "pages" / "scan.png").write_bytes(a_png())
+    (case,) = load(skill, tmp_path)
+    assert case.files[0].path == tmp_path / "f" / NAME / "pages" / "scan.png"
+    (tmp_path / "secret.png").write_bytes(a_png())
+    write(tmp_path, lines({"id": "a", "document": {"file": "../../secret.png"}}))
+    with pytest.raises(FixtureError):
+        load(skill, tmp_path)
+
+
+def test_one_file_that_cannot_be_read_is_reported_and_the_others_kept(skill: Component, tmp_path: Path) -> None:
+    write(tmp_path, lines(*({"id": name, "document": {"file": f"{name}.pdf"}} for name in "abc")))
+    for name in "abc":
+        (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
+    problems: list[str] = []
+    cases = load_cases(skill, tmp_path / "f", odd=lambda problem: problems.append(str(problem)))
+    assert [case.id for case in cases] == ["a", "c"]
+    assert ["b.pdf" in problem for problem in problems] == [True]
+
+
+def test_a_line_and_the_columns_of_a_csv_may_have_checks(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=TEXT, schema=None)
+    checks = [{"contains": "A"}]
+    write(tmp_path, lines({"id": "a", "document": "A", "checks": checks}))
+    (case,) = load(skill, tmp_path)
+    write(tmp_path, "").unlink()
+    cell = json.dumps(checks).replace('"', '""')
+    write(tmp_path, f'id,document,checks\na,A,"{cell}"\n', "cases.csv")
+    (other,) = load(skill, tmp_path)
+    assert case.checks == other.checks != ()
+    fixtures = load_component(tmp_path / "components", NAME, fixtures_dir=tmp_path / "f")
+    assert fixtures.output == "text"  # checks stand alone
+
+
+def test_a_csv_needs_no_columns_that_are_named_as_in_a_line(skill: Component, tmp_path: Path) -> None:
+    row = 'id,document,ground_truth,not_applicable,why\na,"A, 9","{""shop"": ""A"", ""total"": 9}","[""m""]",\n'
+    write(tmp_path, "\ufeff" + row.replace("\n", "\r\n"), "cases.csv")
+    (case,) = load(skill, tmp_path)
+    assert (case.id, case.document, case.truth, case.not_applicable) == ("a", "A, 9", TRUTH, ("m",))
+    assert case.meta == {"not_applicable": ["m"]}
+
+
+def test_cases_of_a_folder_and_of_a_table_come_by_id_or_as_named(skill: Component, tmp_path: Path) -> None:
+    folder(tmp_path, "b", document__md="B")
+    write(tmp_path, lines({"id": "c", "document": "C"}, {"id": "a", "document": "A"}, {"id": "z"}))
+    for named, expected in (("a", "a"), ("[abc]", "a b c"), ("b c", "b c")):
+        assert " ".join(case.id for case in load(skill, tmp_path, *named.split())) == expected, named
+    with pytest.raises(FixtureError, match=r"no case matches --case 'd\*' in \S+/cases, \S+/cases\.jsonl"):
+        load(skill, tmp_path, "d*")
+
+
+def test_without_ids_cases_are_numbered(skill: Component, tmp_path: Path) -> None:
+    write(tmp_path, lines(*({"document": str(number)} for number in range(10))))
+    assert [(case.id, case.document) for case in load(skill, tmp_path)][:2] == [("cases-01", "0"), ("cases-02", "1")]
+
+
+@pytest.mark.parametrize(
+    ("row", "truth"),
+    [
+        ({}, None),
+        ({"ground_truth": None, "expected": None}, None),
+        ({"expected": TRUTH}, TRUTH),
+        ({"ground_truth": TRUTH, "expected": 7}, TRUTH),
+    ],
+)
+def test_the_truth_of_a_line(skill: Component, tmp_path: Path, row: Mapping[str, Any], truth: Any) -> None:
+    write(tmp_path, lines({"id": "a", "document": "A 9", **row}))
+    (case,) = load(skill, tmp_path)
+    assert (case.truth, case.labelled, dict(case.meta)) == (truth, truth is not None, {})
+
+
+@pytest.mark.parametrize(
+    ("table", "output", "truths"),
+    [
+        (lines({"document": "a", "expected": "12"}, {"document": "b", "expected": "spam"}), "text", ["12", "spam"]),
+        (lines({"document": "a", "expected": "12"}), "text", ["12"]),
+        (lines({"document": "a", "expected": {"is": "spam"}}), "json", [{"is": "spam"}]),
+        (lines({"document": "a"}), "json", [None]),
+        ("document,expected\na,12\nb,spam\nc,\n", "text", ["12", "spam", None]),
+        ("document,expected\na,12\nb,TRUE\n", "json", [12, True]),
+    ],
+)
+def test_what_nothing_declares_is_inferred_from_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, output: str, truths: list[Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f").mkdir()
+    Path("fixtures").symlink_to("f")
+    write(tmp_path, table, "cases.jsonl" if table.startswith("{") else "cases.csv")
+    skill = component(Path(), prompt=TEXT, schema=None)
+    assert skill.output == output
+    assert [case.truth for case in load_cases(skill, None)] == truths
+
+
+def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("fixtures") / NAME / "cases.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(lines({"document": "A", "ground_truth": {"shop": "long " * 20, "total": 1}}))
+    skill = component(Path())
+    assert skill.prose == {"shop": 100}
+    declared = json.loads(declarations(skill.folder, None, SafetyLimits()) or "")
+    assert declared["datasets"][0]["fields"]["shop"] == {"compare": "text"}
+
+
+def test_a_table_may_sit_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (skill.folder / "evals" / "cases.tsv").write_text("id\tdocument\nin\tA\n")
+    assert [case.id for case in load_cases(skill, None)] == ["in"]
+    (Path("fixtures") / NAME).mkdir(parents=True)
+    (Path("fixtures") / NAME / "cases.jsonl").write_text(lines({"id": "out", "document": "A"}))
+    assert [case.id for case in load_cases(skill, None)] == ["out"]
+
+
+def test_columns_change_no_digest_of_a_component(tmp_path: Path) -> None:
+    plain = component(tmp_path, datasets={"id": "a"}).digests
+    assert component(tmp_path, datasets={"id": "a", "columns": {"inputs": {"document": "text"}}}).digests == plain
+
+
+CELLS = "id,document,ground_truth\n"
+LINE = '{"id": "a", "document": "A"}\n'
+WRONG = [
+    ("cases.jsonl", LINE + LINE, ":2: the id 'a' is that of line 1"),
+    ("cases.jsonl", '{"id": "../a", "document": "A"}\n', ":1: '../a' cannot be a case's id"),
+    ("cases.jsonl", LINE + '{"id": null, "document": "A"}\n', ":2: '' cannot be a case's id"),
+    ("cases.jsonl", '{"id": "\\ud800", "document": "A"}\n', ":1: '\\ud800' cannot be a case's id"),
+    ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document holds half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a", "document": "A", "inputs": {"b": ["\\udfff"]}}\n', ":1: b holds half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
+    ("cases.jsonl", '{"id": "a", "document": " "}\n', ":1: column 'document', the document, is empty"),
+    ("cases.jsonl", LINE + "\n[1]\n", ":3: no object; write a line"),
+    ("cases.jsonl", LINE + "{\n", ":2: not JSON"),
+    ("cases.jsonl", '{"id": "a", "id": "b"}\n', ":1: not JSON: one object has the key 'id' twice"),
+    ("cases.jsonl", '{"document": NaN}\n', ":1: not JSON: NaN is not a JSON value"),
+    ("cases.jsonl", '{"document": 1e999}\n', ":1: not JSON: "),
+    ("cases.jsonl", '{"document": ' + "[" * 100_000 + "]" * 100_000 + "}\n", ":1: not JSON: it is nested more than"),
+    ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is no object"),
+    ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is no object"),
+    ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: 'document' and 'document' in inputs"),
+    ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', "a list is expected at turns in {path}:1"),
+    ("cases.jsonl", '{"document": "A", "not_applicable": 7}\n', "a list is expected at not_applicable in {path}:1"),
+    (
+        "cases.jsonl",
+        '{"document": "A", "expected": {"shop": 5, "total": 1}}\n',
+        ":1: the truth fails {schema} at /shop",
+    ),
+    ("cases.jsonl", '{"document": "A", "expected": [' + "0," * 60_000 + "0]}\n", ":1: the truth holds 60,001 values"),
+    ("cases.jsonl", json.dumps(dict.fromkeys(map(str, range(100_001)))), ":1: 100,001 columns, 100,001 values so far"),
+    ("cases.jsonl", b'{"document": "\xff"}\n', ":1: not JSON: 'utf-8' codec"),
+    ("cases.jsonl", "", "{path} holds no row"),
+    ("cases.jsonl", "x" * 4_000_001, ":1: the line has more than 4,000,000 bytes; at most 4,000,000 are read (limits."),
+    ("cases.csv", CELLS + f"a,{'x' * 4_000_001},\n", ":2: field larger than field limit (4000000)"),
+    ("cases.csv", CELLS + f"a,{'ä' * 2_000_001},\n", ":2: the document has 4,000,002 bytes; at most 4,000,000"),
+    ("cases.csv", CELLS + "a,A\n", ":2: 2 cells, where the first row has 3"),
+    ("cases.csv", CELLS + "a,A,spam\n", ":2: the truth, column 'ground_truth', is no JSON: 'spam'"),
+    ("cases.csv", "id,id\na,b\n", ":1: every column needs a name of its own"),
+    ("cases.csv", "id,document,turns\na,A,hello\n", ":2: turns is no JSON: 'hello'"),
+    ("cases.csv", ",".join(map(str, range(100_001))) + "\n" + "x," * 100_000 + "x\n", ":2: 100,001 columns"),
+    ("cases.csv", "id,document\na,A\0\n", "is no text: character"),
+    ("cases.tsv", "id\tdocument\n", "{path} holds no row"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), WRONG, ids=[row[2] for row in WRONG])
+def test_what_is_wrong_is_one_line_with_file_and_line(
+    skill: Component, tmp_path: Path, name: str, content: str | bytes, message: str
+) -> None:
+    path = write(tmp_path, content, name)
+    with pytest.raises(FixtureError) as caught:
+        load(skill, tmp_path)
+    told = message.format(path=path, schema=skill.folder / "schema.json") if "{" in message else message
+    assert (f"{path}{told}" if told.startswith(":") else told) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+MAPPED = [
+    ({"inputs": {"document": "txt"}}, "no column 'txt' in {path} (did you mean 'text'?)"),
+    ({"inputs": {"document": "text"}, "id": "key"}, "no column 'key' in {path}"),
+    ({"inputs": {"document": "text"}, "truth": {"sum": "n"}}, "truth 'sum': no such field in {schema}"),
+    ({"inputs": {"document": "text"}, "truth": {"total": "n"}}, "{path}:2: 'total', column 'n', is no JSON: 'many'"),
+]
+
+
+@pytest.mark.parametrize(("columns", "message"), MAPPED)
+def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapping[str, Any], message: str) -> None:
+    skill = component(tmp_path, datasets={"columns": columns})
+    path = write(tmp_path, "text,n\nA,many\n", "cases.csv")
+    with pytest.raises(FixtureError) as caught:
+        load(skill, tmp_path)
+    assert message.format(path=path, schema=skill.folder / "schema.json") in str(caught.value)
+
+
+def test_one_id_in_the_folder_and_in_the_table_and_two_tables_are_errors(skill: Component, tmp_path: Path) -> None:
+    folder(tmp_path, "a", document__md="A")
+    path = write(tmp_path, LINE)
+    with pytest.raises(FixtureError, match=r"cases\.jsonl:1: the id 'a' is that of \S+/cases/a$"):
+        load(skill, tmp_path)
+    write(tmp_path, CELLS + "b,B,\n", "cases.csv")
+    with pytest.raises(FixtureError, match=rf"{path} and \S+/cases\.csv are both the cases of 'receipts'; keep one"):
+        load(skill, tmp_path)
+
+
+def test_a_table_that_leads_out_or_is_a_folder_is_refused(skill: Component, tmp_path: Path) -> None:
+    outside = tmp_path / "secret.jsonl"
+    outside.write_text(LINE)
+    path = write(tmp_path, "")
+    path.unlink()
+    path.symlink_to(outside)
+    with pytest.raises(FixtureError, match=r"cases\.jsonl leads out of \S+, to "):
+        load(skill, tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(FixtureError, match=r"cannot read \S+cases\.jsonl: Is a directory"):
+        load(skill, tmp_path)
+
+
+def test_a_wrong_row_may_be_reported_and_the_others_read(skill: Component, tmp_path: Path) -> None:
+    folder(tmp_path, "c", document__md="C", ground_truth__json="{")
+    write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
+    problems: list[str] = []
+    cases = load_cases(skill, tmp_path / "f", odd=lambda problem: problems.append(str(problem)))
+    assert [case.id for case in cases] == ["a", "d"]
+    assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
+        "cases.jsonl:2",
+        "case 'b' has no document",
+        "ground_truth.json:1:2",
+    ]
+
+
+def test_a_component_whose_table_is_gone_is_not_evaluated_yet(skill: Component, tmp_path: Path) -> None:
+    write(tmp_path, LINE).unlink()
+    with pytest.raises(NotEvaluatedError, match="it has no cases: "):
+        load(skill, tmp_path)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+_KEYS = ("id", "document", "inputs", "turns", "ground_truth", "expected", "not_applicable", "shop", "sum")
+
+
+def tables() -> Iterator[st.SearchStrategy[str]]:
+    row = st.dictionaries(st.sampled_from(_KEYS) | st.text(max_size=3), json_values, max_size=5)
+    yield st.lists(row | json_values, max_size=4).map(lambda rows: lines(*rows))
+    yield st.text(alphabet=',"\n\r\t aéid{}[]1:\\', max_size=80)
+
+
+@given(
+    content=st.one_of(*tables()),
+    name=st.sampled_from(["cases.jsonl", "cases.csv", "cases.tsv"]),
+    columns=st.sampled_from([{}, {"truth": {"shop": "shop", "total": "sum"}}, {"inputs": {"document": "document"}}]),
+)
+def test_no_table_ends_in_anything_but_cases_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: str, name: str, columns: Mapping[str, Any]
+) -> None:
+    root = tmp_path_factory.mktemp("table")
+    write(root, content.encode("utf-8", "surrogatepass"), name)
+    skill = component(root, datasets={"columns": columns})
+    problems: list[str] = []
+    try:
+        for case in load_cases(skill, root / "f", odd=lambda problem: problems.append(str(problem))):
+            case.document.encode()
+    except (FixtureError, NotEvaluatedError) as problem:
+        problems.append(str(problem))
+    assert not any("\n" in problem for problem in problems)
+
+
+def test_the_truths_of_a_table_that_no_contract_fits_can_still_be_inferred_from() -> None:
+    columns = Columns(inputs={"document": "text"}, truth={"shop": "shop", "total": "sum"})
+    table = CaseRows(
+        path=Path("t.csv"), columns=columns, rows=[("a", 2, {"shop": "A", "sum": "x"}), ("b", 3, {"sum": "1"})]
+    )
+    assert list(table.truths("json", SCHEMA)) == [{"shop": None, "total": 1}]

@@ -1,0 +1,247 @@
+"""Tables of cases: rows of CSV, TSV or JSON Lines in, and what each says of its case out.
+
+`cases` makes cases of them, in place or for `cases import` to write; `components` infers from their ground truths. What
+is wrong with a row is one line with file and line number.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
+from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_lines, read_text
+from skill_evaluator.library.messages import DOCUMENT, TURNS
+from skill_evaluator.parsing import Output
+from skill_evaluator.text import nearest
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".jsonl", *_DELIMITERS)
+_MOST_COLUMNS, _MOST_VALUES = 10_000, 4_000_000
+_TEXTS = ("string", "category", "date", "any")
+_ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
+Row = Mapping[str, Any]
+Rows = list[tuple[int, Row]]
+"""The rows of a table with the lines they begin at, from 1."""
+Odd = Callable[[SkillEvaluatorError], None]
+"""Takes the problem of a wrong row or case: raises it, or reports it so that the row is left out."""
+
+
+def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
+    """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
+    if path.suffix not in ENDINGS:
+        raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
+    read = _read_cells if path.suffix in _DELIMITERS else _read_objects
+    rows: Rows = []
+    values = 0
+    for line, row in read(path, limit, odd):
+        values += len(row)
+        if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:
+            most = f"at most {_MOST_COLUMNS:,} columns and {_MOST_VALUES:,} values are read of a table"
+            raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {most}")
+        rows.append((line, row))
+    if not rows:
+        raise FixtureError(f"{path} holds no row")
+    return rows
+
+
+def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
+    for number, value in read_lines(path, FixtureError, limit=limit):
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
+
+
+def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
+    csv.field_size_limit(limit.most)
+    reader = csv.reader(io.StringIO(read_text(path, FixtureError)), delimiter=_DELIMITERS[path.suffix], strict=True)
+    header: list[str] = []
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as problem:
+            raise FixtureError(f"{path}:{line}: {problem}") from None
+        if cells is None:
+            return
+        if not any(cells):
+            continue
+        if not header:
+            header = [cell.strip() for cell in cells]
+            if len(set(header)) < len(header) or not all(header):
+                raise FixtureError(f"{path}:{line}: every column needs a name of its own, in the first row")
+        elif len(cells) != len(header):
+            odd(FixtureError(f"{path}:{line}: {len(cells)} cells, where the first row has {len(header)}"))
+        else:
+            yield line, dict(zip(header, cells, strict=True))
+
+
+class Columns(StrictModel):
+    """Which columns of a table its cases are made of; each other one is of their meta."""
+
+    id: str | None = Field(default=_ID, description="that of the ids; without it cases are numbered")
+    inputs: dict[str, str] = Field(
+        default_factory=dict, description="that of each input; default: document, and an object of inputs"
+    )
+    truth: str | dict[str, str] | None = Field(
+        default=None, description="that of the ground truth, or of each of its fields; default: ground_truth"
+    )
+
+    @field_validator("truth")
+    @classmethod
+    def _names_whole_fields(cls, truth: Any) -> Any:
+        for path in truth if isinstance(truth, dict) else ():
+            if "[]" in path or any(path.startswith(f"{other}.") for other in truth):
+                raise ValueError(f"'{path}' is inside an array or object; name a column for that")
+        return truth
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The columns of the ground truth by field; empty where a column holds all of it, or none does."""
+        return self.truth if isinstance(self.truth, dict) else {}
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that must be there."""
+        whole = [self.truth] if isinstance(self.truth, str) else []
+        ids = [self.id] if self.id is not None and "id" in self.model_fields_set else []
+        return [*self.inputs.values(), *ids, *self.fields.values(), *whole]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRows:
+    """A table of cases: the id, line and values of each row; empty where a component has no table."""
+
+    path: Path = Path()
+    columns: Columns = field(default_factory=Columns)
+    rows: Sequence[tuple[str, int, Row]] = ()
+
+    @property
+    def output(self) -> Output | None:
+        """What its ground truths say that answers are, None without any: text where they are texts and not all JSON."""
+        cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
+        if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
+            return "json"
+        with suppress(FixtureError):
+            if self._is_written and cells:
+                cells = [_parsed(cell, "", "") for cell in cells]
+                return "json"
+        return "text" if cells else None
+
+    def truths(self, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
+        """Yield the ground truths that can be read."""
+        places = schema_places(schema or {})
+        for _, _, row in self.rows:
+            with suppress(FixtureError):
+                if (truth := self.truth("", row, output, places)) is not None:
+                    yield truth
+
+    def truth(self, at: str, row: Row, output: Output, places: Mapping[str, Place]) -> Any:
+        """Return the ground truth of a row, None without one; raise FixtureError. `places` are those of the schema."""
+        if self.columns.fields:
+            return self._truth_of_fields(at, row, places)
+        cell = self._whole(row)
+        if output == "text" or not isinstance(cell, str) or not self._is_written:
+            return None if _is_blank(cell) else cell
+        advice = "name a column for each field of it, or for a text write output: text in prompt.md"
+        column = self.columns.truth if isinstance(self.columns.truth, str) else _TRUTHS[0]
+        return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
+
+    def inputs(self, at: str, row: Row) -> dict[str, Any]:
+        """Return the inputs of a row by name; raise FixtureError."""
+        names = self.columns.inputs or {DOCUMENT: DOCUMENT}
+        inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
+        if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
+            inputs[DOCUMENT] = self._document(at, column, inputs.get(DOCUMENT, ""))
+        if self.columns.inputs or row.get(_INPUTS) is None:
+            return inputs
+        others = row[_INPUTS]
+        if not isinstance(others, dict) or None in others.values():
+            raise FixtureError(f'{at}: inputs is no object, such as {{"kind": "invoice"}}; null is no value')
+        if DOCUMENT in inputs and DOCUMENT in others:
+            raise FixtureError(f"{at}: '{DOCUMENT}' and '{DOCUMENT}' in inputs are both the document; keep one")
+        return {**inputs, **others}
+
+    def _document(self, at: str, column: str, document: Any) -> Any:
+        if isinstance(document, dict) and document.keys() == {"file"}:
+            return document
+        text = document if isinstance(document, str) else json_text(document)
+        if not text.strip():
+            raise FixtureError(f"{at}: column '{column}', the document, is empty")
+        return text.replace("\r\n", "\n").replace("\r", "\n")  # as a file is read
+
+    def meta(self, row: Row) -> dict[str, Any]:
+        """Return what a row says beside its inputs, turns and ground truth."""
+        used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *_TRUTHS}
+        return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
+
+    def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
+        """Return a row with the JSON in its cells of these columns as values; raise FixtureError."""
+        if self.path.suffix not in _DELIMITERS:
+            return row
+        names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
+        advice = 'write ["a"]'
+        return {**row, **{name: _parsed(row[name], f"{at}: {name} is no JSON", advice) for name in names}}
+
+    @property
+    def _is_written(self) -> bool:
+        """Whether a ground truth that is a text may be the JSON of a value."""
+        return self.path.suffix in _DELIMITERS or self.columns.truth is not None
+
+    def _whole(self, row: Row) -> Any:
+        names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
+        return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
+
+    def _truth_of_fields(self, at: str, row: Row, places: Mapping[str, Place]) -> dict[str, Any]:
+        truth: dict[str, Any] = {}
+        for path, column in self.columns.fields.items():
+            value = row.get(column)
+            if isinstance(value, str) and not value.strip():
+                value = None
+            elif isinstance(value, str) and path in places and places[path].kind not in _TEXTS:
+                value = _parsed(value, f"{at}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
+            *parents, last = path.split(".")
+            inner = truth
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
+        return truth
+
+
+def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse) -> CaseRows:
+    """Read a table of cases; raise FixtureError. Where no column has the ids, the cases are numbered."""
+    rows = read_rows(path, limit, odd)
+    names = dict.fromkeys(name for _, row in rows for name in row)
+    for column in columns.named:
+        if column not in names:
+            raise FixtureError(f"no column '{column}' in {path} {nearest(column, names)}")
+    stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
+    width = len(str(len(rows)))
+    numbered: list[tuple[str, int, Row]] = []
+    for number, (line, row) in enumerate(rows, 1):
+        case_id = f"{stem}-{number:0{width}d}"
+        if columns.id in names:
+            case_id = "" if row.get(columns.id) is None else str(row[columns.id])
+        numbered.append((case_id, line, row))
+    return CaseRows(path=path, columns=columns, rows=numbered)
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _parsed(cell: str, what: str, advice: str) -> Any:
+    if not cell.strip():
+        return None
+    for text in (cell, cell.lower()):  # TRUE, as spreadsheets write it
+        with suppress(FixtureError):
+            return parse_json(text, Path(), FixtureError)
+    raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")

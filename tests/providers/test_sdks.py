@@ -1,20 +1,24 @@
 """What is sent is what each vendor's own library sends for the same request: the libraries are the oracle."""
 
 import asyncio
+import base64
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from skill_evaluator.library.config import Model, Params, Settings
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.case_files import read_file
+from skill_evaluator.library.config import Model, Params, SafetyLimits, Settings
+from skill_evaluator.library.messages import Message, dialogue
 from skill_evaluator.providers import BATCHES, PROVIDERS, google
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches
 
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
+from tests.support.documents import a_pdf, a_png
 from tests.support.http_server import Received
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, SENT_SCHEMA, address_of
 from tests.support.vendor_server import VendorServer
@@ -70,6 +74,86 @@ async def by_anthropic(url: str) -> None:
         )
 
 
+PIXELS, PAGES = a_png(padding=500_000), a_pdf()  # more than is read of a file at once
+TEXTS = ("Of this, alpha is the title:", "and of this.")
+
+
+@pytest.fixture
+def with_files(tmp_path: Path) -> Request:
+    """A request with a text, an image, a blank text, a PDF and a text."""
+    (tmp_path / "scan.png").write_bytes(PIXELS)
+    (tmp_path / "bill.pdf").write_bytes(PAGES)
+    image, pdf = (read_file(tmp_path / name, SafetyLimits()) for name in ("scan.png", "bill.pdf"))
+    said = Message("user", (TEXTS[0], image, "\n", pdf, TEXTS[1]))
+    return dataclasses.replace(PLAIN, messages=(PLAIN.messages[0], said))
+
+
+async def files_by_openai(url: str) -> None:
+    from openai import AsyncOpenAI
+
+    image, pdf = (base64.b64encode(content).decode() for content in (PIXELS, PAGES))
+    said: Any = [
+        {"type": "text", "text": TEXTS[0]},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}},
+        {"type": "file", "file": {"filename": "document.pdf", "file_data": f"data:application/pdf;base64,{pdf}"}},
+        {"type": "text", "text": TEXTS[1]},
+    ]
+    async with AsyncOpenAI(api_key=KEY, base_url=url, max_retries=0) as client:
+        await client.chat.completions.create(
+            model="model-1",
+            messages=[{"role": "system", "content": PLAIN.system}, {"role": "user", "content": said}],
+            seed=PLAIN.seed,
+            temperature=0.0,
+            max_completion_tokens=PLAIN.max_output_tokens,
+        )
+
+
+async def files_by_anthropic(url: str) -> None:
+    from anthropic import AsyncAnthropic
+    from anthropic.types import Base64ImageSourceParam, Base64PDFSourceParam, DocumentBlockParam, ImageBlockParam
+
+    image, pdf = (base64.b64encode(content).decode() for content in (PIXELS, PAGES))
+    async with AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client:
+        await client.messages.create(
+            model="model-1",
+            system=PLAIN.system,
+            messages=[
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": TEXTS[0]},
+                        ImageBlockParam(
+                            type="image",
+                            source=Base64ImageSourceParam(type="base64", media_type="image/png", data=image),
+                        ),
+                        DocumentBlockParam(
+                            type="document",
+                            source=Base64PDFSourceParam(type="base64", media_type="application/pdf", data=pdf),
+                        ),
+                        {"type": "text", "text": TEXTS[1]},
+                    ],
+                }
+            ],
+            max_tokens=PLAIN.max_output_tokens,
+        )
+
+
+async def files_by_google(url: str) -> None:
+    from google.genai import types
+
+    files = [
+        types.Part.from_bytes(data=content, mime_type=media_type)
+        for content, media_type in ((PIXELS, "image/png"), (PAGES, "application/pdf"))
+    ]
+    parts = [types.Part.from_text(text=TEXTS[0]), *files, types.Part.from_text(text=TEXTS[1])]
+    client = google_client(url)
+    config = {name: GOOGLE_CONFIG[name] for name in ("system_instruction", "temperature", "max_output_tokens", "seed")}
+    client.models.generate_content(
+        model="model-1", contents=types.Content(role="user", parts=parts), config=types.GenerateContentConfig(**config)
+    )
+    client.close()
+
+
 def google_client(url: str) -> Any:
     from google import genai
 
@@ -104,9 +188,11 @@ def essence(received: Received, vendor: str) -> tuple[Any, ...]:
 
 
 def with_one_spelling(value: Any) -> Any:
-    """Spell all names in a body as Google's library spells most; Google reads `top_k` and `topK` alike."""
+    """Spell all in a body as Google's library does most; Google reads `top_k` and `topK`, and both base64s, alike."""
     if isinstance(value, list):
         return [with_one_spelling(item) for item in value]
+    if isinstance(value, dict) and isinstance(data := value.get("data"), str):
+        value = {**value, "data": data.replace("-", "+").replace("_", "/")}
     if isinstance(value, dict):
         return {to_camel(name) if "_" in name else name: with_one_spelling(item) for name, item in value.items()}
     return value
@@ -133,11 +219,33 @@ def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) 
     return server.bodies[custom_id]
 
 
+FILES_BY_SDK = {"openai": files_by_openai, "anthropic": files_by_anthropic, "google": files_by_google}
+
+
+@pytest.mark.parametrize("vendor", FILES_BY_SDK)
+def test_a_call_with_files_is_that_of_the_vendors_library(
+    vendor: str, server: VendorServer, with_files: Request
+) -> None:
+    ask(entry(vendor, server.url), with_files)
+    asyncio.run(FILES_BY_SDK[vendor](address_of(server.url, vendor)))
+    ours, theirs = (essence(received, vendor) for received in server.received)
+    assert ours == theirs
+    assert "transfer-encoding" not in server.received[0].headers
+
+
+def test_a_compatible_server_is_sent_the_same_parts(server: VendorServer, with_files: Request) -> None:
+    for vendor in ("openai", "openai-compatible"):
+        ask(entry(vendor, server.url), with_files)
+    ours, theirs = (received.body["messages"] for received in server.received)
+    assert ours == theirs
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorServer) -> None:
+def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorServer, with_files: Request) -> None:
     asked = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "alpha is the title; ünïcode «text»."))
+    full = dataclasses.replace(asked, schema=SCHEMA, cache=True)
     with batch_server() as batches:
-        for name, request in {"plain": asked, "full": dataclasses.replace(asked, schema=SCHEMA, cache=True)}.items():
+        for name, request in {"plain": asked, "full": full, "files": with_files}.items():
             ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
             assert batched(vendor, batches, request, name) == server.received[-1].body
     assert batches.bodies["plain"] != batches.bodies["full"]

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
@@ -22,7 +23,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import ErrorAnswer, out_of_credit
+from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, out_of_credit
 
 VENDOR_URL = "https://api.anthropic.com"
 _VERSION = "2026-10-21"
@@ -68,7 +69,9 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             "model": model.api_name,
             **sampling(model).fixed,
             **({"system": request.system} if request.system else {}),
-            "messages": [{"role": message.role, "content": message.text} for message in request.talk],
+            "messages": [
+                {"role": message.role, "content": content_of(message, _text, _file)} for message in request.talk
+            ],
             "max_tokens": request.max_output_tokens,
         }
         if request.cache:
@@ -86,6 +89,15 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     return HttpProvider(
         url, headers, body, _read, settings, path="/v1/messages", own_error=own_error, identity=identity
     )
+
+
+def _text(text: str) -> Mapping[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _file(file: File) -> Mapping[str, Any]:
+    source = {"type": "base64", "media_type": file.media_type, "data": Base64(file)}
+    return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
 def _identity(url: str, key: str | None) -> Identity:

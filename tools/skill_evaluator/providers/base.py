@@ -5,6 +5,7 @@ by one policy for all. Values here are what the journal holds. `ask_once` is the
 and whatever it does: what is wrong in one costs nobody else's call.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from typing import Annotated, Any, Literal, Protocol, TypeVar
@@ -26,7 +27,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageErro
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import Message
+from skill_evaluator.library.messages import File, Message
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
@@ -64,6 +65,11 @@ class Request:
     def talk(self) -> tuple[Message, ...]:
         """The messages of user and assistant."""
         return self.messages[self.messages[0].role == "system" :]
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """The files of all messages."""
+        return tuple(file for message in self.messages for file in message.files)
 
     @property
     def bare_schema(self) -> dict[str, Any]:
@@ -375,6 +381,8 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
 
     try:
         async with asyncio.timeout(settings.timeout_s):
+            if request.files:
+                await asyncio.to_thread(refuse_changed, request)
             completion = await provider.complete(request)
     except (ProviderError, StorageError):
         raise
@@ -400,6 +408,19 @@ def within_limits(completion: Completion, settings: Settings) -> Completion:
     if len(text) * 4 > most and len(text.encode("utf-8", "surrogatepass")) > most:  # few texts need be encoded for that
         return replace(completion, text="", stop_reason="too_large")
     return completion
+
+
+def refuse_changed(request: Request) -> None:
+    """Raise ProviderError for a file that is not what it was when its case was read; nothing was sent."""
+    for file in request.files:
+        try:
+            with file.path.open("rb") as handle:
+                same = f"sha256:{hashlib.file_digest(handle, 'sha256').hexdigest()}" == file.digest
+        except OSError:
+            same = False
+        if not same:
+            message = f"{file.path} was changed since its case was read; ask it in a new run"
+            raise ProviderError("file_changed", message, kind="not_run")
 
 
 def _bug(message: str) -> ProviderError:

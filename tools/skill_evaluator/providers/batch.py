@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
 from skill_evaluator.providers.http import UNREADABLE, HttpProvider
-from skill_evaluator.providers.wire import HttpAnswer, TooLargeError, parsed_body
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
 GONE = (404, 410)  # what a vendor answers of a batch, or of results, that it has no more
@@ -115,7 +115,7 @@ class Batches:
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return the bytes that a request takes in a batch, or a few more."""
-        return len(json.dumps(self._entry(custom_id, request))) + _SLACK_BYTES
+        return Content.of(self._entry(custom_id, request)).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id, and return the vendor's id."""
@@ -210,7 +210,7 @@ class Batches:
         """Return the JSON object of an address."""
         return _json_object(await self._content("GET", path, query=query))
 
-    async def post(self, path: str, body: Any = None, file: tuple[str, bytes, str] | None = None) -> Json:
+    async def post(self, path: str, body: Any = None, file: tuple[str, Content, str] | None = None) -> Json:
         """Post JSON, or a form with a file (name, content, type), and return the JSON object of the answer."""
         return _json_object(await self._content("POST", path, body=body, file=file))
 

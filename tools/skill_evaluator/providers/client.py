@@ -6,7 +6,6 @@ becomes a `ProviderError`. Its own module because aiohttp is imported only where
 
 import asyncio
 import base64
-import json
 import os
 import select
 import ssl
@@ -25,11 +24,12 @@ import truststore
 from aiohttp.client_proto import ResponseHandler
 
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError
+from skill_evaluator.providers.wire import Content, HttpAnswer, StatusError, TooLargeError
 
 _MOST_HEADERS = 4_000
 _HEADER_BYTES = 65_536  # of one header
 _HEAD_BYTES = 200_000  # of all headers, and of all that a server says before them
+_JSON = "application/json"
 _PART = 65_536  # bytes that are read, or unpacked, at once
 _SMALL_BODY = 1_000_000  # bytes, from which on one body of a model is read at a time: all at once would fill the memory
 _ERROR_BYTES = 100_000  # of an error's body: enough for its message
@@ -94,6 +94,23 @@ class _TimedResponse(aiohttp.ClientResponse):
         return self
 
 
+class _Streamed(aiohttp.AsyncIterablePayload):
+    """A body that is read while it is sent, and whose length is known before."""
+
+    def __init__(self, content: Content, content_type: str) -> None:
+        super().__init__(self._parts(content), content_type=content_type)
+        self._size = content.size
+
+    async def _parts(self, content: Content) -> AsyncGenerator[bytes]:
+        for part in content.read():
+            yield part
+
+
+def _payload(content: Content, content_type: str) -> bytes | _Streamed:
+    first, *files = content.parts
+    return first if isinstance(first, bytes) and not files else _Streamed(content, content_type)
+
+
 class Client:
     """Sends requests to the addresses below one, each answer at most `most_bytes` long.
 
@@ -122,27 +139,29 @@ class Client:
         *,
         query: Mapping[str, Any] | None = None,
         body: Any = None,
-        file: tuple[str, bytes, str] | None = None,
+        file: tuple[str, Content, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> HttpAnswer:
         """Send JSON, a form with a file (name, content, type), or nothing, and return the answer of a success.
+
+        Files in the JSON or the content are read while they are sent.
 
         Raise StatusError for any other status, TooLargeError for a body over the limit, ProviderError for a fault, and
         ValueError or TypeError for what cannot be sent. An address that moved within its origin is followed.
         """
         url = f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
         sent = {**self._headers, **(headers or {})}
-        content: bytes | None = None
+        content = file[1] if file else Content(())
         if file is None and body is not None:
-            content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-            sent["content-type"] = "application/json"
+            content = Content.of(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            sent["content-type"] = _JSON
         try:
-            async with asyncio.timeout(self._timeout_s + len(file[1] if file else content or b"") / _SLOWEST) as limit:
+            async with asyncio.timeout(self._timeout_s + content.size / _SLOWEST) as limit:
                 for _ in range(1 + _MOST_MOVES):
-                    data: Any = content
+                    data: Any = _payload(content, _JSON) if content.parts else None
                     if file is not None:
                         data = aiohttp.FormData(body)
-                        data.add_field("file", file[1], filename=file[0], content_type=file[2])
+                        data.add_field("file", _payload(content, file[2]), filename=file[0], content_type=file[2])
                     async with self._opened().request(
                         method, url, data=data, headers=sent, allow_redirects=False
                     ) as response:

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import Message
+from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
@@ -30,7 +30,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import ErrorAnswer, error_from_status
+from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, error_from_status
 from skill_evaluator.text import nearest
 
 _STOP: Mapping[str, StopReason] = {
@@ -166,7 +166,17 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
 
 
 def _content(message: Message) -> Mapping[str, Any]:
-    return {"role": "model" if message.role == "assistant" else "user", "parts": [{"text": message.text}]}
+    parts = content_of(message, _text, _file)
+    role = "model" if message.role == "assistant" else "user"
+    return {"role": role, "parts": [_text(parts)] if isinstance(parts, str) else parts}
+
+
+def _text(text: str) -> Mapping[str, Any]:
+    return {"text": text}
+
+
+def _file(file: File) -> Mapping[str, Any]:
+    return {"inlineData": {"mimeType": file.media_type, "data": Base64(file)}}
 
 
 def _address(model: Model, identity: Identity | None) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
     Caching,
@@ -26,7 +27,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import ErrorAnswer, out_of_credit, parsed_body
+from skill_evaluator.providers.wire import Base64, Content, ErrorAnswer, content_of, out_of_credit, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 if TYPE_CHECKING:
@@ -88,12 +89,15 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             **fixed,
-            "messages": [{"role": message.role, "content": message.text} for message in request.messages],
+            "messages": [
+                {"role": message.role, "content": content_of(message, _text, _file)} for message in request.messages
+            ],
             "seed": request.seed,
             limit_name: request.max_output_tokens,
         }
         if request.cache:  # so that the calls of one prompt meet on one machine
-            content.setdefault("prompt_cache_key", digest(canonical_json(content["messages"])).removeprefix("sha256:"))
+            said = json.loads(json.dumps(content["messages"], default=lambda encoded: encoded.file.digest))
+            content.setdefault("prompt_cache_key", digest(canonical_json(said)).removeprefix("sha256:"))
         if request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}
         elif request.schema is not None and model.structured_output == "json_schema":
@@ -114,6 +118,17 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         own_error=own_error,
         identity=_identity(key) if model.auth == "oidc" else None,
     )
+
+
+def _text(text: str) -> Mapping[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _file(file: File) -> Mapping[str, Any]:
+    data = Base64(file, f"data:{file.media_type};base64,")
+    if file.media_type == "application/pdf":  # under one name, since the model may read it
+        return {"type": "file", "file": {"filename": "document.pdf", "file_data": data}}
+    return {"type": "image_url", "image_url": {"url": data}}
 
 
 def _identity(key: str | None) -> Identity:
@@ -252,7 +267,7 @@ _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Send a file, then create the batch; a file without a batch costs nothing."""
-    lines = b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
+    lines = Content.of(*entries, end="\n")
     file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", lines, "application/jsonl"))
     of_file = {
         "input_file_id": batch.required_id(file),

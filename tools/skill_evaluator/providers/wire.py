@@ -1,16 +1,19 @@
-"""What goes over HTTP, without the client that sends it: an answer, how its body is parsed, and a ladder of errors.
+"""What goes over HTTP, without the client that sends it: a body with files, an answer, and a ladder of errors.
 
 Its own module because the client is slow to import, and nobody who reads an answer needs it.
 """
 
+import base64
 import email.utils
 import json
 import re
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers.base import FailureKind, ProviderError
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -31,6 +34,83 @@ _RETRYABLE = {
     504: "gateway_timeout",
     529: "overloaded",
 }
+
+
+_PART = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Base64:
+    """The text in a body that stands for a file: a prefix and the file as base64."""
+
+    file: File
+    prefix: str = ""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.prefix) + (self.file.size + 2) // 3 * 4
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the text in parts; raise OSError for a file that has become shorter."""
+        yield self.prefix.encode()
+        left = self.file.size
+        with self.file.path.open("rb") as handle:
+            while left:
+                part = handle.read(min(_PART, left))
+                left -= len(part)
+                if left and len(part) < _PART:
+                    raise OSError(f"{self.file.path} has become shorter")
+                yield base64.b64encode(part)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body of JSON, whose files are read only while it is sent."""
+
+    parts: tuple[bytes | Base64, ...]
+
+    @classmethod
+    def of(cls, *values: Any, end: str = "", **how: Any) -> "Content":
+        """Return JSON values, which may hold `Base64`, each with an end; raise ValueError or TypeError.
+
+        >>> Content.of({"a": 1}, [2], end=";").parts
+        (b'{"a": 1};[2];',)
+        """
+        files: list[Base64] = []
+        mark = secrets.token_hex(16)
+
+        def marked(value: Any) -> str:
+            if not isinstance(value, Base64):
+                raise TypeError(f"{type(value).__name__} is no JSON")
+            files.append(value)
+            return mark
+
+        text = "".join(json.dumps(value, default=marked, **how) + end for value in values)
+        first, *texts = text.encode().split(mark.encode())
+        after = (part for pair in zip(files, texts, strict=True) for part in pair)
+        return cls((first, *after))
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(len(part) if isinstance(part, bytes) else part.size for part in self.parts)
+
+    def read(self) -> Iterator[bytes]:
+        """Yield the bytes in parts; raise OSError for a file that cannot be read."""
+        for part in self.parts:
+            if isinstance(part, bytes):
+                yield part
+            else:
+                yield from part.read()
+
+
+def content_of(message: Message, text: Callable[[str], Any], file: Callable[[File], Any]) -> str | list[Any]:
+    """Return the text of a message, or the parts of one with files as a vendor words them, blank texts left out."""
+    if not message.files:
+        return message.text
+    parts = (part for part in message.parts if isinstance(part, File) or part.strip())
+    return [file(part) if isinstance(part, File) else text(part) for part in parts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price
-from skill_evaluator.providers.base import LOST, Failure, ProviderError, Request, within_limits
+from skill_evaluator.providers.base import LOST, Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
@@ -268,7 +268,11 @@ class BatchEngine:
             request = self._job.request_for(rest[0])
             most = self._most(rest[0], request)
             custom_id = self._journal.custom_id(self._job.run.manifest.run_id, self._places[rest[0]])
-            size += batches.size(custom_id, request)
+            of_request = batches.size(custom_id, request)
+            if (unfit := await self._unfit(request, of_request)) is not None:
+                await self._hand_on(Replicate(call=rest.popleft(), error=unfit, latency_s=None), 0.0)
+                continue
+            size += of_request
             queued += most.tokens
             is_full = size > batches.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or (
@@ -279,6 +283,20 @@ class BatchEngine:
                 break
             requests[custom_id], calls[custom_id] = request, rest.popleft()
         return requests, calls
+
+    async def _unfit(self, request: Request, size: int) -> Failure | None:
+        """Return why a request with files can be in no batch; None where it can."""
+        most = int(self._job.batches.limits.request_bytes * _SHARE_OF_BYTES)
+        if not request.files:
+            return None
+        if size > most:
+            message = f"the request has {size:,} bytes, and a batch takes {most:,}; ask without --batch"
+            return Failure(kind="not_run", reason="request_too_large", message=message)
+        try:
+            await asyncio.to_thread(refuse_changed, request)
+        except ProviderError as problem:
+            return problem.failure(self._redact)
+        return None
 
     async def _afforded(self, request: Request, most: Most, *, can_wait: bool) -> bool:
         """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -407,3 +408,19 @@ def test_what_a_text_holds_is_what_pythons_parser_finds_in_it(text: str) -> None
     except ConfigError:
         found = None
     assert found == expected
+
+
+def test_lines_reach_the_disk_itself_now_and_then_and_not_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    moments = iter(at / 20 for at in range(1_000))  # each look at the clock is 50 ms later
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    lines = LinesWriter(tmp_path / "lines.jsonl")
+    for number in range(10):
+        lines.append(number)
+        assert (tmp_path / "lines.jsonl").read_text().splitlines()[-1] == str(number)  # the system has it at once
+    assert len(synced) == 2
+    lines.close()
+    assert len(synced) == 3

@@ -127,6 +127,8 @@ def test_a_server_that_tells_its_load_has_it_in_a_line(served: Library, server: 
     assert (ended.code, f"served: {line}" in ended.err) == (0, True)
     manifest, record = facts(served)
     assert manifest["load"] == record["load"] == line
+    in_flight = read(served.run_folder() / "manifest.json")["in_flight"]
+    assert (in_flight["least"], in_flight["most"], 0 < in_flight["mean"] <= 3) == (3, 3, True)
 
 
 @pytest.mark.parametrize("text", ["", "no metrics", "vllm:num_requests_running NaN\n", "x" * 5_000_000])

@@ -4,14 +4,18 @@ import asyncio
 import math
 import random
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.library.config import Limits, Retry
+from skill_evaluator.library.config import Limits, Model, Retry, Settings
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner import limits
 from skill_evaluator.runner.limits import Bucket, Budget, Gate, Pace, wait_before_retry
+from skill_evaluator.runner.schedule import calls_in_flight
 
 
 class Clock:
@@ -71,6 +75,96 @@ def test_recovery_from_one_is_by_one_a_round(clock: Clock) -> None:
         gate.succeeded()
         seen.append(gate.limit)
     assert seen == [2, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+
+
+def _answer(gate: Gate, rounds: int, latency_s: Callable[[int], float]) -> list[int]:
+    """The places after each round of answers, which take so long with so many in flight."""
+    places = []
+    for _ in range(rounds):
+        for _ in range(2 * gate.limit):
+            gate.succeeded(latency_s(gate.limit))
+        places.append(gate.limit)
+    return places
+
+
+def test_places_double_while_the_server_keeps_up() -> None:
+    assert _answer(Gate(200, first=8), 6, lambda places: 0.1) == [16, 32, 64, 128, 200, 200]
+
+
+def test_a_server_with_16_places_of_its_own_is_asked_for_16_and_now_and_then_for_more() -> None:
+    gate = Gate(256, first=8)
+    places = _answer(gate, 24, lambda limit: 0.1 * max(1.0, limit / 16))
+    assert places[:3] == [16, 32, 16]
+    assert places.count(16) >= 15
+    assert set(places) <= {16, 32}
+    assert (gate.used.least, gate.used.most) == (8, 32)
+
+
+def test_places_that_grew_fall_when_the_api_complains_and_then_come_back_one_by_one(clock: Clock) -> None:
+    gate = Gate(256, first=8)
+    _answer(gate, 3, lambda places: 0.1)
+    assert _complain(gate, clock, 1) == [32]
+    for _ in range(33):
+        gate.succeeded(0.1)
+    assert gate.limit == 33
+
+
+def test_places_that_are_fixed_stay_while_a_pause_is_kept(clock: Clock) -> None:
+    gate = Gate(64, fixed=True)
+    assert _complain(gate, clock, 3) == [64, 64, 64]
+    assert gate.used.least == gate.used.most == 64
+
+
+def test_the_calls_in_flight_are_counted_over_time(clock: Clock) -> None:
+    async def run() -> None:
+        gate = Gate(4)
+        clock.now += 60  # before the first call nothing counts
+        await gate.enter()
+        clock.now += 1
+        await gate.enter()
+        clock.now += 2
+        gate.leave()
+        clock.now += 1
+        gate.leave()
+        assert gate.used.model_dump() == {"least": 4, "mean": 1.5, "most": 4}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked", "expected"),
+    [
+        ({}, None, (8, 8)),
+        ({"limits": {"max_concurrency": 3}}, None, (3, 3)),
+        ({"limits": {"max_concurrency": 20}}, 16, (16, 16)),
+        ({"base_url": "http://10.0.0.7:8000/v1"}, None, (8, 256)),
+        ({"base_url": "http://[fd00::7]/v1"}, None, (8, 256)),
+        ({"base_url": "http://vllm.models.svc.cluster.local/v1"}, None, (8, 256)),
+        ({"base_url": "http://gpu-7:8000/v1"}, None, (8, 256)),
+        ({"base_url": "http://gpu-7/v1", "limits": {"max_concurrency": 20}}, None, (8, 20)),
+        ({"base_url": "http://gpu-7/v1", "limits": {"max_concurrency": 4}}, None, (4, 4)),
+        ({"base_url": "http://gpu-7/v1"}, 12, (12, 12)),
+        ({"base_url": "https://openrouter.ai/api/v1"}, None, (8, 8)),
+        ({"base_url": "http://8.8.8.8/v1"}, None, (8, 8)),
+        ({"base_url": "http://gpu-7/v1", "server": "vllm"}, None, (256, 256)),
+        ({"base_url": "https://gpu.example.com/v1", "server": "vllm"}, None, (8, 8)),
+        ({"base_url": "http://gpu-7/v1", "server": "llama.cpp"}, None, (8, 8)),
+    ],
+)
+def test_a_server_of_ones_own_is_asked_for_more_at_once_than_a_vendor(
+    fields: dict[str, Any], asked: int | None, expected: tuple[int, int]
+) -> None:
+    assert calls_in_flight(Model(id="m", provider="openai", **fields), PROVIDERS["openai"], asked) == expected
+
+
+def test_shards_without_a_plan_share_the_limits_of_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(id="m", provider="openai", limits=Limits(requests_per_minute=90, context_tokens=8_000))
+    settings = Settings(ceilings={"openai": Limits(tokens_per_minute=3_000)})
+    (of_shard,) = limits.limits_of([model], settings, shards=3).values()
+    assert of_shard == Limits(requests_per_minute=30, tokens_per_minute=1_000, context_tokens=8_000)
+    monkeypatch.setenv(limits.SHARE, '{"requests_per_minute": 45}')  # as a plan divided them
+    (of_job,) = limits.limits_of([model], settings, shards=3).values()
+    assert (of_job.requests_per_minute, of_job.tokens_per_minute) == (45, 3_000)
 
 
 async def _most_inside(gate: Gate, workers: int) -> int:

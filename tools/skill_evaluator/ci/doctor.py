@@ -287,7 +287,7 @@ async def _probe(model: Model, configuration: Configuration) -> dict[str, Any]:
             request_for=lambda call: Request(
                 case_id="", replicate=0, messages=dialogue("In 60 words.", call.case_id), **same
             ),
-            concurrency=calls_in_flight(model, kind, in_flight),
+            concurrency=calls_in_flight(model, kind, in_flight)[1],
             price=price_of(model, kind),
             shared=Invocation(settings=settings, budget=Budget(), redact=redact, stop=Stop()),
         )

@@ -134,7 +134,7 @@ OnlyModels = Annotated[
 Cases = Annotated[tuple[str, ...], shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
 MaxCost = Annotated[float | None, shared("Spend at most this, all models together.", metavar="USD")]
 MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.", hidden=True)]
-Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8.", hidden=True)]
+Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8 or 256.", hidden=True)]
 Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
 SubmitOnly = Annotated[
     bool, shared("With --batch: do not wait; collect --batches takes the answers later.", hidden=True)

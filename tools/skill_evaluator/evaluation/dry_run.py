@@ -132,7 +132,7 @@ def _durations(
         if record is None or record.latency_s.p50 is None:
             continue
         kind = inputs.kinds[model.provider]
-        flights = calls_in_flight(model, kind, request.concurrency or inputs.settings.concurrency)
+        _, flights = calls_in_flight(model, kind, request.concurrency or inputs.settings.concurrency)
         calls = sum_of(of_models[model.id]).calls
         minutes = calls * record.latency_s.p50 / min(flights, calls) / 60
         time = "under a minute" if minutes < 1 else f"about {minutes:,.0f} minutes"

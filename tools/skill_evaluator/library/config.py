@@ -7,6 +7,7 @@ them.
 import datetime
 import json
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -266,6 +267,15 @@ class Model(StrictModel):
         return self.api_id or self.id
 
     @property
+    def on_private_network(self) -> bool:
+        """Whether base_url has an address that is not public, or a name that is none of the public's."""
+        host = urlsplit(self.base_url or "").hostname or ""
+        try:
+            return not ip_address(host).is_global
+        except ValueError:
+            return bool(host) and ("." not in host or host.endswith((".local", ".internal", ".svc", ".localhost")))
+
+    @property
     def public_url(self) -> str | None:
         """The base_url without what may be a secret in it: user name, password, query."""
         if self.base_url is None:
@@ -434,7 +444,9 @@ class Settings(StrictModel):
 
     replicates: ReplicateCount = 10
     seed: int = 0
-    concurrency: PositiveInt = 8
+    concurrency: PositiveInt | None = Field(
+        default=None, description="calls of a model in flight; default 8, and up to 256 on a private network"
+    )
     timeout_s: PositiveFloat = 180.0
     retry: Retry = Retry()
     required_coverage: Share = 0.9

@@ -169,6 +169,14 @@ class Server(FrozenModel):
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
 
 
+class InFlight(FrozenModel):
+    """Calls in flight: the fewest and the most places there were for them, and how many there were on average."""
+
+    least: PositiveInt
+    mean: NonNegativeFloat
+    most: PositiveInt
+
+
 class Latency(FrozenModel):
     """Seconds from sending a call's last attempt to its answer."""
 

@@ -102,6 +102,7 @@ class ModelJob:
 
     `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
     all, or None to go on. `caching`: how the vendor caches its prompts. `answered_before`: it is on record.
+    `concurrency` calls are in flight at most, from the beginning unless it is with `first_in_flight`.
     """
 
     model: Model
@@ -113,6 +114,7 @@ class ModelJob:
     shared: Invocation
     caching: Caching | None = None
     answered_before: bool = False
+    first_in_flight: int | None = None
     looks: Sequence[int] = ()
     enough: Callable[[int], Awaitable[int | None]] | None = None
 
@@ -152,7 +154,8 @@ class Engine:
         self._redact = job.shared.redact
         self._progress = progress
         self._on_outcome = on_outcome
-        self._gate = Gate(job.concurrency, self._pause)
+        first, fixed = job.first_in_flight, job.model.server is not None
+        self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
         self._pace = Pace(job.model.limits, self._pause)
         self._cached = cached_prompts(job.calls, job.request_for, job.caching)
         self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
@@ -226,7 +229,7 @@ class Engine:
                     problem.reason = "model_retired"
                 wait = wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
-                    self._gate.throttled(wait)
+                    self.gate.throttled(wait)
                 alone = problem.reason == "unreachable" and not self._succeeded and attempt >= _TRIES_TO_REACH
                 if problem.retryable and attempt < retry.attempts and not alone and not self._ended():
                     self._progress.retried += 1
@@ -236,9 +239,9 @@ class Engine:
                 return Replicate(call=call, error=self._redacted_failure(problem), attempts=attempt)
             if answer is None:
                 return None
-            self._gate.succeeded()
-            self._succeeded = True
             completion, latency_s = answer
+            self.gate.succeeded(latency_s)
+            self._succeeded = True
             return Replicate(
                 call=call,
                 completion=completion.redacted(self._redact, self._redact.answer),
@@ -249,7 +252,7 @@ class Engine:
 
     async def _attempt(self, request: Request, most: Most) -> tuple[Completion, float] | None:
         """Make one attempt under gate, pace and budget, and time it; return None if budget or a halt forbids it."""
-        await self._gate.enter()
+        await self.gate.enter()
         try:
             if self._ended():
                 return None
@@ -275,7 +278,7 @@ class Engine:
             finally:
                 self._budget.settle(most.usd, spent)
         finally:
-            self._gate.leave()
+            self.gate.leave()
 
     async def _pause(self, seconds: float) -> bool:
         """Sleep until a request to stop or the end of hope; return whether one of them came."""

@@ -41,7 +41,7 @@ from skill_evaluator.library.config import VerdictName
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.summaries import LATER, Server
+from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
@@ -87,7 +87,7 @@ class Manifest(StrictModel):
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` becomes known while it is asked.
+    batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
     """
 
     run_id: RunId
@@ -118,6 +118,7 @@ class Manifest(StrictModel):
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
+    in_flight: InFlight | None = LATER
 
     @property
     def asked(self) -> int:

@@ -12,50 +12,73 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
+from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.schedule import under
 
 SHARE = "SKILL_EVALUATOR_LIMITS"
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
+_HELD = 1.6  # times as long, at most, with twice as many in flight: a quarter more answers a second
+_ROUNDS = 8  # that pass before more are tried again
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
 
 
-def limits_of(models: Sequence[Model], settings: Settings) -> dict[str, Limits]:
+def limits_of(models: Sequence[Model], settings: Settings, shards: int = 1) -> dict[str, Limits]:
     """Return the limits of models that are asked side by side, by id: each one's own under its part of what is shared.
 
     That is its provider's ceiling, and what the variable SKILL_EVALUATOR_LIMITS leaves to this process, as a plan wrote
-    it; raise ConfigError for any other text.
+    it; raise ConfigError for any other text. Without it the `shards` of a run share alike.
     """
     text = os.environ.get(SHARE, "").strip()
     left = validated(Limits, parse_json(text, Path(SHARE)), Path(SHARE)) if text else None
     of_provider = Counter(model.provider for model in models)
-    return {
-        model.id: under(under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider]), left)
+    limits = {
+        model.id: under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
         for model in models
     }
+    return {name: under(whole, whole, shards) if left is None else under(whole, left) for name, whole in limits.items()}
 
 
 class Gate:
     """Calls in flight: halved when the API says it is pressed too hard, raised by one per full round of successes.
 
     Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6.
+    It may begin with `first` places: they double while answers take hardly longer than with half as many. The places
+    of a `fixed` one never change; a pause that the API demands is kept all the same.
     """
 
-    def __init__(self, most: int, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self, most: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
+    ) -> None:
         self._sleep = sleep
         self._most = most
-        self._limit = float(most)
+        self._limit = float(first or most)
+        self._grows = self._limit < most
+        self._fixed = fixed
         self._active = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
         self._last_cut = -_CUT_INTERVAL_S
+        self._taken_s: list[float] = []  # by the answers since the places changed
+        self._before_s: float | None = None  # taken on average with half as many places
+        self._rounds_left = 0  # before more places are tried again
+        self._places = [self.limit, self.limit]
+        self._seconds = 0.0  # of all calls in flight together
+        self._begun = self._at = time.monotonic()
 
     @property
     def limit(self) -> int:
         """Calls allowed in flight at this moment."""
         return int(self._limit)
+
+    @property
+    def used(self) -> InFlight:
+        """The fewest and the most places there were, and how many calls were in flight on average."""
+        least, most = self._places
+        return InFlight(least=least, mean=round(self._seconds / max(self._at - self._begun, 1e-9), 1), most=most)
 
     async def enter(self) -> None:
         """Wait for a place, and for the end of a pause that the API demanded."""
@@ -63,29 +86,56 @@ class Gate:
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(place)
             await place
-        self._active += 1
+        self._count(1)
         while (pause := self._closed_until - time.monotonic()) > 0:
             if await self._sleep(pause):
                 return
 
     def leave(self) -> None:
         """Give the place back."""
-        self._active -= 1
+        self._count(-1)
         self._wake()
 
-    def succeeded(self) -> None:
-        """Allow a little more, since a call was answered."""
-        if self._limit < self._most:
-            self._limit = min(float(self._most), self._limit + 1 / self._limit)
-            self._wake()
+    def succeeded(self, latency_s: float = 0.0) -> None:
+        """Allow a little more, since a call was answered; far more while that takes no longer than before."""
+        if self._grows:
+            self._taken_s.append(latency_s)
+            if len(self._taken_s) >= 2 * self.limit:  # the first half began when there were fewer
+                self._end_round(fmean(self._taken_s[self.limit :]))
+        elif self._limit < self._most:
+            self._change(min(float(self._most), self._limit + 1 / self._limit))
 
     def throttled(self, pause_s: float) -> None:
         """Halve, since the API complained, and let no call begin before the pause is over."""
         now = time.monotonic()
         self._closed_until = max(self._closed_until, now + pause_s)
-        if now - self._last_cut >= _CUT_INTERVAL_S:
-            self._last_cut = now
-            self._limit = max(1.0, self._limit / 2)
+        if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:
+            self._last_cut, self._grows = now, False
+            self._change(max(1.0, self._limit / 2))
+
+    def _end_round(self, taken_s: float) -> None:
+        if self._rounds_left:
+            self._rounds_left -= 1
+            self._taken_s = []
+        elif self._before_s is not None and taken_s > _HELD * self._before_s:  # they wait for each other
+            self._before_s, self._rounds_left = None, _ROUNDS
+            self._change(self._limit / 2)
+        else:
+            self._before_s = taken_s
+            self._change(min(float(self._most), self._limit * 2))
+            self._grows = self._limit < self._most
+
+    def _change(self, limit: float) -> None:
+        self._limit, self._taken_s = limit, []
+        self._places = [min(self._places[0], self.limit), max(self._places[1], self.limit)]
+        self._wake()
+
+    def _count(self, change: int) -> None:
+        now = time.monotonic()
+        self._begun = self._begun if self._seconds or self._active else now
+        self._seconds += self._active * (now - self._at) if self._active else 0.0
+        self._at = now
+        self._active += change
 
     def _wake(self) -> None:
         free = int(self._limit) - self._active

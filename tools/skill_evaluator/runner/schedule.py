@@ -18,6 +18,8 @@ from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
+IN_FLIGHT = 8  # calls of a model, unless somebody says otherwise
+MOST_IN_FLIGHT = 256  # of a server on a private network; vLLM, too, computes so many together by default
 _BYTES_PER_TOKEN = 4
 _TEMPLATE_TOKENS = 8  # around a message
 _MOST_TEMPLATE_TOKENS = 512  # the instructions that structured output adds to a prompt
@@ -199,9 +201,18 @@ def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:
     return limits.model_copy(update={name: min(part, mine.get(name, part)) for name, part in parts.items()})
 
 
-def calls_in_flight(model: Model, kind: ProviderKind, concurrency: int) -> int:
-    """Return how many of a model's calls are made at once."""
-    return 1 if kind.one_at_a_time else min(concurrency, model.limits.max_concurrency or concurrency)
+def calls_in_flight(model: Model, kind: ProviderKind, asked: int | None) -> tuple[int, int]:
+    """Return how many of a model's calls are made at once, first and at most; `asked` is what flag or settings say.
+
+    A server on a private network is nobody else's: there calls grow in number while it keeps up. What computes calls
+    together is asked with as many from the first to the last, since its answers depend on that.
+    """
+    if kind.one_at_a_time:
+        return 1, 1
+    own = model.limits.max_concurrency
+    near = asked is None and model.on_private_network and model.server != "llama.cpp"
+    most = (own or MOST_IN_FLIGHT) if near else min(asked or IN_FLIGHT, own or asked or IN_FLIGHT)
+    return most if model.server or not near else min(IN_FLIGHT, most), most
 
 
 def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_cost: float | None) -> None:

@@ -39,10 +39,10 @@ from skill_evaluator.runner.journal import (
     read_manifest,
     refuse_other,
 )
-from skill_evaluator.runner.limits import Budget, limits_of
+from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, calls_in_flight, interleaved, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
@@ -199,7 +199,8 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     by_model: dict[str, list[_RunningRun]] = {}
     for part in parts:
         by_model.setdefault(part.run.model.id, []).append(part)
-    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings)
+    shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
+    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards)
     models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
     questions.check()
     for part in parts:
@@ -336,6 +337,7 @@ class _RunningModel:
         key = find_key(model, kind, session.configuration.keys)
         self.progress = Progress(model_id=model.id, planned=planned, answered_before=planned - len(calls))
         self._engines: list[Engine] | list[BatchEngine] = []
+        self._gate: Gate | None = None
         self._job: ModelJob | None = None
         self._load = Load(model, key)
         self.load = ""
@@ -347,13 +349,15 @@ class _RunningModel:
         if not calls:
             return
         observer = first.observer if len(parts) == 1 and not first.run.manifest.settled_after else None
-        concurrency = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
+        begins, most = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
+        most = min(most, limits.max_concurrency or most)
         self._job = job = ModelJob(
             model=model.model_copy(update={"limits": limits}),
             provider=opened(kind, model, key, shared.settings),
             calls=calls,
             request_for=lambda call: parts[call.arm].request_for(_without_arm(call)),
-            concurrency=min(concurrency, limits.max_concurrency or concurrency),
+            concurrency=most,
+            first_in_flight=min(begins, most),
             price=first.price,
             shared=shared,
             caching=kind.caching_of(model),
@@ -362,7 +366,8 @@ class _RunningModel:
             looks=[place for place in observer.places if place > first.begun] if observer else (),
             enough=self._enough,
         )
-        self._engines = [Engine(job, self.progress, self._keep)]
+        engine = Engine(job, self.progress, self._keep)
+        self._engines, self._gate = [engine], engine.gate
 
     @property
     def halted(self) -> Mapping[str, Failure | None]:
@@ -389,13 +394,14 @@ class _RunningModel:
         await self._load.look()
         self.load = str(self._load)
         version = self._job.shared.redact(await told_version(self._job.model) or "") or None
+        in_flight = self._gate and self._gate.used
         for part in self._parts:
             commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
             server = Server(
                 concurrency=self._job.concurrency, version=version, load=self.load or None, fingerprints=commonest
             )
             folder = part.run.folder
-            create_run(folder, read_manifest(folder).model_copy(update={"server": server}))
+            create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
 
     async def _enough(self, look: int) -> int | None:
         """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""

@@ -17,7 +17,7 @@ from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.library.versions import component_at, find_prompt
@@ -263,6 +263,7 @@ def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Ent
         replicates=wanted.replicates,
         seed=wanted.seed,
         cases={case_id: wanted.cases[case_id] for case_id in mine},
+        inputs=component.prompt.inputs,
         not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
         cost_upper_usd=wanted.estimate(mine, batch=is_batched).cost_upper_usd,
@@ -346,10 +347,16 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         return wanted
     commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
     again, _ = component_at(component, commit)
+    refuse_unfilled(again, cases)
     seed = fresh_seed(archive, model.id, (again.version, component.version), wanted.seed) if fresh else wanted.seed
     return replace(
         wanted,
         seed=seed,
-        beside=PlannedBaseline(skill_version=again.version, commit=commit, digests=input_digests(again, model)),
+        beside=PlannedBaseline(
+            skill_version=again.version,
+            commit=commit,
+            inputs=again.prompt.inputs,
+            digests=input_digests(again, model),
+        ),
         sizes_beside=input_sizes(again, cases),
     )

@@ -30,6 +30,7 @@ from skill_evaluator.identifiers import (
     VersionText,
 )
 from skill_evaluator.library.config import Limits
+from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.runner.batch_journal import PendingRun
 from skill_evaluator.runner.journal import Kept, Manifest, Transport
@@ -47,6 +48,7 @@ class PlannedBaseline(FrozenModel):
 
     skill_version: VersionText
     commit: Commit
+    inputs: UsedInputs = (DOCUMENT,)
     digests: dict[str, Digest]
 
 
@@ -72,6 +74,7 @@ class Entry(FrozenModel):
     replicates: ReplicateCount
     seed: int
     cases: dict[CaseId, Digest]
+    inputs: UsedInputs = (DOCUMENT,)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
     cost_upper_usd: Usd | None
@@ -224,6 +227,7 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             shard=entry.shard,
             scenario=plan.scenario,
             cases=entry.cases,
+            inputs=entry.inputs,
             not_applicable=entry.not_applicable,
             digests=entry.digests,
             evaluator_version=plan.evaluator_version or __version__,
@@ -237,6 +241,7 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             "run_id": entry.run_id(plan.invocation, BASELINE),
             "skill_version": entry.baseline.skill_version,
             "replicates": replicates_beside(entry.replicates),
+            "inputs": entry.baseline.inputs,
             "digests": entry.baseline.digests,
             "role": BASELINE,
             "prompt_commit": entry.baseline.commit,

@@ -10,14 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from skill_evaluator.identifiers import Label
 from skill_evaluator.text import canonical_json, digest, listed
 
 Role = Literal["system", "user", "assistant"]
 Placeholders = Literal["braces", "single", "literal"]
 MediaType = Literal["application/pdf", "image/png", "image/jpeg", "image/webp"]
 DOCUMENT = "document"
+UsedInputs = Annotated[tuple[Label, ...], Field(exclude_if=lambda inputs: inputs == (DOCUMENT,))]
 TURNS = "turns"  # the earlier turns of a case, among what its digest is made of
 
 

@@ -38,6 +38,7 @@ from skill_evaluator.identifiers import (
     invocation_of,
 )
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
@@ -78,6 +79,7 @@ class Kept(StrictModel):
 
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
+    `inputs`: those that its version uses.
 
     An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
     replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
@@ -107,6 +109,7 @@ class Manifest(StrictModel):
     audit: RunId | None = None
     judging: RunId | None = None
     cases: dict[CaseId, Digest]
+    inputs: UsedInputs = (DOCUMENT,)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
     evaluator_version: Label

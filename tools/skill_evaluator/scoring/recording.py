@@ -9,6 +9,7 @@ from skill_evaluator import __version__
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
@@ -98,7 +99,7 @@ class Recorder:
             per_array=summaries.arrays(scorecard),
             pass_hat_k=summaries.pass_hat_k(scorecard),
             contract=None if component.schema is None else summaries.contract(scorecard),
-            per_case=[case_record(case, manifest.cases[case.case_id]) for case in scorecard.cases],
+            per_case=[case_record(case, manifest.cases[case.case_id], manifest.inputs) for case in scorecard.cases],
             retries=scorecard.retries,
             not_applicable=manifest.not_applicable,
             tokens=_tokens(scorecard.usages),
@@ -153,15 +154,16 @@ def counts_of(
     }
 
 
-def case_record(case: CaseScore, digest: str) -> CaseRecord:
-    """Return one case as its record has it."""
+def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> CaseRecord:
+    """Return one case as its record has it, of a version that uses these inputs."""
+    parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     return CaseRecord(
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),
         reproducibility={name: rounded(value) for name, value in case.reproducibility.items()},
         failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
-        parts=dict(case.parts),
+        parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},

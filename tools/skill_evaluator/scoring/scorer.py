@@ -20,7 +20,6 @@ from typing import TypeVar
 from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
 from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
@@ -281,15 +280,10 @@ class Scorer:
             exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
-            parts=asked if (asked := self._parts(case.case)) != {DOCUMENT: case.case.digest} else {},
+            parts=case.case.parts,
             checks=tuple(checks),
         )
         return score, agreement.metrics is not None
-
-    def _parts(self, case: Case) -> dict[str, str]:
-        """Return the digests of the inputs that this version uses, which may be others than the newest one's."""
-        used = {*self._component.prompt.inputs, TURNS}
-        return {name: part for name, part in case.parts.items() if name in used}
 
 
 def _wait_for(begun: T | Future[T]) -> T:

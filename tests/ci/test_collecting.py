@@ -90,6 +90,7 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"digests": {**FIRST.digests, "more": "sha256:5"}}, "digests: more not as the plan says"),
     ({"replicates": 2}, "replicates is 2, the plan says 3"),
     ({"seed": 8}, "seed is 8, the plan says 7"),
+    ({"inputs": ("text",)}, "inputs is ('text',), the plan says ('document',)"),
     ({"shard": None}, "shard is none, the plan says 1/2"),
     ({"model_id": "another"}, "model_id is another, the plan says vendor/m"),
     ({"skill": "b"}, "skill is b, the plan says a"),
@@ -132,7 +133,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
-        *("evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
+        *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
         *("not_applicable", "transport", "kept"),
         "server",  # becomes known while a run is asked; it is shown, and no verdict or score has anything of it
     }

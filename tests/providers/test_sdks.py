@@ -12,7 +12,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 from skill_evaluator.library.case_files import read_file
 from skill_evaluator.library.config import Model, Params, SafetyLimits, Settings
-from skill_evaluator.library.messages import Message, dialogue
+from skill_evaluator.library.messages import Message, Prompt, dialogue
 from skill_evaluator.providers import BATCHES, PROVIDERS, google
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.batch import open_batches
@@ -204,6 +204,102 @@ def test_a_call_is_that_of_the_vendors_library(vendor: str, server: VendorServer
     asyncio.run(BY_SDK[vendor](address_of(server.url, vendor)))
     ours, theirs = (essence(received, vendor) for received in server.received)
     assert ours == theirs
+
+
+VALUES = {"document": "alpha is the title of a {{kind}} «ü».\n", "kind": ["bill", 1]}
+EXAMPLES = (Message("user", ("A coffee.",)), Message("assistant", ('{"award": null}',)))
+TURNS = (Message("user", ("{{kind}}?",)), Message("assistant", ("Yes.",)))
+SYSTEM, LAST = Message("system", ("You read.",)), Message("user", ("This {{kind}}:\n{{document}}",))
+SHAPES: Mapping[str, tuple[tuple[Message, ...], tuple[Message, ...]]] = {
+    "variables": ((Message("system", ("You read a {{kind}}.",)), LAST), ()),
+    "system and user": ((SYSTEM, LAST), ()),
+    "examples": ((SYSTEM, *EXAMPLES, LAST), ()),
+    "examples and turns": ((SYSTEM, *EXAMPLES, LAST), TURNS),
+    "turns": ((SYSTEM, LAST), TURNS),
+    "no system": ((LAST,), ()),
+    "no system, examples": ((*EXAMPLES, LAST), TURNS),
+}
+
+
+def shaped(shape: str, **fields: Any) -> Request:
+    """A request whose messages are those of a prompt of this shape."""
+    messages, turns = SHAPES[shape]
+    prompt = Prompt(messages=messages, inputs=("document", "kind"))
+    constant = prompt.constant_characters(turns=bool(turns))
+    return dataclasses.replace(PLAIN, messages=prompt.filled(VALUES, turns), constant=constant, **fields)
+
+
+def spoken(request: Request) -> list[Any]:
+    return [{"role": message.role, "content": message.text} for message in request.talk]
+
+
+async def said_by_openai(url: str, request: Request) -> None:
+    from openai import AsyncOpenAI
+
+    system: list[Any] = [{"role": "system", "content": request.system}] if request.system else []
+    async with AsyncOpenAI(api_key=KEY, base_url=url, max_retries=0) as client:
+        await client.chat.completions.create(
+            model="model-1",
+            messages=[*system, *spoken(request)],
+            seed=request.seed,
+            temperature=0.0,
+            max_tokens=request.max_output_tokens,
+        )
+
+
+async def said_by_anthropic(url: str, request: Request) -> None:
+    from anthropic import AsyncAnthropic
+
+    messages = spoken(request)
+    mark = {"cache_control": {"type": "ephemeral"}}
+    if request.cache and EXAMPLES[-1] in request.messages:  # the last of what all cases read
+        at = request.talk.index(EXAMPLES[-1])
+        messages[at]["content"] = [{"type": "text", "text": messages[at]["content"], **mark}]
+    more: Any = {**({"system": request.system} if request.system else {}), **(mark if request.cache else {})}
+    async with AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0) as client:
+        await client.messages.create(model="model-1", messages=messages, max_tokens=request.max_output_tokens, **more)
+
+
+async def said_by_google(url: str, request: Request) -> None:
+    roles = {"user": "user", "assistant": "model"}
+    config = {"temperature": 0.0, "max_output_tokens": request.max_output_tokens, "seed": request.seed}
+    client = google_client(url)
+    client.models.generate_content(
+        model="model-1",
+        contents=[{"role": roles[message.role], "parts": [{"text": message.text}]} for message in request.talk],
+        config={**config, **({"system_instruction": request.system} if request.system else {})},
+    )
+    client.close()
+
+
+SAID_BY: Mapping[str, Callable[[str, Request], Any]] = {
+    "openai": said_by_openai,
+    "anthropic": said_by_anthropic,
+    "google": said_by_google,
+}
+
+
+@pytest.mark.parametrize("vendor", SAID_BY)
+def test_a_prompt_of_any_shape_is_the_same_directly_cached_and_in_a_batch(vendor: str, server: VendorServer) -> None:
+    with batch_server() as batches:
+        for number, shape in enumerate(SHAPES):
+            for request in (shaped(shape), shaped(shape, cache=True)):
+                ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
+                asyncio.run(SAID_BY[vendor](address_of(server.url, vendor), request))
+                ours, theirs = server.received[-2:]
+                in_batch = batched(vendor, batches, request, f"{number}-{request.cache}")
+                assert in_batch == ours.body, shape
+                sent = with_one_spelling(ours.body)
+                marked = vendor == "openai" and request.cache  # by a key that its library does not make up
+                assert (sent.pop("promptCacheKey", None) is not None) == marked
+                assert sent == with_one_spelling(theirs.body), shape
+
+
+def test_cases_share_what_is_constant_and_no_mark_stands_behind_a_variable() -> None:
+    assert [shaped(shape).examples for shape in SHAPES] == [0, 0, 2, 2, 0, 0, 2]
+    assert PLAIN.examples == 0
+    with_variable = dataclasses.replace(shaped("examples"), constant=len("You re"))
+    assert with_variable.examples == 0
 
 
 def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) -> Any:

@@ -36,6 +36,7 @@ _STOP: Mapping[str, StopReason] = {
     "refusal": "refusal",
 }
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_EPHEMERAL = {"type": "ephemeral"}
 _FEDERATION = Federation(
     required=("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
     optional=("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID"),
@@ -75,7 +76,10 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             "max_tokens": request.max_output_tokens,
         }
         if request.cache:
-            content.setdefault("cache_control", {"type": "ephemeral"})  # all up to the end of the user's text
+            content.setdefault("cache_control", _EPHEMERAL)  # all up to the end of the user's text
+            if request.examples:  # which other cases read, too; one prompt and one document have none
+                last = content["messages"][request.examples - 1]
+                last["content"] = [{"type": "text", "text": last["content"], "cache_control": _EPHEMERAL}]
         if request.schema is not None and model.structured_output == "json_schema":
             settings = model.params.extra.get("output_config") or {}  # params may set its other keys, such as effort
             output_format = {"type": "json_schema", "schema": request.bare_schema}

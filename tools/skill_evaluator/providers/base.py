@@ -8,6 +8,7 @@ and whatever it does: what is wrong in one costs nobody else's call.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
+from itertools import accumulate
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pydantic.dataclasses
@@ -70,6 +71,12 @@ class Request:
     def files(self) -> tuple[File, ...]:
         """The files of all messages."""
         return tuple(file for message in self.messages for file in message.files)
+
+    @property
+    def examples(self) -> int:
+        """How many messages of user and assistant, from the first, requests of other cases have, too."""
+        ends = zip(self.talk, accumulate(len(message.text) for message in self.talk), strict=True)
+        return sum(not message.files and len(self.system) + end <= self.constant for message, end in ends)
 
     @property
     def bare_schema(self) -> dict[str, Any]:

@@ -235,7 +235,7 @@ WRONG = [
     ("cases.jsonl", LINE + '{"id": null, "document": "A"}\n', ":2: '' cannot be a case's id"),
     ("cases.jsonl", '{"id": "\\ud800", "document": "A"}\n', ":1: '\\ud800' cannot be a case's id"),
     ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document holds half a surrogate pair"),
-    ("cases.jsonl", '{"id": "a", "document": "A", "inputs": {"b": ["\\udfff"]}}\n', ":1: b holds half a surrogate pair"),
+    ("cases.jsonl", '{"id": "a", "document":"A","inputs": {"b":["\\udfff"]}}\n', ":1: b holds half a surrogate pair"),
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
     ("cases.jsonl", '{"id": "a", "document": " "}\n', ":1: column 'document', the document, is empty"),
     ("cases.jsonl", LINE + "\n[1]\n", ":3: no object; write a line"),
@@ -299,6 +299,16 @@ def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapp
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path)
     assert message.format(path=path, schema=skill.folder / "schema.json") in str(caught.value)
+
+
+def test_no_name_of_a_column_breaks_the_line_or_floods_it(tmp_path: Path) -> None:
+    skill = component(tmp_path, datasets={"columns": {"id": "key"}})
+    header = ",".join(['"a\nb"', *map(str, range(9_000))])
+    write(tmp_path, f"{header}\nx{',' * 9_000}\n", "cases.csv")
+    with pytest.raises(FixtureError, match="no column 'key' in ") as caught:
+        load(skill, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 def test_one_id_in_the_folder_and_in_the_table_and_two_tables_are_errors(skill: Component, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.support.library import CASES, REPLAY, ROOT, SKILL, Ended
 from tests.support.rubrics import some_criterion, some_levels
 
 COMPONENT, CASE, QUIZ = f"components/{SKILL}", f"fixtures/{SKILL}/cases/beta", "quiz"
+LISTED = "components/listed"
 QUESTIONS_FILE = f"fixtures/{QUIZ}/questions.jsonl"
 INVOCATION = "20260301T080000Z-abcdef"
 EVALUATE = ("evaluate", SKILL, "--no-leaderboard")
@@ -90,6 +91,7 @@ FILES = tuple(
             ("case's YAML", f"fixtures/{SKILL}/cases/gamma/metadata.yaml", (("lint",), EVALUATE)),
             ("questions", QUESTIONS_FILE, (("lint",), ("evaluate", QUIZ, "--no-leaderboard"))),
             ("table of cases", "cases.csv", (IMPORT,)),
+            ("cases in one file", f"{LISTED}/evals/cases.jsonl", (("lint",), ("evaluate", "listed", "--dry-run"))),
         ),
         "answers": (
             ("recorded answers", "answers.jsonl", (EVALUATE, ("evaluate", SKILL, "--dry-run"))),
@@ -151,6 +153,9 @@ class EveryFile(AuditLibrary):
         self.write(f"fixtures/{SKILL}/cases/gamma/metadata.yaml", "reason: no title\ntags: [short]\n")
         self.write(f"components/{QUIZ}/prompt.md", f"---\nname: {QUIZ}\nversion: 1.0.0\noutput: choice\n---\nAnswer.\n")
         quiz = ({"id": name, "question": f"{name}?", "options": ["a", "b"], "answer": "A"} for name in ("p", "q"))
+        self.write(f"{LISTED}/prompt.md", "---\nversion: 1.0.0\n---\nAnswer.\n")
+        rows = ({"id": name, "document": name, "expected": {"a": [1]}, "checks": [{"contains": "a"}]} for name in "pq")
+        self.lines(f"{LISTED}/evals/cases.jsonl", *rows)
         self.write(QUESTIONS_FILE, "".join(json.dumps(question) + "\n" for question in quiz))
         waived = {"component": SKILL, "model": "recorded", "metric": "exact_match", "reason": "a new shop"}
         self.write(".evaluator/waivers/one.yaml", {**waived, "expires": "9999-12-31"})

@@ -289,9 +289,8 @@ def cases_of_table(
     places = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
         if path not in places:
-            raise FixtureError(
-                f"truth '{path}': no such field in {component.contract.where} {nearest_path(path, places)}"
-            )
+            where = component.contract.where
+            raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, places)}")
     taken = {case_id: str(folder) for case_id, folder in folders.items()}
     cases: dict[str, Case] = {}
     for case_id, line, row in table.rows:

@@ -24,7 +24,7 @@ from skill_evaluator.text import nearest
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".jsonl", *_DELIMITERS)
-_MOST_COLUMNS, _MOST_VALUES = 10_000, 4_000_000
+_MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
 Row = Mapping[str, Any]
@@ -222,7 +222,8 @@ def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:
-            raise FixtureError(f"no column '{column}' in {path} {nearest(column, names)}")
+            shown = [name for name in names if name.isprintable()][:_MOST_SHOWN]
+            raise FixtureError(f"no column '{column}' in {path} {nearest(column, shown)}")
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
     numbered: list[tuple[str, int, Row]] = []

@@ -73,7 +73,7 @@ class Trial:
 
     def compared(self, rng: np.random.Generator) -> ComparisonResult:
         """Return the verdict on one draw of the world."""
-        return compare_records("s", self.pairs(rng), rules_of(self.gate))
+        return compare_records("s", self.pairs(rng), rules_of(self.gate, self.world.primary))
 
 
 def ends(trial: Trial, *verdicts: str) -> Draw:
@@ -227,7 +227,7 @@ def _lost_field(world: World, models: int, rng: np.random.Generator) -> bool:
         before = record_of(world, old, "1.0.0", 5, f"m{model}")
         beside = before.run_id if world.beside else None
         pairs.append(Pair(baseline=before, candidate=record_of(world, new, "1.1.0", 6, f"m{model}", beside=beside)))
-    return compare_records("s", pairs, rules_of()).verdict == "regressed"
+    return compare_records("s", pairs, rules_of(primary=world.primary)).verdict == "regressed"
 
 
 def single_rows() -> Iterator[Row]:
@@ -378,11 +378,28 @@ def _breaks(world: World, what: str, rng: np.random.Generator) -> bool | None:
     return {f"c{at:03}" for at in np.flatnonzero(broken)} <= {case.case_id for case in model.cases.broke}
 
 
+def checked_rows() -> Iterator[Row]:
+    """Checks are fields of 0 and 1: alone, and beside values of the truth."""
+    for held, checks in (("checks alone", 10), ("6 values, 4 checks", 4)):
+        for cases, replicates in ((3, 10), (12, 5), (20, 5)):
+            for name, trial in null_worlds(cases, replicates):
+                trial = replace(trial, world=replace(trial.world, checks=checks))
+                rates = ("regressed", "improved")
+                yield _row("Checks: nothing changed", f"{held}: {name}", trial, alarms(trial), most=5, rates=rates)
+        for cases in (2, 3, 5, 20):
+            world = World(cases=cases, replicates=10, kind="flaky", beside=True, baseline=5, checks=checks)
+            draw = partial(_lost_field, world, 1)
+            yield _row("Checks: one is lost, regressed", held, Trial(world=world), draw, least=95)
+        world = World(cases=20, replicates=5, beside=True, kind="flaky", checks=checks)
+        trial = Trial(world=world, change=partial(shifted, drop=0.1))
+        yield _row("Checks: −0.1, regressed", held, trial, ends(trial, "regressed"), least=90)
+
+
 def _row(table: str, name: str, trial: Trial, draw: Draw, **promised: Any) -> Row:
     return Row(table=table, name=name, size=trial.world.size, draw=draw, **promised)
 
 
-TABLES = (false_rows, tolerated_rows, decided_rows, few_rows, single_rows, anchor_rows, flawless_rows)
+TABLES = (false_rows, tolerated_rows, decided_rows, few_rows, single_rows, anchor_rows, flawless_rows, checked_rows)
 
 
 def measure(numbered: tuple[int, int]) -> tuple[list[int], int]:

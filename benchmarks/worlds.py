@@ -10,13 +10,21 @@ the other version, as a neutral rewording does.
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 from skill_evaluator.library.config import Policy
-from skill_evaluator.records.record import SCORED, CaseRecord, FieldCount, ModelSettings, Record
+from skill_evaluator.records.record import (
+    SCORED,
+    CaseRecord,
+    CheckRecord,
+    FieldCount,
+    ModelSettings,
+    Record,
+    check_path,
+)
 from skill_evaluator.records.summaries import Latency, Tokens
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 
@@ -36,6 +44,7 @@ class World:
     2.2 + case N(0, 1.2) + field N(0, 0.7) + case × field N(0, 0.8), a mean of about 0.83; *heavy* the same with cases
     of t with 3 degrees of freedom; *broken* with one case always wrong; *fixed* has 85 % of fields always right and the
     rest always wrong. `beside`: both versions are asked in one run, on one day; `baseline` is then its replicates.
+    The first `checks` of the fields are checks, and the others values of the truth.
     """
 
     cases: int = 20
@@ -48,11 +57,17 @@ class World:
     beside: bool = False
     baseline: int | None = None
     kind: Kind = "plain"
+    checks: int = 0
 
     @property
     def size(self) -> str:
         """The size as tables name it."""
         return f"{self.cases} × " + (f"({self.replicates} + {self.before})" if self.beside else str(self.replicates))
+
+    @property
+    def primary(self) -> str:
+        """The metric that decides: that of the truth, if there is one."""
+        return "checks" if self.checks == self.fields else "field_level_f1"
 
     @property
     def before(self) -> int:
@@ -173,8 +188,8 @@ def record_of(world: World, answers: Answers, version: str, run: int = 0, model:
         cost_usd=None,
         latency_s=LATENCY,
         tokens=TOKENS,
-        primary_metric="field_level_f1",
-        accuracy={"field_level_f1": None, "exact_match": None},
+        primary_metric=world.primary,
+        accuracy=dict.fromkeys(_metrics(world)),
         settings=ModelSettings.model_construct(
             api_model=model, profile="sampled" if world.sampled else "deterministic"
         ),
@@ -182,27 +197,40 @@ def record_of(world: World, answers: Answers, version: str, run: int = 0, model:
         digests=DIGESTS,
         evaluator_version="1",
         scorer_version=1,
-        per_case=[_case(at, own) for at, own in enumerate(answers)],
+        per_case=[_case(at, own, world) for at, own in enumerate(answers)],
         **keys,
     )
 
 
-def _case(at: int, own: Answers) -> CaseRecord:
+def _metrics(world: World) -> list[str]:
+    of_truth = ["field_level_f1", "exact_match"] if world.checks < world.fields else []
+    return of_truth + ["checks"] * (world.checks > 0)
+
+
+def _case(at: int, own: Answers, world: World) -> CaseRecord:
     """Return one case; `own` has shape (replicates, fields)."""
-    right = own.sum(axis=0)
+    right, checks, values = own.sum(axis=0), own[:, : world.checks], own[:, world.checks :]
+    names = [check_path(f"c{path}") if path < world.checks else f"f{path}" for path in range(world.fields)]
+    scores: dict[str, Any] = {
+        "field_level_f1": lambda: values.mean(axis=1).tolist(),
+        "exact_match": lambda: values.all(axis=1).astype(float).tolist(),
+        "checks": lambda: checks.mean(axis=1).tolist(),
+    }
     return CaseRecord.model_construct(
         case_id=f"c{at:03}",
         digest="d",
         outcomes=[SCORED] * len(own),
-        replicates={
-            "field_level_f1": own.mean(axis=1).tolist(),
-            "exact_match": own.all(axis=1).astype(float).tolist(),
-        },
+        replicates={name: scores[name]() for name in _metrics(world)},
         fields={
-            f"f{path}": FieldCount.model_construct(right=int(count), n=len(own)) for path, count in enumerate(right)
+            name: FieldCount.model_construct(right=int(count), n=len(own))
+            for name, count in zip(names, right, strict=True)
+        },
+        checks={
+            f"c{path}": CheckRecord.model_construct(digest=str(path), scores=passed.astype(float).tolist())
+            for path, passed in enumerate(checks.T)
         },
         reproducibility={"pairwise_exact_match": _agreement(own), "pairwise_field_f1": _field_agreement(right, own)},
-        accuracy={"field_level_f1": None, "exact_match": None},
+        accuracy=dict.fromkeys(_metrics(world)),
         profile={},
         failures={},
     )
@@ -223,12 +251,12 @@ def _field_agreement(right: NDArray[np.int_], own: Answers) -> float | None:
     return float(equal.mean() / (count * (count - 1)))
 
 
-def rules_of(gate: str = "these") -> VerdictRules:
-    """Return the rules of the default policy with a gate."""
+def rules_of(gate: str = "these", primary: str = "field_level_f1") -> VerdictRules:
+    """Return the rules of the default policy with a gate and a primary metric."""
     return VerdictRules(
         policy=Policy.model_validate({"gate": gate}),
         skill="s",
-        primary_metric="field_level_f1",
+        primary_metric=primary,
         required_coverage=0.9,
         waivers=(),
         today=datetime.date(2026, 1, 1),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.chat_server import notice
+from tests.support.chat_server import ChatServer, Reply, notice
+from tests.support.git import GitRepository
 from tests.support.library import CASES, SKILL, Library, read
 
 DATASETS = f"components/{SKILL}/evals/datasets.json"
@@ -86,6 +87,22 @@ def test_a_new_or_changed_check_decides_nothing_about_answers_that_were_not_held
     assert {one["metric"] for one in model["fields"]} == {"checks.regex-d-eur", "checks.max_words-30"}
     words = "checks.contains-sincerely (new) in 3 cases, checks.greets (changed) in 3 cases"
     assert any(words in reason for reason in model["reasons"]), model["reasons"]
+
+
+def test_a_new_check_is_decided_where_the_baseline_is_asked_beside(tmp_path: Path, server: ChatServer) -> None:
+    library = checked(tmp_path, checks=[{"max_words": 30}])
+    library.served_by(server.url)
+    library.settings(policy={"design": "beside"})
+    server.reply = lambda asked: Reply(text=GOOD)
+    repository = GitRepository(library.root)
+    repository.commit("first")
+    assert library.evaluate_here("-n", "4").code == 0
+    library.write(DATASETS, {"datasets": [{"checks": CHECKS}]})
+    library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.1.0\n---\nBe brief.\n")
+    server.reply = lambda asked: Reply(text=RUDE if "brief" in str(asked.body) else GOOD)
+    assert library.evaluate_here("-n", "4").code == 3
+    (model,) = library.call("compare", SKILL, "--format", "json").json["models"]
+    assert model["lost_fields"] == ["checks.greets"]
 
 
 def test_checks_beside_a_truth_leave_what_decides_as_it_was(tmp_path: Path) -> None:

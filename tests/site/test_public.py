@@ -39,6 +39,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
     for case_id in CASES:
         library.case(case_id, right)
     for version, answer in (("1.0.0", right), ("1.1.0", wrong)):
+        checks = [{"not_contains": "Mr Secret"}, {"not_contains": f"Client No {version}"}]
+        library.write(f"fixtures/{SKILL}/cases/{CASES[0]}/meta.json", {"checks": checks})
         library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\nRead it.\n")
         library.record_answers({(case_id, index): json.dumps(answer) for case_id in CASES for index in range(4)})
         library.evaluate_here(*ASKED)
@@ -87,7 +89,8 @@ def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: L
     (confusion,) = page["confusions"]
     assert (confusion["field"], confusion["truths"]) == ("kind", ["bill"])
     assert dict(zip(confusion["outputs"], confusion["cells"][0], strict=True)) == {"bill": 0, "(not in the schema)": 12}
-    assert any(remark.startswith("Not shown: 2 fields that the schema") for remark in page["remarks"])
+    assert any(remark.startswith("Not shown: 4 fields that the schema") for remark in page["remarks"])
+    assert ("client-no" in private, "client-no" in public, "secret" in private) == (False, True, False)
     compared = json.dumps(site_data(site, f"compare/{SKILL}/versions"))
     assert "lost more than" in compared
     assert "a field that the schema does not name" in compared

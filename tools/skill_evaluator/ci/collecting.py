@@ -30,6 +30,7 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.answers import TOO_COSTLY
+from skill_evaluator.scoring.checked import takes_programs
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
@@ -233,7 +234,8 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
     recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
     stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
-    if record.complete and TOO_COSTLY in record.reasons and time.monotonic() > until:  # time ran out: no model's fault
+    takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
+    if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
         record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
     if record.complete:
         return record

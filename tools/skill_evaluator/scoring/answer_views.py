@@ -223,7 +223,10 @@ def case_view(
     )
 
     def said(answer: Answer) -> Hashable:
-        return canonical_json(answer.scored.value) if answer.scored else (answer.outcome, answer.reason, answer.text)
+        checks = [score for _, score in sorted(_kept_checks(case, kept, answer).items())]  # they look at the text
+        if answer.scored:
+            return canonical_json(answer.scored.value), *checks
+        return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, said)
     outputs = []

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import aligned_by
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
@@ -21,13 +22,14 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
-from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row
+from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row, check_path
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
+from skill_evaluator.scoring.checked import PASSED_FROM
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
 from skill_evaluator.text import canonical_json, counted, digest, listed
@@ -204,6 +206,7 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
     failure = answer.replicate.failure if answer.replicate else None
     differing = [leaf for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
     alike = [leaf for leaf in explained.leaves if leaf.outcome in ("right", "unscored")]
+    checks = [_check(check, score) for check, (score, _) in explained.checks if score is not None][:_LEAVES]
     shown = differing[:_LEAVES]
     longest = max(_VALUE, _VALUES // max(1, len(explained.leaves)))
     return {
@@ -217,14 +220,27 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "score": explained.metrics.get(record.primary_metric),
         "metrics": dict(explained.metrics),
         "unmarked": output.unmarked,
-        "differing": [_leaf(leaf, longest) for leaf in shown],
-        "alike": [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
-        "counts": Counter(leaf.outcome for leaf in explained.leaves),
+        "differing": [one for one in checks if one["outcome"] != "right"] + [_leaf(leaf, longest) for leaf in shown],
+        "alike": [one for one in checks if one["outcome"] == "right"]
+        + [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
+        "counts": Counter([*(leaf.outcome for leaf in explained.leaves), *(one["outcome"] for one in checks)]),
         "left": max(0, len(explained.leaves) - _LEAVES),
         "arrays": [_array(array) for array in explained.arrays[:_ITEMS]],
         "errors": [abridged(error, 2 * _VALUE) for error in explained.schema_errors[:_ERRORS]],
         "texts": [_cut(text, _TEXT) for text in output.texts[:_TEXTS]],
         "others": len(output.texts) - min(len(output.texts), _TEXTS),
+    }
+
+
+def _check(check: Check, score: float) -> dict[str, Any]:
+    passed = score >= PASSED_FROM
+    return {
+        "at": check_path(check.id),
+        "field": check_path(check.id),
+        "outcome": "right" if passed else "wrong",
+        "truth": [(abridged(check.words, _VALUE), False)],
+        "output": [("passed" if passed else "failed", False)],
+        "how": f"check, scored {number(score)}",
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.per_field import label
-from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.results import (
@@ -21,6 +21,7 @@ from skill_evaluator.verdicts.decide.results import (
     ModelVerdict,
     joined_falls,
 )
+from skill_evaluator.verdicts.decide.same_checks import APART
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import ModelHistory, Point, Step
 
@@ -37,7 +38,8 @@ class PublicNames:
     def __init__(self, component: Component) -> None:
         places = {} if component.schema is None else schema_places(component.schema)
         plan = component.plan
-        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared}
+        checks = (check_path(check.id) for check in component.checks)  # those of a case may be named by its truth
+        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared, *checks}
         self._labels = {
             path: {
                 label(value)
@@ -89,7 +91,9 @@ class PublicNames:
         return {path: value for path, value in by_path.items() if path in self._paths}
 
     def _case(self, case: CaseRecord) -> CaseRecord:
-        return case.model_copy(update={"profile": self._of(case.profile), "fields": self._of(case.fields)})
+        checks = {check_id: check for check_id, check in case.checks.items() if check_path(check_id) in self._paths}
+        by_path = {"profile": self._of(case.profile), "fields": self._of(case.fields)}
+        return case.model_copy(update={**by_path, "checks": checks})
 
     def _summary(self, path: str, field: FieldSummary) -> FieldSummary:
         """Return a field with its confusion folded; without one where no truth is a label of the schema."""
@@ -137,4 +141,5 @@ class PublicNames:
         """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""
         known = [(path if path in self._paths else _FIELD, words) for path, words in told.falls]
         before, after = joined_falls(told.falls), joined_falls(known)
-        return {"reasons": [one.replace(before, after) if before else one for one in told.reasons], "falls": known}
+        reasons = [one.replace(before, after) if before else one for one in told.reasons]
+        return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": known}

@@ -11,6 +11,7 @@ from skill_evaluator.records.record import CHECKS_METRIC, CaseRecord, CheckRecor
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair
 
+APART = "the two runs were held to different checks"
 Checks = Mapping[str, Mapping[str, CheckRecord]]
 """By id of a case, its checks by their ids."""
 
@@ -97,4 +98,4 @@ def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
             changes.setdefault(f"{check_path(check_id)} ({what})", []).append(case.case_id)
     if changes:
         words = listed([f"{words} in {counted(len(ids), 'case')}" for words, ids in sorted(changes.items())])
-        yield f"the baseline was not held to these checks, which decide nothing here: {words}; ask both with `evaluate`"
+        yield f"{APART}, which decide nothing here: {words}; `evaluate` asks both anew"

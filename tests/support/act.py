@@ -86,7 +86,8 @@ def act(
     """Run a workflow file of a clone; `folder` is where everything else is kept."""
     _skip_without("act", "gh")
     files = {"event.json": json.dumps(event), "world.json": json.dumps(world)}
-    files["secrets"] = "".join(f"{key}={value}\n" for key, value in {"GITHUB_TOKEN": TOKEN, **secrets}.items())
+    values = {key: json.dumps(value) for key, value in {"GITHUB_TOKEN": TOKEN, **secrets}.items()}  # of several lines
+    files["secrets"] = "".join(f"{key}={value}\n" for key, value in values.items())
     for file, content in files.items():
         (folder / file).write_text(content)
     command = [

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +81,32 @@ def test_with_secrets_of_the_repository_alone_every_job_is_given_one_key(forge: 
     assert keys_of_asking(noting, "skill_evaluator evaluate") == {"recorded": set(), **OWN}
     rows = {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in forge.rows("one")}
     assert rows == dict.fromkeys(("recorded", "served", "other"), (commit, True))
+
+
+@pytest.mark.act
+def test_a_program_under_test_has_a_job_of_its_own_and_gets_the_variables_it_names(forge: Forge) -> None:
+    code = (
+        "import json, os, sys\n"
+        "secrets = sorted(name for name, value in os.environ.items() if 'secret-value' in value)\n"
+        "print(json.dumps({'answer': {'title': '-'.join(secrets), 'year': 2024}}))\n"
+    )
+    program = {"run": [sys.executable, "app.py"], "watch": ["app.py"], "env": ["FIRST", "SECOND"]}
+    for version in ("1.0.0", "1.1.0"):
+        forge.component("one", version)
+        forge.component("two", version)
+        front = {"name": "one", "version": version, "program": program}
+        forge.library.write("components/one/prompt.md", f"---\n{json.dumps(front)}\n---\n")
+        forge.library.write("components/one/app.py", code)
+        event = forge.push()
+    secret = "FIRST=secret-value-of-the-first\nSECOND=secret-value-of-the-second\nTHIRD=secret-value-not-named"
+    acted = forge.run(event, secrets={"PROVIDER_API_KEY": secret})
+    assert acted.code == 0
+    assert {name for name in forge.uploaded() if "@" in name} == {"one@program", "two@recorded"}
+    (row,) = forge.rows("one")
+    assert (row["model_id"], row["complete"], row["skill_version"]) == ("program", True, "1.1.0")
+    (journal,) = (forge.artifacts / "one@program").rglob("replicates.jsonl")
+    assert {json.loads(line)["text"] for line in journal.read_text().splitlines()} == {
+        json.dumps({"title": "FIRST-SECOND", "year": 2024}, ensure_ascii=False)
+    }
+    everything = b"".join(path.read_bytes() for path in forge.artifacts.rglob("*") if path.is_file())
+    assert b"secret-value" not in everything

@@ -117,7 +117,8 @@ class Repository:
     def work_files(self) -> dict[str, str | None]:
         """List the files of the work tree that git does not ignore: path → blob, None for a new or changed file."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
-        files: dict[str, str | None] = {path: mode.split()[1] for mode, _, path in entries if path}
+        modes = ((mode.split(), path) for mode, _, path in entries if path)
+        files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
         changed = self._text("ls-files", "-m", "-o", "-z", "--full-name", "--exclude-standard").split("\0")
         return files | dict.fromkeys(filter(None, changed))
 

@@ -491,8 +491,8 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
 def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
     """Return the digest of a program with the files it watches; raise ComponentError for what it cannot be asked."""
     watched = program.watched_here(path.parent)
-    if program.watch and not watched:
-        raise ComponentError(f"{path}: no file here is that of program.watch ({listed(program.watch)})")
+    if absent := program.unmatched(watched):
+        raise ComponentError(f"{path}: program.watch names {listed(absent)}, and no file here is that")
     body = canonical_json(program.http.body) if program.http else ""
     for match in _PLACEHOLDER.finditer(body):
         if match["braces"] and match["braces"] not in prompt.inputs:

@@ -116,8 +116,14 @@ class ProgramUnderTest(StrictModel):
         Each path is as seen from the folder. What is measured of the component, and its prompt.md, are left out.
         """
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
-        paths = {posixpath.relpath(path, folder or "."): path for path in files if globs and globs.fullmatch(path)}
+        paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not name.startswith(_NOT_WATCHED)}
+
+    def unmatched(self, watched: Iterable[str]) -> list[str]:
+        """Return the globs that no watched file, by its path as seen from the folder, is of."""
+        names = list(watched)
+        globs = {glob: _any_of([posixpath.normpath(glob)]) for glob in self.watch}
+        return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
         """Return the files that the component in this folder watches, as they are in the work tree: path → blob.
@@ -140,14 +146,14 @@ class ProgramUnderTest(StrictModel):
         return {name: blob for name, blob in blobs.items() if blob}
 
 
-def _any_of(globs: Iterable[str]) -> re.Pattern[str] | None:
+def _any_of(globs: Iterable[str]) -> re.Pattern[str]:
     """Compile globs: `*` and `?` are in a name, `**` is any number of folders, or at the end all below."""
     patterns = []
     for glob in globs:
         *folders, last = re.sub(r"(\*\*/)+", "**/", glob).split("/")
         parts = ["(?:[^/]+/)*" if part == "**" else f"{_name(part)}/" for part in folders]
         patterns.append("".join([*parts, ".+" if last == "**" else _name(last)]))
-    return re.compile("|".join(patterns)) if patterns else None
+    return re.compile("|".join(patterns) or "(?!)")
 
 
 def _name(part: str) -> str:

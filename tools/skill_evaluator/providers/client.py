@@ -180,7 +180,7 @@ class Client:
             raise unreachable(_said(problem, url)) from None
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
             raise dropped(_said(problem, url)) from None
-        raise ProviderError("redirected", "the server redirects without end; set base_url in models.yaml", fatal=True)
+        raise ProviderError("redirected", "the server redirects without end; set the address it leads to", fatal=True)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -327,7 +327,7 @@ def _moved_within(url: str, status: int, location: str) -> str:
     raise ProviderError(
         "redirected",
         f"the server redirects to {target}, which is not followed, since the key would go with it; "
-        "if the model is served there, set it as base_url in models.yaml",
+        "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
         status=status,
         fatal=True,
     )

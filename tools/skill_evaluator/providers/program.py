@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
@@ -185,13 +185,9 @@ def _no_answer(message: str) -> ProviderError:
     return ProviderError("no_answer", message, perhaps_billed=True)
 
 
-def _refuse(model: Model) -> None:
+def _refuse(model: Model, *_: object) -> NoReturn:
     raise ConfigError(f"model '{model.id}' in models.yaml: a program is declared in a component's prompt.md (program:)")
 
 
-def _open_nothing(model: Model, key: str | None, settings: Settings) -> Provider:
-    raise ConfigError(f"'{model.id}' is a program, and no component says which")
-
-
 sampling = partial(usual_sampling, refused=("temperature", "top_p"))
-KIND = ProviderKind(open=_open_nothing, sampling=sampling, key_variables=(VARIABLES,), check=_refuse)
+KIND = ProviderKind(open=_refuse, sampling=sampling, key_variables=(VARIABLES,), check=_refuse)

@@ -60,7 +60,7 @@ CHECK = "check"  # how a check is compared, where it stands among the fields
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
 NOT_RUN = "not_run"
-_ASKED_BY_FILE = ("local", "replay")  # providers that send no name of a model
+_NAMES_NO_MODEL = ("local", "replay", "program")  # providers without an API that names a model
 ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")  # the model's own doing; any other outcome lowers coverage
 
 
@@ -369,7 +369,7 @@ class Record(FrozenModel):
     def served_otherwise(self) -> str | None:
         """That a different model answered than was requested, or several did, and what to do; else None."""
         others = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
-        if self.provider in _ASKED_BY_FILE or not (others or is_mixed(self.served_model)):
+        if self.provider in _NAMES_NO_MODEL or not (others or is_mixed(self.served_model)):
             return None
         asked = self.requested[0]
         words = f"{served_text(self.served_model)} answered, and {asked} was requested: "

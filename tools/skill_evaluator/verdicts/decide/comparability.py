@@ -141,7 +141,12 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
 
 
 def served_change(baseline: Record, candidate: Record) -> Change | None:
-    """Return whether the model or its release differs between two runs; of two models: within one."""
+    """Return whether the model or its release differs between two runs; of two models: within one.
+
+    Which models a program asks is part of the program.
+    """
+    if candidate.provider == "program":
+        return None
     if baseline.model_id != candidate.model_id:
         return "model" if is_mixed(baseline.served_model) or is_mixed(candidate.served_model) else None
     return change_of(baseline.served_model, candidate.served_model, candidate.requested)

@@ -56,6 +56,7 @@ FORMATS: Mapping[str, str] = {
     "judge-calibration": "skill_evaluator.judges.calibration.results.JudgeCalibration",
     "judge-planted": "skill_evaluator.judges.calibration.planting.PlantedPair",
     "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
+    "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
     "review-item": "skill_evaluator.judges.people.items.ReviewItem",
     "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
     "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",

@@ -20,10 +20,11 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     ReliabilityResult,
     ScoreResult,
+    SentenceErrors,
     StratumResult,
 )
 from skill_evaluator.judges.modes.ship_rules import IMPACTS
-from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.statistics.bounded import Figure, rate
 from skill_evaluator.judges.stories.judging import Judged
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.judging import (
@@ -60,6 +61,10 @@ _RULE = (
 )
 _HELD_OUT = "On held-out items alone, which rubric and thresholds were not made with"
 _FIGURES = ("n", "right", "κ linear", "κ quadratic", "α", "α of people", "ρ", "higher", "middle", "spread", "longer")
+_SENTENCE_RULE = (
+    "Asked as for checks: a yes holds, and what is denied is asked again, a majority of three at most. From 100 labels "
+    "on the share that checks passed is corrected by these two shares, in each sentence from 30 labels on."
+)
 _PRESENT = {True: ("there", "red"), False: ("none to speak of", "green"), None: ("undecided", "yellow")}
 _SCORE_RULE = (
     "Trust in scores goes by κ with people, weighted by how far two scores are apart (linearly): trusted if its whole "
@@ -108,6 +113,9 @@ def _blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     yield from _verdict_blocks(calibration)
     yield from _score_blocks(calibration)
     for judge in calibration.judges:
+        if judge.sentences:
+            yield Captioned(_sentence_table(judge.judge, judge.sentences), "Sentences beside what people say of them")
+            yield Line(_SENTENCE_RULE)
         if judge.detection is not None:
             yield from _detection_tables(judge.judge, judge.detection)
             yield Lines(list(_detection_sentences(judge.judge, judge.detection, calibration.bar)))
@@ -293,6 +301,21 @@ def _score_sentence(figures: ScoreResult, bar: float) -> str:
     if figures.unscored or figures.unjudged:
         parts.append(f"{figures.unscored} without a score that counts, {figures.unjudged} not judged")
     return ". ".join(parts) + "."
+
+
+def _sentence_table(judge: str, sentences: Mapping[str, SentenceErrors]) -> Sheet:
+    columns = ("judge", "sentence", "labels", "found to hold", "found not to", "never settled")
+    rows = [
+        row_of(
+            [judge, sentence or "all"],
+            errors.labels,
+            _of(rate(errors.yes_right, errors.yes)),
+            _of(rate(errors.no_right, errors.no)),
+            errors.lost,
+        )
+        for sentence, errors in sentences.items()
+    ]
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:]))
 
 
 def _bias_blocks(calibration: JudgeCalibration) -> Iterator[Block]:

@@ -175,6 +175,26 @@ class Bench:
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
         return JudgingSize(judging=self.planned(asking), judges=judges, notes=notes)
 
+    def session(
+        self, folder: Path, models: Sequence[Model], *, budget: Budget | None = None, resumes: bool = False
+    ) -> Session:
+        """Return how models are asked: within a budget, by default what the options and the month's cap allow them.
+
+        Raise ConfigError where the month leaves nothing, or has no price of one.
+        """
+        request = self.request
+        session = Session(
+            configuration=self.configuration,
+            watch=self.watch or _unseen,
+            budget=budget or Budget(request.max_cost, request.max_calls),
+            concurrency=request.concurrency,
+            mode=mode_of(submit_only=request.leaves_batches, collecting=self.collecting and resumes),
+        )
+        if budget is None:
+            components = request.config.parent / COMPONENTS
+            session.hold_month(models, config=request.config, components=components, folder=folder)
+        return session
+
     def ask(
         self,
         asking: Asking,
@@ -198,16 +218,8 @@ class Bench:
         if resumed is not None:
             judging, folder = taken_up(judging, resumed, request.out)
         usable = list(with_keys(self.models, self.configuration).values())
-        session = Session(
-            configuration=self.configuration,
-            watch=self.watch or _unseen,
-            budget=budget or Budget(request.max_cost, request.max_calls),
-            concurrency=request.concurrency,
-            mode=mode_of(submit_only=request.leaves_batches, collecting=self.collecting and resumed is not None),
-        )
-        if budget is None:
-            components = request.config.parent / COMPONENTS
-            session.hold_month([*usable, *further], config=request.config, components=components, folder=folder)
+        resumes = resumed is not None
+        session = self.session(folder, [*usable, *further], budget=budget, resumes=resumes)
         check_writable(folder / RUNS, "--out DIR")
         if not (folder / JUDGING).exists():
             write_judging(folder, judging)

@@ -106,24 +106,37 @@ class RegressionLabel(StrictModel):
         return self.impact if self.human == "candidate_worse" else NONE
 
 
+class SentenceLabel(LabelledItem):
+    """A line of the labels: whether a sentence holds of an output, as people read it; `id` is that of the output."""
+
+    sentence: str = Field(min_length=1)
+    human: bool = Field(strict=True, description="whether it holds")
+    output: str = Field(min_length=1)
+
+
 ItemT = TypeVar("ItemT", bound=LabelledItem)
-LabelLine = LabelledPair | ScoredItem | RegressionLabel
+LabelLine = LabelledPair | ScoredItem | RegressionLabel | SentenceLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """All labels of a file: pairs and scored outputs by id, findings of regressions by pair and dimension."""
+    """All labels of a file: pairs and scored outputs by id, findings of regressions by pair and dimension.
+
+    Labels of sentences are by output and sentence.
+    """
 
     path: Path
     pairs: Mapping[str, LabelledPair] = field(default_factory=dict)
     scored: Mapping[str, ScoredItem] = field(default_factory=dict)
     regressions: Mapping[str, Mapping[str, RegressionLabel]] = field(default_factory=dict)
+    sentences: Mapping[tuple[str, str], SentenceLabel] = field(default_factory=dict)
 
     @property
     def lines(self) -> Iterator[LabelLine]:
         """All lines, by kind."""
         yield from self.pairs.values()
         yield from self.scored.values()
+        yield from self.sentences.values()
         for dimensions in self.regressions.values():
             yield from dimensions.values()
 
@@ -164,20 +177,25 @@ def read_labels(path: Path) -> Labels:
     pairs: dict[str, LabelledPair] = {}
     scored: dict[str, ScoredItem] = {}
     regressions: dict[str, dict[str, RegressionLabel]] = {}
+    sentences: dict[tuple[str, str], SentenceLabel] = {}
     for _, line in _lines(path, _label):
         if isinstance(line, ScoredItem):
             scored[line.id] = line
         elif isinstance(line, RegressionLabel):
             regressions.setdefault(line.id, {})[line.dimension] = line
+        elif isinstance(line, SentenceLabel):
+            sentences[line.id, line.sentence] = line
         else:
             pairs[line.id] = line
-    return Labels(path=path, pairs=pairs, scored=scored, regressions=regressions)
+    return Labels(path=path, pairs=pairs, scored=scored, regressions=regressions, sentences=sentences)
 
 
 def _label(value: Any) -> LabelLine:
     keys = value if isinstance(value, dict) else ()
     if "scores" in keys:
         return ScoredItem.model_validate(value)
+    if "sentence" in keys:
+        return SentenceLabel.model_validate(value)
     return (RegressionLabel if "dimension" in keys else LabelledPair).model_validate(value)
 
 
@@ -214,6 +232,8 @@ def _lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[int, Lin
             what = f"replicate {line.replicate} of {line.judge} on '{line.id}' {where}"
         elif isinstance(line, RegressionLabel):
             what = f"a label of '{line.id}' for '{line.dimension}'"
+        elif isinstance(line, SentenceLabel):
+            what = f"a label of '{line.id}' for '{line.sentence}'"
         else:
             what = f"the id '{line.id}'"
         if first.setdefault((type(line), what), number) != number:

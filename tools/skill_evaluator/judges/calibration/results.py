@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeVar
 
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 from skill_evaluator.stats import Interval
 
 ResultT = TypeVar("ResultT")
@@ -252,17 +253,43 @@ class BatchResult(FrozenModel):
     rated_kappa: Figure
 
 
+class SentenceErrors(FrozenModel):
+    """How the procedure of asking decides labelled sentences: those that hold (`yes`) and those that do not (`no`).
+
+    `lost` were never settled.
+    """
+
+    yes: NonNegativeInt = 0
+    yes_right: NonNegativeInt = 0
+    no: NonNegativeInt = 0
+    no_right: NonNegativeInt = 0
+    lost: NonNegativeInt = 0
+
+    @property
+    def labels(self) -> int:
+        """The labels that were settled."""
+        return self.yes + self.no
+
+    def corrected(self, passed: int, n: int) -> Figure | None:
+        """Return the share that holds behind `passed` of n answers; None where one kind of label is missing."""
+        if not (self.yes and self.no and n):
+            return None
+        return corrected_rate(Trials(passed, n), Trials(self.yes_right, self.yes), Trials(self.no_right, self.no))
+
+
 class JudgeResult(FrozenModel):
     """One judge: against people, as a regression judge on planted pairs, and a batch corrected by those.
 
     `strata`: overall verdicts on pairs, by kind of item; `criteria`: the same by each criterion that people labelled;
-    `scores`: scores by criterion and kind of item. `biases`: what ought not to matter, and what it does.
+    `scores`: scores by criterion and kind of item. `sentences`: by sentence, under `""` all.
+    `biases`: what ought not to matter, and what it does.
     """
 
     judge: str
     strata: dict[str, StratumResult] = {}
     criteria: dict[Label, dict[str, StratumResult]] = {}
     scores: dict[Label, dict[str, ScoreResult]] = {}
+    sentences: dict[str, SentenceErrors] = Field(default={}, exclude_if=lambda errors: not errors)
     biases: list[BiasResult] = []
     detection: DetectionResult | None = None
     batch: BatchResult | None = None

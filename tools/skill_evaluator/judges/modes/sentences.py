@@ -73,7 +73,7 @@ def _unsettled(votes: Sequence[Vote]) -> Vote:
     return Vote(None, votes[-1].ground if votes else "the judge was not asked")
 
 
-def standing_of(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
+def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
     """Return where an answer stands by what the judge answered, by the ids of questions; what failed is to be asked.
 
     An id is made of the texts of a question alone, so that whoever has these finds the answer again.

@@ -167,14 +167,15 @@ def merge_labels(path: Path, fresh: Sequence[LabelLine]) -> tuple[int, int]:
 
 
 def _key(line: LabelLine) -> tuple[str, str, str]:
-    return type(line).__name__, line.id, line.dimension if isinstance(line, RegressionLabel) else ""
+    of_kind = getattr(line, "dimension" if isinstance(line, RegressionLabel) else "sentence", "")
+    return type(line).__name__, line.id, of_kind
 
 
 def _texts(line: LabelLine) -> tuple[str, frozenset[str | None]]:
     """Return what is asked about; a finding has no texts."""
     if isinstance(line, RegressionLabel):
         return "", frozenset((None,))
-    outputs = (line.output,) if isinstance(line, ScoredItem) else (line.output_1, line.output_2)
+    outputs = (line.output_1, line.output_2) if isinstance(line, LabelledPair) else (line.output,)
     return line.input or "", frozenset(outputs)
 
 

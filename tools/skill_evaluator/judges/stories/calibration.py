@@ -56,6 +56,7 @@ from skill_evaluator.judges.statistics.bounded import rate
 from skill_evaluator.judges.statistics.habits import shift
 from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.stories.requests import CalibrateRequest
+from skill_evaluator.judges.stories.sentences import calibrate_sentences
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Criterion, MethodName, Rubric, load_rubric
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -345,6 +346,8 @@ def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged
         if getattr(request, name) is not None:
             raise JudgeError(f"--{name} is for what was judged before, and cannot be combined with --judge")
     bench = Bench.of(request, watch)
+    if request.labels is not None and (labels := read_labels(request.labels)).sentences:
+        return calibrate_sentences(request, bench, labels, drawn)
     questions = _questions(request)
     dimensions = {one.name: one.question for pair in questions.plain.pairs for one in pair.dimensions}
     paper = {"rubric": None if questions.rubric is None else questions.rubric.paper, "dimensions": dimensions}

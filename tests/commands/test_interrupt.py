@@ -128,3 +128,21 @@ def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, s
         _interrupt(process)
         assert ended(process).code == 0
     assert served.rows()[0]["scored"] == 3
+
+
+@pytest.mark.local_model
+def test_once_is_enough_where_nothing_is_paid_for(library: Library) -> None:
+    """The model of this process answers for minutes; what it was at is asked again by the command that is printed."""
+    library.models({"id": "m", "provider": "local", "params": {"max_output_tokens": 4000, "temperature": 0.9}})
+    library.settings(timeout_s=0.01)  # which is for networks
+    with library.start() as process:
+        wait_until(lambda: only_journal(library), seconds=600)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        stopped = ended(process)
+    assert time.monotonic() - began < 10
+    assert stopped.code == 4
+    assert "Traceback" not in stopped.err
+    assert "waiting" not in stopped.err
+    assert read(library.run_folder() / "record.json")["failures"].keys() == {"not_run"}
+    assert "--resume" in stopped.err

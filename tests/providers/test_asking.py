@@ -69,6 +69,21 @@ PROBLEMS = [
 ]
 
 
+def test_what_computes_in_this_process_has_as_long_as_it_takes() -> None:
+    class Slow(Foreign):
+        in_process = True
+
+        async def complete(self, request: Request) -> Any:
+            await asyncio.sleep(0.02)
+            return self.answer()
+
+    hurried = LIMITS.model_copy(update={"timeout_s": 0.001})
+    slow = Slow(lambda: Completion(text="late"))
+    assert asyncio.run(ask_once(slow, PLAIN, hurried)).text == "late"
+    slow.in_process = False
+    assert failure_of(lambda: asyncio.run(ask_once(slow, PLAIN, hurried))).kind == "timeout"
+
+
 def test_whatever_it_raises_is_the_failure_of_one_call() -> None:
     for problem in PROBLEMS:
         error = fail(raising(problem))

@@ -11,6 +11,7 @@ import gc
 import os
 import re
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -25,7 +26,7 @@ from skill_evaluator import __version__
 from skill_evaluator.commands.options import command_of
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, FormatOption
 from skill_evaluator.display.safe_text import inert_output, visible
-from skill_evaluator.errors import EXIT_BUG, EXIT_USER_ERROR, SkillEvaluatorError
+from skill_evaluator.errors import ENGINE_THREAD, EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
 
 # What people come for, in the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in
 # commands/audit_run.py, `ci plan` that of `plan`.
@@ -183,8 +184,14 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
-    with inert_output():  # the error, too, since it quotes what was read
-        _run(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with inert_output():  # the error, too, since it quotes what was read
+            _run(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as end:
+        if any(thread.name == ENGINE_THREAD for thread in threading.enumerate()):
+            sys.stderr.flush()
+            os._exit(int(end.code or EXIT_OK))
+        raise
 
 
 def _run(arguments: list[str]) -> None:

@@ -1,9 +1,52 @@
 """How anything is shown: text from outside made safe, tables, chart style, and here the wording of numbers."""
 
-from collections.abc import Callable
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 FEWEST_CASES = 5  # of which an interval is shown
 WHOLE = "(the whole answer)"  # what a table calls the field without a path
+_SLOW_S = 2.0  # after which a person wants to know what takes so long
+_T = TypeVar("_T")
+
+
+@contextmanager
+def told_if_slow(words: str) -> Iterator[None]:
+    """Say on stderr what is done here, if it takes longer than two seconds."""
+    timer = threading.Timer(_SLOW_S, lambda: print(words, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def told(items: Iterable[_T], total: int, what: str) -> Iterator[_T]:
+    """Yield items, and say on stderr after 2, 4, 8, … seconds how many of them are done and how long the rest takes."""
+    begun, due = time.monotonic(), _SLOW_S
+    for count, item in enumerate(items, 1):
+        yield item
+        taken = time.monotonic() - begun
+        if taken >= due and count < total:
+            print(
+                f"{what}: {count} of {total}, {clock(taken / count * (total - count))} left",
+                file=sys.stderr,
+                flush=True,
+            )
+            due = 2 * taken
+
+
+def clock(seconds: float) -> str:
+    """Write minutes and seconds.
+
+    >>> clock(62.9)
+    '1:02'
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def number(value: float | None) -> str:

@@ -379,15 +379,20 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
         raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
+def is_in_process(provider: Provider) -> bool:
+    """Check whether a provider computes here: no network can lose its answer, and nothing of it is paid for."""
+    return getattr(provider, "in_process", False)
+
+
 async def ask_once(provider: Provider, request: Request, settings: Settings) -> Completion:
     """Return the answer to one request; raise ProviderError for everything else, StorageError as it is.
 
-    An answer over `limits.answer_bytes` keeps no text.
+    An answer over `limits.answer_bytes` keeps no text. What computes in this process has as long as it takes.
     """
     import asyncio
 
     try:
-        async with asyncio.timeout(settings.timeout_s):
+        async with asyncio.timeout(None if is_in_process(provider) else settings.timeout_s):
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
             completion = await provider.complete(request)

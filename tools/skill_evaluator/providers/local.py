@@ -10,12 +10,14 @@ import re
 import secrets
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.display import told_if_slow
+from skill_evaluator.errors import ENGINE_THREAD, ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import Message
 from skill_evaluator.providers.base import (
@@ -134,7 +136,8 @@ class SharedStates:
         if self._restore(prompt):
             return True
         shared = self._rendered(_cut(messages, constant)).partition(_END)[0]
-        begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
+        with told_if_slow(f"reading the prompt once for all cases, {len(shared):,} characters"):
+            begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
         return self._evaluate(prompt, go_on=begun)
 
     def _rendered(self, messages: Sequence[Message]) -> str:
@@ -175,6 +178,8 @@ class SharedStates:
 class LocalProvider:
     """One loaded model. `complete` runs in a worker thread; the engine lets go of the interpreter meanwhile."""
 
+    in_process = True
+
     def __init__(
         self,
         *,
@@ -190,8 +195,9 @@ class LocalProvider:
         except ImportError:
             raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
         self._weights = find_weights(weights, sha256)
-        self.states = _load_engine(library, self._weights, threads=threads, context_tokens=context_tokens)
-        self._turn = threading.Lock()  # a call that ran out of time goes on in its thread
+        with told_if_slow(f"loading {self._weights.name}"):
+            self.states = _load_engine(library, self._weights, threads=threads, context_tokens=context_tokens)
+        self._turn = threading.Lock()  # a call that was given up goes on in its thread
         self._sampling = sampling
         self._structured = structured_output
 
@@ -208,9 +214,7 @@ class LocalProvider:
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif request.schema is not None and self._structured == "json_object":
             body["response_format"] = {"type": "json_object"}
-        import asyncio
-
-        answer = await asyncio.to_thread(self._ask, request, body)
+        answer = await _beside(lambda: self._ask(request, body))
         if "error" in answer:
             problem = answer["error"]
             raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
@@ -238,6 +242,23 @@ class LocalProvider:
         """Drop the engine; its memory is freed with it."""
         self.states.close()
         del self.states
+
+
+async def _beside(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Make a call in a thread that the end of the process does not wait for."""
+    import asyncio
+
+    answer: Future[dict[str, Any]] = Future()
+    answer.set_running_or_notify_cancel()  # what waits for it may give it up; the thread ends as it does
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as problem:
+            answer.set_exception(problem)
+
+    threading.Thread(target=run, name=ENGINE_THREAD, daemon=True).start()
+    return await asyncio.wrap_future(answer)
 
 
 def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:

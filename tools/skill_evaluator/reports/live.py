@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from skill_evaluator.display import clock
 from skill_evaluator.display.sheets import wrapped
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def describe(part: "Progress") -> str:
     words += [state for state in part.waiting.values() if state]
     left = part.seconds_left
     if left is not None and part.done < part.planned and not any(part.waiting.values()):
-        words.append(f"{int(left) // 60}:{int(left) % 60:02d} left")
+        words.append(f"{clock(left)} left")
     return ", ".join(words)
 
 

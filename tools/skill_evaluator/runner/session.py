@@ -2,7 +2,7 @@
 
 Every outcome goes to its run's journal first, then to whoever scores it. Several runs of one model take turns, call by
 call, in one queue under that model's limits. The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are
-paid for; the second abandons them.
+paid for; the second abandons them, as the first does where all are made in this process.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from skill_evaluator.errors import ConfigError, PendingError, RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
-from skill_evaluator.providers.base import Failure, ProviderKind, Request, opened
+from skill_evaluator.providers.base import Failure, ProviderKind, Request, is_in_process, opened
 from skill_evaluator.providers.batch import open_batches
 from skill_evaluator.providers.openai import Load, told_version
 from skill_evaluator.providers.redaction import redactor_of
@@ -211,10 +211,15 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))
     beside = asyncio.create_task(asyncio.to_thread(questions.meanwhile))
 
+    leaves = False
+
     def on_signal() -> None:
-        if shared.stop.requested:
+        nonlocal leaves
+        leaves = shared.stop.requested or all(model.costs_nothing for model in models)
+        if leaves:
             work.cancel()
-        shared.stop.event.set()
+        else:
+            shared.stop.event.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
@@ -222,7 +227,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     try:
         await work
     except asyncio.CancelledError:
-        if not shared.stop.requested:
+        if not leaves:
             raise
     finally:
         watching.cancel()
@@ -380,6 +385,11 @@ class _RunningModel:
             run_id: (failure if part.todo else None) or (STOPPED if part.unmade else None)
             for run_id, part in parts.items()
         }
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether a call in flight may be given up at once: it is made in this process."""
+        return not self._is_batched and (self._job is None or is_in_process(self._job.provider))
 
     async def run(self) -> None:
         """Make the calls that are left, if any; then note how the server was asked, and what it told."""

@@ -27,6 +27,7 @@ from typing import Any, NoReturn, TypeVar
 
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
+from skill_evaluator.display import told
 from skill_evaluator.errors import FixtureError, RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -59,12 +60,12 @@ def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT]) -> Iter
     """Do the same with each item, such as a component, and yield what comes of them in order; many on all cores."""
     cores = os.cpu_count() or 1
     if len(items) < _WORTH_IT or cores == 1 or not hasattr(os, "fork"):
-        yield from map(work, items)
+        yield from told(map(work, items), len(items), "components")
         return
     _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
     leave = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        yield from pool.map(_done, items, chunksize=8)
+        yield from told(pool.map(_done, items, chunksize=8), len(items), "components")
 
 
 def _done(item: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.results import AuditResult, read_audit
+from skill_evaluator.display import told
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -164,7 +165,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     list(side_by_side(partial(_keep_verdicts, build, settings), names))
-    for name in names:
+    for name in told(names, len(names), "pages of components"):
         try:
             version, standing = _write_component(site, build, name, settings)
         except NotEvaluatedError as problem:

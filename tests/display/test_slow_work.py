@@ -1,0 +1,35 @@
+"""What takes over two seconds says so, and how long the rest takes; what is quick says nothing."""
+
+import time
+
+import pytest
+from skill_evaluator import display
+from skill_evaluator.display import told, told_if_slow
+
+
+def test_steps_are_counted_after_two_four_and_eight_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(display.time, "monotonic", lambda: next(clock))
+    assert list(told("abcdefghij", 10, "pages")) == list("abcdefghij")
+    assert capsys.readouterr() == (
+        "",
+        "pages: 2 of 10, 0:08 left\npages: 4 of 10, 0:06 left\npages: 8 of 10, 0:02 left\n",
+    )
+
+
+def test_quick_steps_and_works_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(told([1, 2], 2, "pages")) == [1, 2]
+    with told_if_slow("loading"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_work_that_takes_long_is_named_while_it_lasts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(display, "_SLOW_S", 0.01)
+    with told_if_slow("loading"):
+        time.sleep(0.2)
+        assert capsys.readouterr() == ("", "loading\n")

@@ -18,10 +18,11 @@ from skill_evaluator.comparing.comparators import amount, canonical
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
+from skill_evaluator.evaluation.judged import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits, Waiver
+from skill_evaluator.library.config import Model, Settings, Waiver
 from skill_evaluator.library.messages import section_headings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
@@ -176,9 +177,12 @@ def lint_component(
     fixtures: Path | None,
     problems: Sequence[str],
     waivers: Sequence[Waiver] = (),
-    limits: SafetyLimits = DEFAULT_LIMITS,
+    settings: Settings | None = None,
+    models: Sequence[Model] = (),
 ) -> Linted:
-    """Read a component with all its cases and check it, and its waivers; `problems` with it are known already."""
+    """Read a component with all its cases and check it, its judge and its waivers; `problems` are known already."""
+    settings = settings or Settings()
+    limits = settings.limits
     try:
         component = load_component(components, name, limits, fixtures)
         path = component.folder / "evals" / "datasets.json"  # checked with the component
@@ -224,8 +228,18 @@ def lint_component(
         balance=balance,
         not_evaluated=not_evaluated,
         waiting=waiting,
-        problems=[*case_problems, *pinned_problems, *problems],
+        problems=[*case_problems, *_judge_problems(component, cases, settings, models), *pinned_problems, *problems],
     )
+
+
+def _judge_problems(
+    component: Component, cases: Sequence[Case], settings: Settings, models: Sequence[Model]
+) -> Iterator[str]:
+    """Yield what is wrong with the judge of the sentences among checks."""
+    try:
+        judge_of(component, cases, (), tuple(models), settings)
+    except SkillEvaluatorError as problem:
+        yield str(problem)
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:

@@ -200,8 +200,9 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
         names = sorted(path.parent.name for path in COMPONENTS.glob("*/prompt.md"))
         if not names:
             raise ComponentError(f"{COMPONENTS} in {folder} holds no component to adopt; `init` lays out an example")
-        limits = load_settings(CONFIG).limits
-        linted = [lint_component(COMPONENTS, name, None, (), (), limits) for name in names]
+        settings = load_settings(CONFIG)
+        limits = settings.limits
+        linted = [lint_component(COMPONENTS, name, None, (), (), settings) for name in names]
         bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
         fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
         chosen = {name: _contract_of(name, parts, choose) for name, parts in fitting.items()}

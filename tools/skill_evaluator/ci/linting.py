@@ -25,7 +25,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import attestations_at, check_waivers, load_settings
+from skill_evaluator.library.config import attestations_at, check_waivers, load_models, load_settings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
@@ -78,6 +78,7 @@ def lint(request: LintRequest) -> LintedLibrary:
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
+    models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
     must_prove = request.attested or (commit is not None and trusted.since is not None)
     today = datetime.datetime.now(datetime.UTC).date()
     every, broken = check_waivers(request.config, limits)
@@ -97,7 +98,7 @@ def lint(request: LintRequest) -> LintedLibrary:
                 name=name, hints=["its contract and cases are not checked (--no-cases)"], problems=list(lines)
             )
         else:
-            linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, limits)
+            linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, settings, models)
         prompt = within(folder, f"{name}/prompt.md")  # the mark of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return replace(linted, attested=attested), placed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
+from skill_evaluator.evaluation.judged import judge_estimate
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import beside_words, costs_left, plan_runs
 from skill_evaluator.library.cases import Case
@@ -76,6 +77,10 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
         of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
+        if (judge := inputs.judge) is not None:
+            of_judge = judge_estimate(judge, kinds[judge.provider], mine, run)
+            of_models.setdefault(judge.id, []).append(of_judge)
+            further.append(f"{judge.id} judges answers, asked about each up to three times, usually 1.3")
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
@@ -87,7 +92,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
             key=key_note(model, kinds[model.provider], inputs.keys),
             **asdict(sum_of(of_models[model.id])),
         )
-        for model in {run.model.id: run.model for run in runs}.values()
+        for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
     ]
     month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
     if month is not None:

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.judged import judge_of
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import select_models
+from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
@@ -18,12 +19,13 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(Configuration):
-    """Everything an evaluation reads, checked. `models`: those to be asked now."""
+    """Everything an evaluation reads, checked. `models`: those to be asked now; `judge`: who judges sentences."""
 
     component: Component
     cases: tuple[Case, ...]
     shard: Shard | None
     results_dir: Path
+    judge: Model | None = None
 
 
 def as_asked(request: EvaluationRequest) -> EvaluationRequest:
@@ -68,8 +70,11 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     models = select_models(configuration.models, request.models)
     if request.batch:
         refuse_unbatched(models)
+    judge = judge_of(component, cases, models, configuration.models, configuration.settings)
+    if judge is not None and request.adaptive:
+        raise RunError("--adaptive looks at answers before a judge has: it cannot be used where checks have `expect`")
     if request.max_cost is not None:
-        refuse_unpriced(models, configuration.kinds)
+        refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
     return Inputs(
         component=component,
         cases=cases,
@@ -79,6 +84,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         settings=configuration.settings,
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
+        judge=judge,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs
+from skill_evaluator.evaluation.judged import judge_estimate
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
@@ -173,6 +174,10 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             before = costs.get(model.id, 0.0)
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
+        if (judge := inputs.judge) is not None:
+            most = judge_estimate(judge, inputs.kinds[judge.provider], cases, run).cost_upper_usd
+            before = costs.get(judge.id, 0.0)
+            costs[judge.id] = None if most is None or before is None else before + most
     return costs
 
 

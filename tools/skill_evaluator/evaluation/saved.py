@@ -13,6 +13,7 @@ from threading import Thread
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.adaptive import with_looks
+from skill_evaluator.evaluation.judged import read_judged_run
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_models
@@ -64,11 +65,14 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
         Thread(target=load_quantiles).start()  # while the workers score
         scorer = Scorer(component, mine, run.manifest.asked, scores)
         scorer.add_all(journal[call] for call in made)
+        judged = read_judged_run(run, mine, configuration, config)
+        scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
-    stopped = None if len(made) == len(planned) else "unfinished: calls are missing"
+    stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
     record = with_looks(recorder.record(run.model, run.manifest, scorecard, stopped=stopped), run.manifest)
+    record = record.model_copy(update={"judged": judged.summary})
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
 

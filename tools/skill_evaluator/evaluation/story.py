@@ -9,6 +9,7 @@ from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
+from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurement, plan_runs, record_path
@@ -273,8 +274,13 @@ def ask_and_score(
         scored = []
         for run in (run for run in runs if run.manifest.run_id not in asked.pending):
             manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+            stopped, judged = asked.why_stopped(run), JudgedRun()
+            if inputs.judge is not None and stopped is None:
+                judged = judge_run(run, cases, inputs.judge, session, request.config)
+                scorers[run.manifest.run_id].take(judged.scores)
             scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
-            record = recorder.record(run.model, manifest, scorecard, stopped=asked.why_stopped(run))
+            record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
+            record = record.model_copy(update={"judged": judged.summary})
             scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
     pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}

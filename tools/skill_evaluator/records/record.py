@@ -39,6 +39,7 @@ from skill_evaluator.records.summaries import (
     Drift,
     FailedCalls,
     FieldSummary,
+    JudgedChecks,
     Latency,
     RowTokens,
     Server,
@@ -97,6 +98,7 @@ class CheckRecord(FrozenModel):
     scores: list[Share | None]
     weight: float = Field(default=1.0, exclude_if=lambda weight: weight == 1.0)
     tier: Tier | None = LATER
+    judged: bool = Field(default=False, exclude_if=lambda judged: not judged)
 
 
 def check_path(check_id: str) -> str:
@@ -297,7 +299,8 @@ class Record(FrozenModel):
     model was not asked, and why; no count and no score includes them. `transport` says whether each call was made by
     itself, or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread.
     `drift` is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has
-    fingerprints. Keys with a default were added later; older records lack them.
+    fingerprints. `judged` says who decided checks that are sentences. Keys with a default were added later; older
+    records lack them.
     """
 
     run_id: RunId
@@ -345,6 +348,7 @@ class Record(FrozenModel):
     calls: CallSpreads | None = LATER
     drift: Drift | None = LATER
     server: Server | None = LATER
+    judged: JudgedChecks | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)

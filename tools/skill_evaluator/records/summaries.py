@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import CaseId, Label, RunId, Share
+from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, RunId, Share, Usd
 from skill_evaluator.stats import quantile
 
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
@@ -211,6 +211,28 @@ class CallSpreads(FrozenModel):
 
     latency_s: Quantiles | None
     cost_usd: Quantiles | None
+
+
+class CorrectedShare(FrozenModel):
+    """The share of answers of which a sentence holds: as `judged`, and without the errors of the judge."""
+
+    judged: Share
+    value: Share | None
+    ci95: tuple[Share, Share] | None
+
+
+class JudgedChecks(FrozenModel):
+    """Who judged the checks with `expect`: the digests of its settings and prompt, its calls and what they cost.
+
+    `labels` of people tell how often it errs; with enough of them `shares` are there, by sentence, under `""` all.
+    """
+
+    model_id: ModelId
+    digests: dict[str, Digest]
+    calls: NonNegativeInt
+    cost_usd: Usd | None
+    labels: NonNegativeInt = 0
+    shares: dict[str, CorrectedShare] = Field(default={}, exclude_if=lambda shares: not shares)
 
 
 class Drift(FrozenModel):

@@ -15,6 +15,7 @@ from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Scope, Watch
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
@@ -145,8 +146,10 @@ def scope_words(result: ComparisonResult) -> str:
 
 
 def with_served(*models: ModelVerdict, words: str | None = None) -> str:
-    """Return the words of a verdict (of one model: the verdict itself), and whether a different model answered."""
+    """Return the words of a verdict (of one model: itself), what judged it, and whether a different model answered."""
     changes, words = {model.served for model in models}, words or models[0].verdict
+    if any(model.unproved_judge for model in models):
+        words = f"{words}; {NOT_CALIBRATED}"
     if "model" in changes:
         return f"{words}{':' if words == 'incomparable' else ';'} another model answered"
     return f"{words}; another release of the model answered" if "date" in changes else words

@@ -32,6 +32,7 @@ from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.decide.judged_drops import FEWEST_LABELS
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -249,7 +250,19 @@ def facts(record: Record, quote: Quote) -> str:
         f"tokens {tokens}",
         f"latency p50 {number(record.latency_s.p50)} s, p95 {number(record.latency_s.p95)} s",
     ]
+    if (judged := record.judged) is not None:
+        proved = f"{judged.labels} labels" if judged.labels >= FEWEST_LABELS else "not calibrated"
+        price = "unknown" if judged.cost_usd is None else f"${judged.cost_usd:.4f}"
+        parts.append(f"judged by {quote(judged.model_id)}, {proved}: {counted(judged.calls, 'call')}, cost {price}")
     return " · ".join(parts)
+
+
+def _judged_shares(record: Record, quote: Quote) -> Iterator[str]:
+    """Yield of how many answers each sentence holds, without the errors of the judge."""
+    for sentence, share in record.judged.shares.items() if record.judged else ():
+        name = quote(sentence) if sentence else "all sentences"
+        interval_words = interval(share.ci95, record.planned)
+        yield f"{name}: judged {share.judged:.3f}, without the judge's errors {number(share.value)} ({interval_words})"
 
 
 def incomplete(record: Record, quote: Quote) -> str:
@@ -282,8 +295,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 
 def remarks(record: Record, quote: Quote) -> list[str]:
-    """Return what a draft is, what looks at the run mean, pass^k of several answers, and what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record)]
+    """Return what a draft is, what looks and judges make of it, pass^k of several answers, what broke the contract."""
+    remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record), *_judged_shares(record, quote)]
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:

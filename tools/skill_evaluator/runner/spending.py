@@ -97,6 +97,10 @@ class Month(FrozenModel):
             raise ConfigError(why)
 
 
+class _Judged(BaseModel):
+    cost_usd: Usd | None
+
+
 class _Paid(BaseModel):
     """The keys that are read of a record; a record without settings is from a different tool and was paid elsewhere."""
 
@@ -107,15 +111,17 @@ class _Paid(BaseModel):
     model_id: Label = ""
     tokens: RowTokens = RowTokens(input=None, output=None)
     transport: Label = "direct"
+    judged: _Judged | None = None
     tops_up: RunId | None = None
     reasons: dict[str, int] = {}
 
     def cost_by(self, prices: Mapping[str, Priced]) -> float | None:
-        """Return the cost; where it is not told, what the tokens cost by the price of the model that was asked."""
-        if self.cost_usd is not None or self.model_id not in prices:
-            return self.cost_usd
-        counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
-        return usage_cost(prices[self.model_id][1], Usage(**counts, batch=self.transport == "batch"))
+        """Return the cost with the judge's; where it is not told, what the tokens cost by the model's price."""
+        own = self.cost_usd
+        if own is None and self.model_id in prices:
+            counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
+            own = usage_cost(prices[self.model_id][1], Usage(**counts, batch=self.transport == "batch"))
+        return own if self.judged is None else total_or_none((own, self.judged.cost_usd))
 
 
 class _Job(BaseModel):
@@ -184,7 +190,11 @@ def month_of(
     for name, folder in _unrecorded(components, results, own):
         try:
             manifest = read_manifest(folder)
-            if manifest.run_id in costs or manifest.tops_up or not manifest.created.startswith(month):
+            if (
+                {manifest.run_id, manifest.judging} & costs.keys()
+                or manifest.tops_up
+                or not manifest.created.startswith(month)
+            ):
                 continue
             priced = prices.get(manifest.model_id)
             made = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]

@@ -179,6 +179,7 @@ def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> Cas
                 scores=[rounded(score) for score in one.scores],
                 weight=one.check.weight,
                 tier=one.check.tier,
+                judged=one.check.kind == "expect",
             )
             for one in case.checks
         },

@@ -11,7 +11,7 @@ import pickle
 import tempfile
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.metrics.diagnosis.field_profile import field_profile, flawed_fields
 from skill_evaluator.metrics.diagnosis.per_field import filled_fields, total_fields
 from skill_evaluator.providers.base import Usage
-from skill_evaluator.records.record import NOT_RUN, SCORED, check_path
+from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_path
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
 from skill_evaluator.scoring.answers import (
@@ -38,9 +38,10 @@ from skill_evaluator.scoring.answers import (
     Scored,
     unparseable,
 )
-from skill_evaluator.scoring.checked import CheckedCase
+from skill_evaluator.scoring.checked import CheckedCase, CheckScores, with_checks
 from skill_evaluator.text import canonical_json
 
+_READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
 _AHEAD = 32  # answers that are sent to be scored before the first of them is waited for, and cases to be compared
 _NAMED = 5  # cases of a fault
 _MESSAGE = 300  # characters of what was said of it
@@ -153,6 +154,18 @@ class Scorer:
         case, raw = self._cases[case_id], _digest(text)
         scored = case.by_text[raw] = _wait_for(self._begin(case, raw, text))
         return scored
+
+    def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
+        """Take the scores of checks that something else decides, by case and text; what failed stays failed."""
+        while self._pending:
+            self._count_first()
+        for (case_id, text), scores in judged.items():
+            case, raw = self._cases[case_id], _digest(text)
+            for index in (index for index, one in case.order if one == raw and case.outcomes[index] in _READ):
+                before = case.scored[index]
+                checks = {**before.checks, **scores}
+                metrics = with_checks(before.metrics, case.case, checks)
+                case.scored[index] = case.by_text[raw] = replace(before, checks=checks, metrics=metrics)
 
     def scorecard(self, replicates: int | None = None) -> Scorecard:
         """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.

@@ -9,7 +9,7 @@ def checks(comparison: Comparison) -> float | None:
     """Return the mean score of the checks by weight: Σ weight · score ÷ Σ weight, a score being 1 for passed.
 
     Checks look at the raw text, so that an answer that cannot be parsed has a value, too. Range 0 to 1, 1 is best;
-    undefined where a case has no check, or none was measured. Needs no ground truth.
+    undefined where a case has no check, or one was not measured. Needs no ground truth.
 
     >>> checks(Comparison(None, "ok", checks=[(1.0, 1.0), (3.0, 0.0)]))
     0.25
@@ -18,7 +18,10 @@ def checks(comparison: Comparison) -> float | None:
 
 
 def share_passed(checks: Iterable[tuple[float, float | None]]) -> float | None:
-    """Return the mean of scores by weight, from (weight, score); None where nothing was measured."""
-    measured = [(weight, score) for weight, score in checks if score is not None]
-    total = sum(weight for weight, _ in measured)
-    return sum(weight * score for weight, score in measured) / total if total else None
+    """Return the mean of scores by weight, from (weight, score); None of no check, and where one was not measured."""
+    total, passed = 0.0, 0.0
+    for weight, score in checks:
+        if score is None:
+            return None
+        total, passed = total + weight, passed + weight * score
+    return passed / total if total else None

@@ -15,6 +15,7 @@ from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
 from skill_evaluator.verdicts.decide.effects import Effect, adjusted
+from skill_evaluator.verdicts.decide.judged_drops import unproved_judge, with_judged_drops, without_judged
 from skill_evaluator.verdicts.decide.lost_answers import bounds_of
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all, parts_of
 from skill_evaluator.verdicts.decide.reasons import falls_of, reasons_of, remedy_of
@@ -145,8 +146,23 @@ def compare_records(
     """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
 
     `left_out` holds models that have no records, and why; they are only shown. `rest` holds pairs of further models:
-    they are in the families, and nothing else is told of them.
+    they are in the families, and nothing else is told of them. What rests on an unproved judge alone is no regression.
     """
+    result = _compare(skill, pairs, rules, left_out, wanted, rest)
+    if not any(unproved_judge(pair.candidate, rules) for pair in pairs):
+        return result
+    plain = _compare(skill, [without_judged(pair) for pair in pairs], rules, left_out, wanted, rest)
+    return with_judged_drops(result, plain, pairs, rules)
+
+
+def _compare(
+    skill: str,
+    pairs: Sequence[Pair],
+    rules: VerdictRules,
+    left_out: Mapping[str, str] | None,
+    wanted: Callable[[Measure], bool],
+    rest: Sequence[Pair],
+) -> ComparisonResult:
     family = [replace(pair, any_served=pair.any_served or rules.policy.served == "any") for pair in (*pairs, *rest)]
     comparable = sum(pair.baseline is not None for pair in family)
     compared = measure_all(family, rules.primary_metric, wanted)

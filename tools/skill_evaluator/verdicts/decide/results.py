@@ -183,7 +183,7 @@ class ModelVerdict(FrozenModel):
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance. `remedy` is what would decide an
     inconclusive verdict; None where only a look at its cases would. `served`: what differs in what answered. `falls`:
-    the fields that a reason names.
+    the fields that a reason names. `unproved_judge` decided checks, and no labels tell how often it errs.
     """
 
     model_id: str
@@ -207,6 +207,7 @@ class ModelVerdict(FrozenModel):
     falls: list[Fall] = []
     remedy: str | None = None
     served: Change | None = Field(default=None, exclude_if=lambda change: change is None)
+    unproved_judge: str | None = Field(default=None, exclude_if=lambda judge: judge is None)
 
     @property
     def n_cases(self) -> int:

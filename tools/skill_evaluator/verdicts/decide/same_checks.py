@@ -27,7 +27,7 @@ def with_same_checks(pair: Pair) -> Pair:
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
-        return tuple(_cut_to_checks(run, alike) for run in runs if _has_checks(run, alike))
+        return tuple(cut_to_checks(run, alike) for run in runs if _has_checks(run, alike))
 
     (baseline,), (candidate,) = cut((pair.baseline,)), cut((pair.candidate,))
     return replace(
@@ -54,7 +54,7 @@ def _has_checks(run: Record, wanted: Checks) -> bool:
     )
 
 
-def _cut_to_checks(run: Record, wanted: Checks) -> Record:
+def cut_to_checks(run: Record, wanted: Checks) -> Record:
     """Return a run with these checks alone, and the metric `checks` of them."""
     cases = [_cut_case(case, wanted.get(case.case_id, {})) for case in run.per_case]
     return run if cases == run.per_case else run.model_copy(update={"per_case": cases})

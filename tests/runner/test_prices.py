@@ -1,10 +1,13 @@
 """What tokens cost, what a run would take, and that no guess stands in for an unknown price."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Price
-from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.library.messages import File
+from skill_evaluator.providers import PROVIDERS, kinds_of
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.runner.prices import (
     InputSize,
@@ -13,6 +16,7 @@ from skill_evaluator.runner.prices import (
     dearest_cost,
     estimate,
     input_sizes,
+    not_applicable,
     pooled_hit_rate,
     price_of,
     usage_cost,
@@ -127,6 +131,90 @@ def test_the_hit_rate_of_several_parts_weighs_their_input_and_is_unknown_where_o
     assert pooled_hit_rate([(100, 0.8), (300, None)]) is None
     assert pooled_hit_rate([(100, 0.8), (None, 0.5)]) is None
     assert pooled_hit_rate([]) is None
+
+
+def image(width: int, height: int) -> File:
+    return File(path=Path("a.png"), media_type="image/png", digest="", size=1, width=width, height=height)
+
+
+# What the vendors counted in October 2026 (huggingface.co/datasets/JOHNISKING, image-token-cost and pdf-token-cost),
+# without the tokens of the text beside it.
+MEASURED = [
+    ("anthropic", "claude-opus-5-5", (256, 256), 100),
+    ("anthropic", "claude-opus-5-5", (1024, 1024), 1_369),
+    ("anthropic", "claude-opus-5-5", (1920, 1080), 2_691),
+    ("openai", "gpt-6-astra", (256, 256), 77),
+    ("openai", "gpt-6-astra", (1280, 720), 1_104),
+    ("openai", "gpt-6-astra", (4032, 3024), 14_364),
+    ("google", "gemini-3.8-flash", (1024, 1024), 1_089),
+    ("google", "gemini-2.5-flash", (300, 200), 258),
+]
+
+
+@pytest.mark.parametrize(("provider", "name", "extent", "tokens"), MEASURED)
+def test_an_image_takes_what_its_vendor_counts(provider: str, name: str, extent: tuple[int, int], tokens: int) -> None:
+    likely, most = PROVIDERS[provider].file_tokens(Model(id=name, provider=provider), image(*extent))
+    assert likely == pytest.approx(tokens, rel=0.04)
+    assert most >= tokens
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "of_page"), [("anthropic", "claude-opus-5-5", 2_347), ("google", "gemini-3.8-flash", 560)]
+)
+def test_a_page_takes_what_its_vendor_counts(provider: str, name: str, of_page: int) -> None:
+    pdf = replace(image(0, 0), media_type="application/pdf", width=None, height=None, pages=10)
+    likely, most = PROVIDERS[provider].file_tokens(Model(id=name, provider=provider), pdf)
+    assert likely == pytest.approx(10 * of_page, rel=0.04)
+    assert most > likely
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "google"])
+def test_no_image_is_larger_than_its_bound(provider: str) -> None:
+    kind = PROVIDERS[provider]
+    for server in (None, "http://127.0.0.1:9"):
+        for extra in ({}, {"media_resolution": "ultra_high"}):
+            model = Model(id="m", provider=provider, base_url=server, params=Params(**extra))
+            for extent in ((1, 1), (1, 9_000), (768, 1_024), (8_000, 8_000)):
+                likely, most = kind.file_tokens(model, image(*extent))
+                assert 0 < likely <= most
+
+
+def test_files_are_part_of_what_a_case_costs() -> None:
+    model = Model(id="m", provider="anthropic", price=OWN, params=Params(max_output_tokens=1))
+    kind = PROVIDERS["anthropic"]
+    plain, shown = (
+        estimate({"a": InputSize(likely=10, most=20, files=files)}, model, kind, 1)
+        for files in ((), (image(280, 280),))
+    )
+    assert shown.input_tokens_estimate - plain.input_tokens_estimate == 100
+    assert shown.cost_upper_usd is not None
+    assert shown.cost_upper_usd > (plain.cost_upper_usd or 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (Model(id="m", provider="anthropic"), {}),
+        (Model(id="m", provider="google", accepts=("image",)), {}),
+        (Model(id="m", provider="openai"), {}),
+        (Model(id="m", provider="openai", accepts=("pdf",)), {"a": "image: not among what it accepts (models.yaml)"}),
+        (
+            Model(id="m", provider="openai", base_url=_OWN_SERVER),
+            {"a": "image: not among what it accepts (models.yaml)"},
+        ),
+        (Model(id="m", provider="openai", base_url=_OWN_SERVER, accepts=("image",)), {}),
+        (Model(id="m", provider="local"), {"a": "image: not among what it accepts (models.yaml)"}),
+        (Model(id="m", provider="replay"), {}),
+    ],
+)
+def test_a_case_with_a_file_is_for_models_that_read_it(model: Model, reason: dict[str, str]) -> None:
+    sizes = {"a": InputSize(likely=1, most=1, files=(image(3, 2),)), "b": InputSize(likely=1, most=1)}
+    assert not_applicable([case("a"), case("b")], sizes, model, PROVIDERS[model.provider]) == reason
+
+
+def test_a_provider_of_texts_alone_is_told_of_no_files() -> None:
+    with pytest.raises(ConfigError, match=r"models\[0\].accepts in here: provider 'local' sends texts alone"):
+        kinds_of([Model(id="m", provider="local", accepts=("image",))], "here")
 
 
 def test_the_size_of_a_case_grows_with_its_document(tmp_path: Path) -> None:

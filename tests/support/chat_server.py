@@ -98,7 +98,9 @@ class ChatServer(Server):
         received.reply(reply.status, body if reply.raw is None else reply.raw, reply.headers)
 
     def _reply_to(self, body: Mapping[str, Any], key: str) -> Reply:
-        case_id, seed = body["messages"][-1]["content"].split()[0], body["seed"]
+        content, seed = body["messages"][-1]["content"], body["seed"]
+        text = content if isinstance(content, str) else next(part["text"] for part in content if "text" in part)
+        case_id = text.split()[0]
         with self._lock:
             self.times[case_id, seed] += 1
             self._in_flight += 1

@@ -59,6 +59,9 @@ class DryRun:
     further: Sequence[str]
 
 
+_FILES = "tokens of images and of pages of PDFs are estimates, by each vendor's rule of November 2026"
+
+
 def dry_run(request: EvaluationRequest) -> DryRun:
     """Check everything that can be checked without a call, and return what a run would take."""
     request = as_asked(request)
@@ -83,7 +86,9 @@ def dry_run(request: EvaluationRequest) -> DryRun:
             further.append(f"{judge.id} judges answers, asked about each up to three times, usually 1.3")
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
-        further += _too_long(sizes, run.model, context_of(run.model, kinds[run.model.provider]))
+        of_model = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}
+        further += _too_long(of_model, run.model, context_of(run.model, kind))
+        further += [_FILES] if any(size.files for size in sizes.values()) else []
     further += [COST_OF_BATCHES] if request.batch else _durations(of_models, runs, inputs, request)
     estimates = [
         ModelEstimate(

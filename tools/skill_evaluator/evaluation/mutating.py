@@ -296,13 +296,15 @@ class _Asking:
 
         One whose cost nobody told counts as much as it can have cost.
         """
-        limit, costs = self._plan.model.params.max_output_tokens, [0.0]
+        model, costs = self._plan.model, [0.0]
+        kind = self._plan.configuration.kinds[model.provider]
         for name, component in self._asked.items():
             sizes = input_sizes(component, self._plan.cases)
             for call, replicate in outcomes(self._plan.folder / name).items():
                 if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
-                    cost = dearest_cost(self._plan.model, self._price, replicate.completion)
-                    most = most_cost(self._price, sizes[call.case_id].most, limit)
+                    cost = dearest_cost(model, self._price, replicate.completion)
+                    size = sizes[call.case_id].of_model(model, kind)
+                    most = most_cost(self._price, size.most, model.params.max_output_tokens)
                     costs.append(most or 0.0 if cost is None else cost)
         return sum(costs)
 

@@ -170,7 +170,8 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
         answered = Counter(call.case_id for call, replicate in outcomes(run.folder).items() if replicate.answered)
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
-            most = most_cost(price, size.most, model.params.max_output_tokens, batch=batch)
+            of_model = size.of_model(model, inputs.kinds[model.provider])
+            most = most_cost(price, of_model.most, model.params.max_output_tokens, batch=batch)
             before = costs.get(model.id, 0.0)
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most

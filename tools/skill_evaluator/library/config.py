@@ -27,6 +27,7 @@ from pydantic import (
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share, Tier
+from skill_evaluator.library.messages import FileKind
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import ROUNDING
@@ -238,6 +239,11 @@ class Model(StrictModel):
     cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
     ignores: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
     family: Label | None = Field(default=None, description="whose model it is; default: by its name")
+    accepts: tuple[FileKind, ...] | None = Field(
+        default=None,
+        exclude_if=lambda kinds: kinds is None,
+        description="the files that the model reads; default: pdf and image at the three vendors' own addresses",
+    )
     retires: datetime.date | None = Field(default=None, description="the day on which the vendor switches it off")
     judge: Literal["strong"] | None = Field(
         default=None, description="the team holds it strong enough to judge regressions; no setting of its calls"

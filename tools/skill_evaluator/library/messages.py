@@ -20,6 +20,7 @@ from skill_evaluator.text import canonical_json, digest, listed
 Role = Literal["system", "user", "assistant"]
 Placeholders = Literal["braces", "single", "literal"]
 MediaType = Literal["application/pdf", "image/png", "image/jpeg", "image/webp"]
+FileKind = Literal["pdf", "image"]
 DOCUMENT = "document"
 UsedInputs = Annotated[tuple[Label, ...], Field(exclude_if=lambda inputs: inputs == (DOCUMENT,))]
 TURNS = "turns"  # the earlier turns of a case, among what its digest is made of
@@ -36,6 +37,11 @@ class File:
     width: int | None = None
     height: int | None = None
     pages: int | None = None
+
+    @property
+    def kind(self) -> FileKind:
+        """What a model has to read."""
+        return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
         extent = f"{self.width}x{self.height}" if self.pages is None else f"{self.pages} pages"

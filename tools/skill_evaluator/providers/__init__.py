@@ -99,6 +99,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
             why = "api_key_env names a key" if model.api_key_env else f"provider '{model.provider}' takes no identity"
             raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {why}; leave one of them out")
+        if model.accepts and kind.accepts is None:
+            raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' sends texts alone")
         if kind.check is not None:
             kind.check(model)
         kinds[model.provider] = kind

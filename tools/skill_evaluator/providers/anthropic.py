@@ -11,12 +11,14 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
+    FileTokens,
     ProviderError,
     ProviderKind,
     Request,
     StopReason,
     Usage,
     fields_of,
+    patches,
     stop_reason_of,
     sum_of_counts,
     usual_sampling,
@@ -49,6 +51,9 @@ _FLOORS = {
     **dict.fromkeys(("claude-opus-5", "claude-fable-5"), 512),
 }
 _USUAL_FLOOR = 1_024
+# tokens by the vendor's pages on vision and PDFs, read in November 2026: one for each square of 28 pixels of an image,
+# which is made smaller above a size; a page is its text, of 3,000 tokens at most, and its image
+_SQUARE, _MOST_OF_IMAGE, _LIKELY_OF_PAGE, _MOST_OF_TEXT = 28, 4_784, 2_400, 3_000
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # also where the model's params name them
 _OUT_OF_CREDIT = "credit balance is too low"  # comes as a plain 400, told apart by its words only
 
@@ -57,6 +62,14 @@ def caching(model: Model) -> Caching | None:
     """Return the floor of a model at the vendor's own address; an entry lives for five minutes from its last use."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return None if model.base_url else Caching(floor_tokens=floor)
+
+
+def file_tokens(model: Model, file: File) -> FileTokens:
+    """Return the tokens of a PDF or an image."""
+    if file.pages is not None:
+        return FileTokens(file.pages * _LIKELY_OF_PAGE, file.pages * (_MOST_OF_TEXT + _MOST_OF_IMAGE))
+    tokens = min(patches(file, _SQUARE), _MOST_OF_IMAGE)
+    return FileTokens(tokens, tokens)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
@@ -145,6 +158,8 @@ KIND = ProviderKind(
     key_variables=("ANTHROPIC_API_KEY",),
     federation=_FEDERATION,
     caching=caching,
+    accepts=lambda model: ("pdf", "image"),
+    file_tokens=file_tokens,
 )
 _BATCHES = "/v1/messages/batches"
 _COUNTS = ("processing", "succeeded", "errored", "canceled", "expired")

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from itertools import accumulate
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pydantic.dataclasses
 from pydantic import (
@@ -28,7 +28,7 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageErro
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.library.messages import File, Message
+from skill_evaluator.library.messages import File, FileKind, Message
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
@@ -42,7 +42,8 @@ class Request:
 
     `messages` begin with the system message, if there is one. `constant` is the number of their characters, from the
     beginning, that requests of other cases have, too. `cache`: the same messages are sent again soon, so that a
-    vendor's cache pays. `inputs` and earlier `turns` are what a program is asked instead.
+    vendor's cache pays. `file_tokens` is the most that its files take of the input. `inputs` and earlier `turns` are
+    what a program is asked instead.
     """
 
     case_id: str
@@ -54,6 +55,7 @@ class Request:
     schema_name: str = "output"
     cache: bool = False
     constant: int = 0
+    file_tokens: int = 0
     inputs: Mapping[str, Any] = field(default_factory=dict)
     turns: tuple[Message, ...] = ()
 
@@ -330,6 +332,18 @@ class Caching:
         return tokens >= self.floor_tokens
 
 
+class FileTokens(NamedTuple):
+    """The input tokens of a file: a likely number, and a bound."""
+
+    likely: int
+    most: int
+
+
+def patches(file: File, side: int) -> int:
+    """Return how many squares of so many pixels cover an image."""
+    return -(-(file.width or 0) // side) * -(-(file.height or 0) // side)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKind:
     """One line of `PROVIDERS`: how to open it, which variables may hold its key, what it can be told.
@@ -339,7 +353,8 @@ class ProviderKind:
     ConfigError for an entry the provider cannot serve. `context_tokens` says how much a model reads where the provider
     itself decides. `revision` goes up when equal settings come to give other answers. With a `federation` a model may
     have `auth: oidc`; its key is then the one that requests identity tokens. `caching` says whether
-    and how the vendor caches a model's prompts.
+    and how the vendor caches a model's prompts. `accepts` says which files a model reads by default; without it the
+    provider sends texts alone. `file_tokens` is what a file takes of a model's input.
     """
 
     open: Callable[[Model, str | None, Settings], Provider]
@@ -352,6 +367,14 @@ class ProviderKind:
     revision: int = 1
     federation: Federation | None = None
     caching: Callable[[Model], Caching | None] | None = None
+    accepts: Callable[[Model], Sequence[FileKind]] | None = None
+    file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
+
+    def accepted_by(self, model: Model) -> Sequence[FileKind]:
+        """Return the kinds of files that a model reads: as models.yaml says, else as its provider does."""
+        if self.accepts is None:
+            return ()
+        return self.accepts(model) if model.accepts is None else model.accepts
 
     def caching_of(self, model: Model) -> Caching | None:
         """Return how a model's prompts are cached; None where they are not, or models.yaml says so."""

@@ -18,12 +18,14 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
+    FileTokens,
     ProviderError,
     ProviderKind,
     Request,
     StopReason,
     Usage,
     fields_of,
+    patches,
     stop_reason_of,
     sum_of_counts,
     usual_sampling,
@@ -59,6 +61,8 @@ VENDOR_URL = "https://generativelanguage.googleapis.com"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
+_BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
 _Word = Annotated[str, StringConstraints(to_upper=True)]
 _Fields = dict[str, Any]
 
@@ -128,6 +132,21 @@ def caching(model: Model) -> Caching | None:
     """Return the floor at the vendor's own address. The vendor names no life of an entry; five minutes are assumed."""
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # by the vendor's page, read in November 2026
     return None if model.base_url else Caching(floor_tokens=floor)
+
+
+def file_tokens(model: Model, file: File) -> FileTokens:
+    """Return the tokens of a PDF or an image, by the vendor's page on media resolution, read in November 2026.
+
+    Before Gemini 3 a page or a small image is one tile, and a large image is cut into tiles.
+    """
+    resolution = str(model.params.extra.get("media_resolution")).upper().removeprefix("MEDIA_RESOLUTION_")
+    if model.api_name.rpartition("/")[2].startswith(_BY_TILES):
+        side = max(256, min(768, int(min(file.width or 1, file.height or 1) / 1.5)))
+        is_small = max(file.width or 0, file.height or 0) <= 384
+        each = _TILE if is_small else _TILE * patches(file, side)
+    else:
+        each = _BY_RESOLUTION.get(resolution, 1_120 if file.pages is None else 560)
+    return FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
@@ -284,6 +303,8 @@ KIND = ProviderKind(
     federation=_FEDERATION,
     caching=caching,
     check=check,
+    accepts=lambda model: ("pdf", "image"),
+    file_tokens=file_tokens,
 )
 _GRPC_STATUS = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 11: 400, 13: 500, 14: 503, 16: 401}
 _ENDED = {

@@ -1,6 +1,7 @@
 """OpenAI, and all servers that speak its chat completions."""
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from skill_evaluator.providers.base import (
     Caching,
     Completion,
     Federation,
+    FileTokens,
     ProviderError,
     ProviderKind,
     Request,
@@ -22,6 +24,7 @@ from skill_evaluator.providers.base import (
     StopReason,
     Usage,
     fields_of,
+    patches,
     stop_reason_of,
     usual_sampling,
 )
@@ -58,6 +61,12 @@ _METRICS: Mapping[str, str] = {
 }
 _LOOK_S = 5.0
 _METRIC = re.compile(r"(?m)^\w+:(\w+)(?:\{.*\})? ([\d.e+-]+)$")  # a line of Prometheus' text
+# tokens by the vendor's page on images and vision, read in November 2026: 1.2 for each square of 32 pixels, or by older
+# rules up to 2.46 for each of 1,536 squares, or 1,445; of PDFs it says only that a page is its text and its image
+_SQUARE, _OF_SQUARE, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
+_DEAREST = {"gpt-4o-mini": 48_169}  # of an image
+_LIKELY_OF_PAGE, _MOST_OF_TEXT = 2_000, 3_000
+_MOST_ELSEWHERE = 6_500  # of a small image, on a server of one's own
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
@@ -79,6 +88,19 @@ def sampling(model: Model) -> Sampling:
         explicit["cache_prompt"] = False
     left = usual.unavailable + tuple(usual.extra)
     return replace(usual, sent={name: value for name, value in (explicit | {**usual.sent}).items() if name not in left})
+
+
+def file_tokens(model: Model, file: File) -> FileTokens:
+    """Return the tokens of a PDF or an image; at another address than the vendor's they are a guess."""
+    each, squares, least = _OLDER
+    dearest = next((tokens for name, tokens in _DEAREST.items() if model.api_name.startswith(name)), least)
+    least = _MOST_ELSEWHERE if model.base_url else dearest
+    if file.pages is not None:
+        return FileTokens(file.pages * _LIKELY_OF_PAGE, file.pages * (_MOST_OF_TEXT + max(least, int(each * squares))))
+    count = patches(file, _SQUARE)
+    likely = math.ceil(count * _OF_SQUARE)
+    most = max(2 * likely if model.base_url else likely, math.ceil(each * min(count, squares)), least)
+    return FileTokens(likely, most)
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
@@ -255,6 +277,8 @@ KIND = ProviderKind(
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     caching=caching,
+    accepts=lambda model: () if model.base_url else ("pdf", "image"),
+    file_tokens=file_tokens,
 )
 _ENDED = {  # and what became of the requests without a result
     "completed": batch.lost,

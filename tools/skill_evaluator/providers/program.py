@@ -4,7 +4,6 @@ A component's `program:` says which; `programmed` puts it in place of the models
 JSON on stdin and the variables that it names; an endpoint gets the body that is declared, with inputs in it.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -30,7 +29,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import UNREADABLE, HttpProvider
-from skill_evaluator.providers.wire import parsed_body
+from skill_evaluator.providers.wire import Base64, parsed_body
 from skill_evaluator.text import listed
 
 MODEL = Model(id="program", provider="program", structured_output="none")
@@ -74,7 +73,7 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
         )
         return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
 
-    return ProviderKind(open=open_program, sampling=sampling)
+    return ProviderKind(open=open_program, sampling=sampling, accepts=lambda model: ("pdf", "image"))
 
 
 class RunProvider:
@@ -149,7 +148,7 @@ def _filled(value: Any, request: Request) -> Any:
     names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
     if alone := names.fullmatch(value):
         return _for_endpoint(request.inputs[alone[1]])
-    return names.sub(lambda match: _text(_for_endpoint(request.inputs[match[1]])), value)
+    return names.sub(lambda match: _in_text(request.inputs[match[1]]), value)
 
 
 def _at(value: Any, pointer: str) -> Any:
@@ -176,9 +175,11 @@ def _for_program(value: Any) -> Any:
 
 def _for_endpoint(value: Any) -> Any:
     """Return an input as it is posted: a file as a data URL."""
-    if not isinstance(value, File):
-        return value
-    return f"data:{value.media_type};base64,{base64.b64encode(value.path.read_bytes()).decode()}"
+    return Base64(value, f"data:{value.media_type};base64,") if isinstance(value, File) else value
+
+
+def _in_text(value: Any) -> str:
+    return b"".join(_for_endpoint(value).read()).decode() if isinstance(value, File) else _text(value)
 
 
 def _no_answer(message: str) -> ProviderError:

@@ -164,4 +164,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
 
 
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # the answers are what they were
-KIND = ProviderKind(open=open_provider, sampling=sampling, free=True, check=check)
+KIND = ProviderKind(
+    open=open_provider, sampling=sampling, free=True, check=check, accepts=lambda model: ("pdf", "image")
+)

@@ -18,6 +18,7 @@ from skill_evaluator.identifiers import ModelId, Usd
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
+from skill_evaluator.library.messages import File
 from skill_evaluator.providers import Kinds, why_unbatched
 from skill_evaluator.providers.base import LOST, Caching, Completion, ProviderKind, Usage
 from skill_evaluator.records.served import parts_of
@@ -41,11 +42,18 @@ Priced = tuple[Model, Price | None]  # a model with its price
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """Input tokens of one case: a likely number, and bounds."""
+    """Input tokens of one case: a likely number, and bounds, without its files."""
 
     likely: int
     most: int
     least: int = 0
+    files: tuple[File, ...] = ()
+
+    def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
+        """Return what a model reads of it, its files with the others, by the rule of its vendor."""
+        tokens = [kind.file_tokens(model, file) for file in self.files]
+        likely, most = (sum(each[bound] for each in tokens) for bound in (0, 1))
+        return InputSize(likely=self.likely + likely, most=self.most + most, least=self.least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +74,15 @@ class Estimate:
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:
-    """Measure the request of each case; it is the same for every model and replicate."""
+    """Measure the request of each case; it is the same for every replicate, and but for files for every model."""
     sizes = {}
     for case in cases:
         request = build_request(component, case, replicate=0, seed=0, max_output_tokens=1)
         sizes[case.id] = InputSize(
-            likely=estimate_input_tokens(request), most=most_input_tokens(request), least=least_input_tokens(request)
+            likely=estimate_input_tokens(request),
+            most=most_input_tokens(request),
+            least=least_input_tokens(request),
+            files=request.files,
         )
     return sizes
 
@@ -79,13 +90,20 @@ def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputS
 def not_applicable(
     cases: Iterable[Case], sizes: Mapping[str, InputSize], model: Model, kind: ProviderKind
 ) -> dict[str, str]:
-    """Return by id why a model is not asked a case: declared with the case, or certainly longer than its context."""
+    """Return by id why a model is not asked a case.
+
+    That is declared with the case, it holds a file that the model does not accept, or it is certainly longer than the
+    model's context.
+    """
     context = context_of(model, kind)
+    accepted = kind.accepted_by(model)
     reasons = {}
     for case in cases:
         least = sizes[case.id].least
         if any(fnmatchcase(model.id, pattern) for pattern in case.not_applicable):
             reasons[case.id] = "declared"
+        elif unread := sorted({file.kind for file in sizes[case.id].files}.difference(accepted)):
+            reasons[case.id] = f"{' and '.join(unread)}: not among what it accepts (models.yaml)"
         elif context is not None and least > context:
             reasons[case.id] = f"at least {least:,} tokens, over its context of {context:,}"
     return reasons
@@ -97,6 +115,7 @@ def estimate(
     """Estimate what a model's run on cases of these sizes would take."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     caching = kind.caching_of(model)
+    sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
     cost = total_or_none(most_cost(price, size.most, limit, batch=batch) for size in sizes.values())
     return Estimate(
         calls=len(sizes) * replicates,

@@ -126,7 +126,7 @@ def input_digests(component: Component, model: Model) -> dict[str, str]:
     return {**shaping, "settings": settings_digest(model)}
 
 
-_NOT_TOLD = {"limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
+_NOT_TOLD = {"accepts", "limits", "price", "cache", "api_key_env", "auth", "family", "judge", "retires"}
 
 
 def settings_digest(model: Model) -> str:

@@ -132,12 +132,14 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
 
 def estimate_input_tokens(request: Request) -> int:
     """Estimate the input tokens, at four bytes of text a token."""
-    return _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
+    of_texts = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
+    return of_texts + request.file_tokens
 
 
 def most_input_tokens(request: Request) -> int:
     """Return an upper bound of the input tokens: a token stands for a byte or more, and vendors add some."""
-    return _input_bytes(request) + _MOST_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
+    of_templates = _MOST_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
+    return _input_bytes(request) + of_templates + request.file_tokens
 
 
 def least_input_tokens(request: Request) -> int:

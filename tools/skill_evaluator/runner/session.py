@@ -256,7 +256,8 @@ class _RunningRun:
     def __init__(self, run: Run, questions: Questions, session: Session) -> None:
         self.run = run
         self.questions = questions
-        self.price = price_of(run.model, session.configuration.kinds[run.model.provider])
+        self._kind = session.configuration.kinds[run.model.provider]
+        self.price = price_of(run.model, self._kind)
         self._held: FileLock | None = None
         if run.folder.exists():
             self._hold()
@@ -291,8 +292,10 @@ class _RunningRun:
         return self.questions.observers.get(self.run.manifest.run_id)
 
     def request_for(self, call: Call) -> Request:
-        """Return the request of a call."""
-        return self.questions.request_for(self.run, call)
+        """Return the request of a call, which says what its files take at most."""
+        request, model = self.questions.request_for(self.run, call), self.run.model
+        most = sum(self._kind.file_tokens(model, file).most for file in request.files)
+        return replace(request, file_tokens=most) if most else request
 
     def begin(self) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""

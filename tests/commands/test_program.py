@@ -1,11 +1,13 @@
 """A program or an endpoint under test: replicates, records and verdicts as of a prompt, and what it may not do."""
 
+import base64
 import json
 import sys
 from typing import Any
 
 import pytest
 
+from tests.support.documents import a_png
 from tests.support.git import GitRepository
 from tests.support.http_server import Received, Server, serve
 from tests.support.library import CASES, SKILL, Ended, Library, read
@@ -245,6 +247,7 @@ def test_a_body_over_the_limit_is_an_answer_that_is_too_large(library: Library) 
         ({"http": {"url": "file:///etc/passwd", "body": {}}}, "program.http.url"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password does not belong"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
+        ({"run": ["python"], "watch": ["*"], "messages": "sections"}, "unknown key at program.messages"),
         ({"http": {"url": "http://host", "body": {}, "answer": "x"}}, "program.http.answer"),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],
@@ -330,3 +333,23 @@ def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) 
     assert not (library.component / "made").exists()
     assert library.call("plan", "--format", "json", "--model", "recorded").json["entries"][0]["skill"] == "other"
     assert read(library.component / "schema.json")
+
+
+def test_a_file_is_a_path_for_a_program_and_a_data_url_for_an_endpoint(library: Library) -> None:
+    raw = a_png()
+    for case_id in CASES:
+        (library.root / f"fixtures/{SKILL}/cases/{case_id}/document.md").unlink()
+        library.write(f"fixtures/{SKILL}/cases/{case_id}/document.png", raw)
+    declare(library, RUN)
+    read = "f = json.load(sys.stdin)['inputs']['document']; size = len(open(f['path'], 'rb').read())"
+    app(library, f"import json, sys; {read}; print(json.dumps({{'answer': [f, size]}}))")
+    done = library.evaluate_here("-n", "1", "--case", "alpha")
+    assert done.code == 0, done.err
+    (line,) = answers(library)
+    document, size = json.loads(line["text"])
+    assert (document["media_type"], size) == ("image/png", len(raw))
+    with serve(Endpoint()) as server:
+        declare(library, {"http": {"url": server.url, "body": {"image": "{{document}}"}}}, "1.1.0")
+        library.evaluate_here("-n", "1", "--case", "alpha")
+        (received,) = server.received
+    assert received.body == {"image": f"data:image/png;base64,{base64.b64encode(raw).decode()}"}

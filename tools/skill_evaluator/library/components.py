@@ -536,8 +536,12 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
     if front.program is not None:  # the body, if there is one, is for people
-        shown = Prompt(messages=(), inputs=front.inputs).bare("").messages[1:]
-        return front, Prompt(messages=shown, inputs=front.inputs, program=front.program.digest({}))
+        if front.messages is not None or front.placeholders is not None:
+            raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")
+        inputs = tuple(sorted(front.inputs))
+        shown = Prompt(messages=(), inputs=inputs).bare("").messages[1:]
+        program = front.program.digest({})
+        return front, Prompt(messages=shown, inputs=inputs, text_of=front.text_of, program=program)
     section = _PROMPT_SECTION.search(body)
     written = (section[1] if section and front.messages is None else body).strip()
     if isinstance(front.messages, tuple):

@@ -104,7 +104,7 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt, with the names of the inputs that placeholders in them stand for.
 
-    Of a `program` under test, which is its digest, the messages are what it is asked, as people read it.
+    With a `program` under test, of which this is the digest, the messages are what it is asked, as people read it.
 
     The system message, if there is one, comes first. Then come pairs of user and assistant, as examples, and last
     perhaps what the user says. Placeholders are `{{name}}` (braces), `{name}` (single) or nothing (literal). As in
@@ -147,13 +147,11 @@ class Prompt:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of all that shapes the messages, or of the program."""
-        if self.program is not None:
-            return self.program
+        """The digest of all that shapes the messages, or what a program answers."""
         if self.is_plain and not self.text_of:
             return digest(self.system)
         messages = [[message.role, message.text] for message in self.messages]
-        shape = [messages, sorted(self.inputs), self.placeholders, *filter(None, [self.text_of])]
+        shape = [messages, sorted(self.inputs), self.placeholders, *filter(None, [self.text_of, self.program])]
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":

@@ -45,7 +45,10 @@ class Problem(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentVersion:
-    """A component at one commit: prompt and schema as digests, and `problem` where its version cannot be read."""
+    """A component at one commit: prompt and schema as digests, and `problem` where its version cannot be read.
+
+    A `program` comes with the prompt that it is `asked`.
+    """
 
     name: str
     folder: str
@@ -55,6 +58,7 @@ class ComponentVersion:
     prompt: str | None
     schema: str | None
     program: ProgramUnderTest | None = None
+    asked: Prompt | None = None
 
 
 def bump(before: str | None, after: str) -> Bump:
@@ -115,7 +119,7 @@ def read_versions(
             version = read[key]
             if version.program is not None and commit is not None:
                 every = repository.files(commit, "") if every is None else every
-                version = _watching(version, version.program.watched(version.folder, every))
+                version = _watched(version, version.program.watched(version.folder, every))
             versions[name] = version
         history.append(versions)
     return history
@@ -132,11 +136,13 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
         read_bytes(prompt, ComponentError),
         read_bytes(schema, ComponentError) if schema.is_file() else None,
     )
-    return version if version.program is None else _watching(version, version.program.watched_here(folder))
+    return version if version.program is None else _watched(version, version.program.watched_here(folder))
 
 
-def _watching(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
-    return version if version.program is None else replace(version, prompt=version.program.digest(watched))
+def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
+    if version.program is None or version.asked is None:
+        return version
+    return replace(version, prompt=replace(version.asked, program=version.program.digest(watched)).digest)
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -166,7 +172,7 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
     path = Path(folder, _PROMPT)
     text = raw.decode("utf-8-sig", "replace")
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
-    version = prompt_digest = problem = program = None
+    version = prompt_digest = problem = program = prompt = None
     try:
         front, prompt = parse_prompt(text, path)
         prompt_digest, program = prompt.digest, front.program
@@ -191,6 +197,7 @@ def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> Component
         prompt=prompt_digest,
         schema=schema_digest,
         program=program,
+        asked=prompt if program else None,
     )
 
 

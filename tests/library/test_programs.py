@@ -1,0 +1,87 @@
+"""Which files a program under test watches, and which blobs they are: as git says, and the same outside of git."""
+
+from pathlib import Path
+
+import pytest
+from skill_evaluator.library.programs import ProgramUnderTest
+
+from tests.support.git import GitRepository
+
+FILES = ("app.py", "a b.py", "src/x.py", "src/deep/er/y.py", "src/deep/z.txt", "lib/src/x.py", "?.md", "k[1].py")
+GLOBS = (
+    "*.py",
+    "**/*.py",
+    "src/**",
+    "src/**/*.py",
+    "src/**/y.py",
+    "**/src/*",
+    "src/*/z.txt",
+    "?pp.py",
+    "**",
+    "**/**/y.py",
+)
+
+
+def watching(*globs: str) -> ProgramUnderTest:
+    return ProgramUnderTest(run=("python",), watch=globs)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> GitRepository:
+    repository = GitRepository(tmp_path / "library")
+    for path in FILES:
+        repository.write(f"components/c/{path}", path)
+    repository.write("shared/w.txt", "w")
+    repository.commit()
+    return repository
+
+
+@pytest.mark.parametrize("glob", GLOBS)
+def test_a_glob_is_what_git_takes_it_for(repository: GitRepository, glob: str) -> None:
+    expected = repository.git("-C", "components/c", "ls-files", "-z", f":(glob){glob}").split("\0")
+    folder = repository.root / "components" / "c"
+    assert list(watching(glob).watched_here(folder)) == sorted(filter(None, expected))
+
+
+def test_the_blobs_are_those_of_git_whatever_was_changed_since(repository: GitRepository) -> None:
+    program = watching("**", "../../shared/*")
+    folder = repository.root / "components" / "c"
+    for _ in range(2):
+        watched = program.watched_here(folder)
+        assert watched == {path: repository.git("hash-object", str(folder / path)) for path in watched}
+        assert "../../shared/w.txt" in watched
+        repository.write("components/c/app.py", "changed")
+        repository.write("components/c/new.py", "new")
+        repository.write("shared/w.txt", "changed")
+    (folder / "app.py").unlink()
+    repository.write("components/c/evals/records/a.json")
+    repository.write("components/c/leaderboard.json")
+    repository.write("components/c/prompt.md")
+    assert program.watched_here(folder).keys() == {*FILES, "new.py", "../../shared/w.txt"} - {"app.py"}
+
+
+def test_a_submodule_is_not_among_them(repository: GitRepository, tmp_path: Path) -> None:
+    other = GitRepository(tmp_path / "other")
+    other.write("inside.py")
+    other.commit()
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.root), "components/c/sub")
+    assert not [path for path in watching("**").watched_here(repository.root / "components" / "c") if "sub" in path]
+
+
+def test_outside_of_git_the_same_files_have_the_same_blobs(repository: GitRepository, tmp_path: Path) -> None:
+    folder = repository.root / "components" / "c"
+    inside = watching("**").watched_here(folder)
+    moved = folder.rename(tmp_path / "c")
+    (moved / ".venv").mkdir()
+    (moved / ".venv" / "x.py").write_text("hidden")
+    assert watching("**").watched_here(moved) == inside
+
+
+def test_the_digest_is_of_what_is_declared_and_watched_alone() -> None:
+    program = watching("*")
+    blobs = {"app.py": "1"}
+    assert program.digest(blobs) == program.model_copy(update={"timeout_s": 5.0}).digest(blobs)
+    assert program.digest(blobs) != program.digest({"app.py": "2"})
+    assert program.digest(blobs) != program.model_copy(update={"env": ("A",)}).digest(blobs)
+    assert program.unmatched(["app.py"]) == []
+    assert watching("*.py", "x/**").unmatched(["app.py"]) == ["x/**"]

@@ -1,45 +1,48 @@
-"""The kinds of checks, one line each, and how an answer is held against one."""
+"""The kinds of checks, one line each: what people write behind the name, and what passes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt, StringConstraints
 
-from skill_evaluator.checks.base import Kind
 from skill_evaluator.checks.patterns import Pattern, regex
-from skill_evaluator.checks.texts import (
-    Text,
-    Texts,
-    contains,
-    contains_all,
-    contains_any,
-    ends_with,
-    max_words,
-    starts_with,
-)
-from skill_evaluator.checks.values import Values, equals, is_json, one_of
+from skill_evaluator.checks.values import equals, is_json
 
-Function = Annotated[str, StringConstraints(max_length=300, pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.py:[A-Za-z_]\w*$")]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind: the type of its argument, and a pure function of what it looks at and the argument to pass or fail.
+
+    It looks at a text, or with `of_value` at a value, which may be a raw text. Without `passes` it takes more than the
+    answer: a process, or a judge. `negatable` kinds have a `not_…` twin; `in_places`: `json: {at: …}` takes the kind.
+    """
+
+    argument: Any
+    passes: Callable[[Any, Any], bool] | None = None
+    of_value: bool = False
+    negatable: bool = True
+    in_places: bool = True
+
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+_Texts = Annotated[tuple[_Text, ...], Field(min_length=1, max_length=1_000)]
+_Values = Annotated[tuple[Any, ...], Field(min_length=1, max_length=1_000)]
+_File = StringConstraints(max_length=300, pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.py:[A-Za-z_]\w*$")
+_Function = Annotated[str, _File, Field(description="a function of a file: checks.py:total_is_sum")]
+_Sentence = Annotated[_Text, Field(description="a sentence that a judge says yes or no to")]
 
 CHECKS: Mapping[str, Kind] = {
-    "contains": Kind(argument=Text, passes=contains),
-    "contains_any": Kind(argument=Texts, passes=contains_any),
-    "contains_all": Kind(argument=Texts, passes=contains_all),
-    "equals": Kind(argument=Any, passes=equals),
-    "one_of": Kind(argument=Values, passes=one_of),
-    "starts_with": Kind(argument=Text, passes=starts_with),
-    "ends_with": Kind(argument=Text, passes=ends_with),
+    "contains": Kind(argument=_Text, passes=lambda text, part: part in text),
+    "contains_any": Kind(argument=_Texts, passes=lambda text, parts: any(part in text for part in parts)),
+    "contains_all": Kind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
+    "equals": Kind(argument=Any, passes=equals, of_value=True),
+    "one_of": Kind(argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True),
+    "starts_with": Kind(argument=_Text, passes=str.startswith),
+    "ends_with": Kind(argument=_Text, passes=str.endswith),
     "regex": Kind(argument=Pattern, passes=regex),
-    "is_json": Kind(argument=Literal[True], passes=is_json, of_values=False),
-    "max_words": Kind(argument=PositiveInt, passes=max_words, negatable=False),
-    "python": Kind(
-        argument=Annotated[Function, Field(description="a function of a file: checks.py:total_is_sum")],
-        negatable=False,
-        of_values=False,
-    ),
-    "expect": Kind(
-        argument=Annotated[Text, Field(description="a sentence that a judge says yes or no to")],
-        negatable=False,
-        of_values=False,
-    ),
+    "is_json": Kind(argument=Literal[True], passes=is_json, in_places=False),
+    "max_words": Kind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
+    "python": Kind(argument=_Function, negatable=False, in_places=False),
+    "expect": Kind(argument=_Sentence, negatable=False, in_places=False),
 }

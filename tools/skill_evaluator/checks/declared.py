@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, create_model, model_validator
 
-from skill_evaluator.checks import CHECKS
-from skill_evaluator.checks.base import Subject
-from skill_evaluator.checks.values import Pointer, subject_at
+from skill_evaluator.checks import CHECKS, Kind
+from skill_evaluator.checks.values import NOTHING, Pointer, Raw, value_at
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, read_text
 from skill_evaluator.identifiers import Tier
@@ -55,16 +54,13 @@ class _OneCheck(StrictModel):
         return next(iter(self._kinds()), "")
 
 
-def _fields(*, of_values: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, kind in CHECKS.items():
-        if kind.of_values or not of_values:
-            names = (name, f"not_{name}") if kind.negatable else (name,)
-            fields |= dict.fromkeys(names, (kind.argument, Field(default=None)))
-    return fields
+def _fields(kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    twins = {f"not_{name}": kind for name, kind in kinds.items() if kind.negatable}
+    return {name: (kind.argument, Field(default=None)) for name, kind in {**kinds, **twins}.items()}
 
 
-_AtPlace: Any = create_model("CheckAtPlace", __base__=_OneCheck, at=(Pointer, ...), **_fields(of_values=True))
+_IN_PLACES = {name: kind for name, kind in CHECKS.items() if kind.in_places}
+_AtPlace: Any = create_model("CheckAtPlace", __base__=_OneCheck, at=(Pointer, ...), **_fields(_IN_PLACES))
 
 
 class _Weighed(_OneCheck):
@@ -80,11 +76,8 @@ else:
         "DeclaredCheck",
         __base__=_Weighed,
         __doc__="One check: exactly one kind, and perhaps its id, weight and tier.",
-        **_fields(of_values=False),
-        json_at=(
-            _AtPlace,
-            Field(default=None, alias="json", description='of one place: {"at": "/total", "equals": 9}'),
-        ),
+        **_fields(CHECKS),
+        json_at=(_AtPlace, Field(default=None, alias="json", description='such as {"at": "/total", "equals": 9}')),
     )
 _KINDS = tuple(name for name in DeclaredCheck.model_fields if name not in _Weighed.model_fields)
 
@@ -198,11 +191,26 @@ def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     `parsed` is the answer as JSON. A check of a place fails where the answer is no JSON or has nothing there, also a
     `not_…`.
     """
-    subject = Subject(text=text)
+    value: Any = Raw(text)
     if check.at is not None:
-        at_place = subject_at(parsed.value, check.at) if parsed.found else None
-        if at_place is None or not check.kind:
-            return at_place is not None
-        subject = at_place
-    passing = CHECKS[check.kind].passes
-    return None if passing is None else passing(subject, check.argument, check.ignore_case) != check.negated
+        value = value_at(parsed.value, check.at) if parsed.found else NOTHING
+        if value is NOTHING or not check.kind:
+            return value is not NOTHING
+    kind, argument = CHECKS[check.kind], check.argument
+    if kind.passes is None:
+        return None
+    if not kind.of_value and not isinstance(value, str):
+        value = canonical_json(value)
+    if check.ignore_case and check.kind == "regex":
+        argument = f"(?i){argument}"
+    elif check.ignore_case:
+        value, argument = Raw(value.lower()) if isinstance(value, Raw) else _lowered(value), _lowered(argument)
+    return kind.passes(value, argument) != check.negated
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _lowered(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_lowered(item) for item in value]
+    return value.lower() if isinstance(value, str) else value

@@ -3,8 +3,10 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,29 @@ pytestmark = pytest.mark.pages
 
 RECIPES = SCRIPT.parents[1] / "docs" / "examples" / "elsewhere"
 PART, CRON = RECIPES / "part.sh", RECIPES / "cron.sh"
+SCALE = RECIPES.with_name("scale")
+STAND_INS = {  # of what a cluster has and this machine has not
+    "sbatch": """#!/usr/bin/env bash
+        IFS=- read -r first last <<< "$(sed -n 's/^#SBATCH --array=//p' "$1")"
+        export SLURM_SUBMIT_DIR=$PWD SLURM_ARRAY_TASK_COUNT=$((last - first + 1))
+        tasks=()
+        for task in $(seq "$first" "$last"); do
+          SLURM_ARRAY_TASK_ID=$task PORT=$((PORTS + task)) bash "$@" & tasks+=($!)
+        done
+        for task in "${tasks[@]}"; do wait "$task" || exit 1; done""",
+    "srun": '#!/usr/bin/env bash\n[ "$1" = --overlap ] && shift\nexec "$@"',
+    "ssh": '#!/usr/bin/env bash\necho "$1" >> "$HOSTS"\nshift\nexec bash -c "$*"',
+    "vllm": f"""#!{sys.executable}
+import os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Healthy(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/health" else 404)
+        self.end_headers()
+assert os.environ["VLLM_BATCH_INVARIANT"] == "1" and sys.argv[1] == "serve", sys.argv
+HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Healthy).serve_forever()
+""",
+}
 
 
 @pytest.fixture
@@ -139,6 +164,88 @@ def test_the_stages_of_the_gitlab_pipeline_record_what_was_pushed(pipeline: Pipe
     assert [(row["complete"], row["n_cases"]) for row in pipeline.rows()] == [(True, 3)] * 2
 
 
-def test_the_page_shows_every_recipe() -> None:
-    page = (RECIPES.parents[1] / "ci.md").read_text()
-    assert set(re.findall(r"\(examples/elsewhere/(\S+)\)", page)) == {path.name for path in RECIPES.iterdir()}
+@pytest.fixture
+def cluster(pipeline: Pipeline) -> Mapping[str, str]:
+    """The path on which the stand-ins are found, and where they write."""
+    folder = pipeline.root / "bin"
+    folder.mkdir()
+    for name, text in STAND_INS.items():
+        (folder / name).write_text(textwrap.dedent(text))
+        (folder / name).chmod(0o755)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1] - 100
+    path = os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+    return {"PATH": path, "PORTS": str(port), "HOSTS": str(pipeline.root / "hosts")}
+
+
+def assert_joined(pipeline: Pipeline) -> None:
+    joined = pipeline.collect()
+    assert (joined.code, "to ask again" in joined.err) == (0, False), joined.err
+    assert comparables(pipeline.records()) == whole(pipeline)
+
+
+def test_an_array_of_slurm_asks_a_plan_each_task_with_a_server_of_its_own(
+    pipeline: Pipeline, cluster: Mapping[str, str]
+) -> None:
+    pipeline.plan("--base", "0")
+    here = machine(pipeline, "here")
+    shutil.copy(PART, here)
+    script = ("sbatch", str(SCALE / "array.sbatch"), str(pipeline.plan_file), str(pipeline.artifacts), "some/model")
+    finish(start(here, *script, **cluster))
+    assert_joined(pipeline)
+
+
+def test_hosts_are_asked_by_ssh(pipeline: Pipeline, cluster: Mapping[str, str]) -> None:
+    pipeline.plan("--base", "0")
+    here = machine(pipeline, "here")
+    for name in (PART, SCALE / "hosts.sh"):
+        shutil.copy(name, here)
+    hosts = ("gpu-1", "gpu-2", "gpu-3")
+    finish(start(here, "bash", "hosts.sh", str(pipeline.plan_file), str(pipeline.artifacts), *hosts, **cluster))
+    assert sorted(Path(cluster["HOSTS"]).read_text().split()) == list(hosts)
+    assert_joined(pipeline)
+
+
+def test_pods_of_an_indexed_job_are_the_parts_of_a_plan(pipeline: Pipeline) -> None:
+    pipeline.plan("--base", "0")
+    here = machine(pipeline, "here")
+    shutil.copy(PART, here)
+    job = yaml.safe_load((SCALE / "job.yaml").read_text())["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    places = {"/shared/plan.json": str(pipeline.plan_file), "/shared/results": str(pipeline.artifacts)}
+    (line,) = container["args"]
+    for place, there in places.items():
+        assert place in line
+        line = line.replace(place, there)
+    assert (job["completionMode"], f"/{job['completions']}" in line) == ("Indexed", True)
+    pods = (start(here, *container["command"], line, JOB_COMPLETION_INDEX=str(at)) for at in range(job["completions"]))
+    finish(*pods)
+    assert_joined(pipeline)
+
+
+def test_what_a_shard_lost_is_asked_again_by_the_line_that_collect_prints(pipeline: Pipeline) -> None:
+    pipeline.plan("--base", "0")
+    here = machine(pipeline, "here")
+    finish(start(here, "bash", str(PART), str(pipeline.plan_file), str(pipeline.artifacts), "1/1"))
+    lost, torn, *_ = sorted(pipeline.artifacts.iterdir())
+    shutil.rmtree(lost)
+    (journal,) = torn.rglob("replicates.jsonl")
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    for path in (journal.with_name("record.json"), journal.with_name("report.md")):
+        path.unlink()
+    ended = pipeline.collect()
+    assert ended.code == 4
+    lines = [line.partition(": ")[2] for line in ended.err.splitlines() if line.startswith("to ask again")]
+    assert len(lines) == 2
+    finish(*(start(here, "bash", "-c", line) for line in lines))
+    shutil.rmtree(pipeline.collected)
+    assert_joined(pipeline)
+    answers = [line for path in pipeline.artifacts.rglob("replicates.jsonl") for line in path.read_text().splitlines()]
+    assert len(answers) == 12  # none was asked twice
+
+
+@pytest.mark.parametrize(("page", "folder"), [("ci.md", RECIPES), ("scale.md", SCALE)])
+def test_the_page_shows_every_recipe(page: str, folder: Path) -> None:
+    shown = re.findall(rf"\(examples/{folder.name}/(\S+)\)", (RECIPES.parents[1] / page).read_text())
+    assert set(shown) == {path.name for path in folder.iterdir()}

@@ -154,7 +154,7 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
 def test_nothing_that_is_laid_out_names_a_vendors_model(root: Path) -> None:
     """Models are switched off; the comment says how to list those that there are."""
     assert skill_evaluator(root, "init").code == 0
-    named = re.compile(rb"(?i)\b(gemini|gpt|claude|mistral|llama|qwen)\b|\bo[134]-|sonnet|opus|haiku")
+    named = re.compile(rb"(?i)\b(gemini|gpt|claude|mistral|llama(?!\.cpp)|qwen)\b|\bo[134]-|sonnet|opus|haiku")
     laid_out = [
         path for path in (*root.rglob("*"), *SCAFFOLD.rglob("*")) if path.is_file() and ".git" not in path.parts
     ]

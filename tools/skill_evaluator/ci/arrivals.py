@@ -6,11 +6,12 @@ a sentence, not an end.
 
 import datetime
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.ci.plan import Plan, PlannedRun, planned_runs
+from skill_evaluator.ci.plan import Entry, Plan, PlannedRun, planned_runs
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.identifiers import BASELINE, moment
@@ -34,6 +35,7 @@ _NAMED = 3  # of what differs
 RunKey = tuple[str, str, bool]  # the component, the model, and whether it is the baseline
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
 _NOTE_BYTES = 1000
+_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,33 @@ def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
     return TakenRuns(answers=answers, begun=begun, remarks=remarks, nothing=not claimed)
 
 
+def commands_again(plan: Plan, root: Path, lost: Container[tuple[str, str]]) -> list[str]:
+    """Return the commands that ask what jobs of a plan did not answer, of the components and models in `lost`.
+
+    What a job had answered stays in its folder, and is not asked again.
+    """
+    arrivals, folders = find_arrivals(root, (entry.id for entry in plan.entries)), dict[str, Path | None]()
+    for part in planned_runs(plan):
+        calls = {each.call for answers in take_arrived(part, arrivals).answers for each in answers if each.answered}
+        if (part.manifest.skill, part.manifest.model_id) in lost and len(calls) < part.calls:
+            folders.setdefault(part.job, next((run.folder for run in arrivals.runs if run.claims(part)), None))
+    return [
+        command_again(plan, entry, root / entry.id, folders[entry.id]) for entry in plan.entries if entry.id in folders
+    ]
+
+
+def command_again(plan: Plan, entry: Entry, results: Path, begun: Path | None) -> str:
+    """Return the command of a job, which goes on where it has `begun`."""
+    options = {"model": entry.model_id, "replicates": entry.replicates, "seed": entry.seed, "shard": entry.shard}
+    options |= {"max-cost": entry.max_cost_usd, "scenario": plan.scenario, "results": results, "resume": begun}
+    words = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    words += [] if begun else [f"--invocation={plan.invocation}"]
+    words += ["--with-baseline", f"--baseline-commit={entry.baseline.commit}"] if entry.baseline else []
+    words += ["--batch"] if entry.transport == "batch" else []
+    limits = entry.limits.model_dump_json(exclude_none=True) if entry.limits else "{}"
+    return f"SKILL_EVALUATOR_LIMITS={shlex.quote(limits)} skill-evaluator evaluate {shlex.join([*words, entry.skill])}"
+
+
 def _refusal(run: ArrivedRun, planned: Manifest) -> str:
     """Say why a run is not taken: each field in which its manifest is not as planned; empty when it is."""
     if run.manifest is None:
@@ -232,7 +261,9 @@ def _refusal(run: ArrivedRun, planned: Manifest) -> str:
         elif isinstance(there, dict) and here != there:
             names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
             wrong.append(f"{name}: {listed(names, _NAMED)} not as the plan says")
-        elif here != there and name != "server" and (name != "beside" or here is not None):  # asked alone, it lacks it
+        elif (
+            here != there and name not in _LATER and (name != "beside" or here is not None)
+        ):  # asked alone, it lacks it
             wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
     return visible(listed(wrong, _NAMED))
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.batches import UnfinishedBatches
+from skill_evaluator.ci.arrivals import commands_again
 from skill_evaluator.ci.collecting import CollectRequest
+from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.commands.audit import AuditRunOptions, audit_run
 from skill_evaluator.commands.evaluating import measure
 from skill_evaluator.display.addresses import Site
@@ -72,6 +74,10 @@ def collect(options: CollectOptions) -> int:
     site = Site(options.configuration.settings.site.address)
     print_outcome(outcome, options.format, site)
     tell_outcome(outcome, options.platform, site)
+    lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
+    if lost and not options.platform and options.artifacts is not None:
+        again = commands_again(read_plan(options.plan), options.artifacts, lost)
+        print("".join(f"to ask again what was lost: {visible(line)}\n" for line in again), end="", file=sys.stderr)
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 

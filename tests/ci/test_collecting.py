@@ -135,7 +135,7 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
         *("not_applicable", "transport", "kept"),
-        "server",  # becomes known while a run is asked; it is shown, and no verdict or score has anything of it
+        *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
 

@@ -34,6 +34,7 @@ CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks 
 _NAMED = 3  # of what differs
 RunKey = tuple[str, str, bool]  # the component, the model, and whether it is the baseline
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
+AGAIN = "+again"  # behind a job's name, the folder of what is asked again of it
 _NOTE_BYTES = 1000
 _LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
 
@@ -225,14 +226,16 @@ def commands_again(plan: Plan, root: Path, lost: Container[tuple[str, str]]) -> 
 
     What a job had answered stays in its folder, and is not asked again.
     """
-    arrivals, folders = find_arrivals(root, (entry.id for entry in plan.entries)), dict[str, Path | None]()
+    arrivals = find_arrivals(root, (entry.id for entry in plan.entries))
+    begun: dict[str, Path | None] = {}
     for part in planned_runs(plan):
-        calls = {each.call for answers in take_arrived(part, arrivals).answers for each in answers if each.answered}
+        taken = take_arrived(part, arrivals)
+        calls = {each.call for answers in taken.answers for each in answers if each.answered}
         if (part.manifest.skill, part.manifest.model_id) in lost and len(calls) < part.calls:
-            folders.setdefault(part.job, next((run.folder for run in arrivals.runs if run.claims(part)), None))
-    return [
-        command_again(plan, entry, root / entry.id, folders[entry.id]) for entry in plan.entries if entry.id in folders
-    ]
+            folders = [run.folder for run in arrivals.runs if run.claims(part) and run.manifest in taken.begun]
+            begun.setdefault(part.job, next(iter(folders), None))
+    entries = [entry for entry in plan.entries if entry.id in begun]
+    return [command_again(plan, entry, root / f"{entry.id}{AGAIN}", begun[entry.id]) for entry in entries]
 
 
 def command_again(plan: Plan, entry: Entry, results: Path, begun: Path | None) -> str:

@@ -241,7 +241,7 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
     if drifts:
         remedy = ": run `evaluate` to ask both prompts in one run"
         alone = candidate.beside == baseline.run_id or candidate.skill_version == baseline.skill_version
-        yield " and ".join(drifts) + ("" if alone else remedy)
+        yield " and ".join(drifts) + ("" if alone or candidate.provider == "program" else remedy)
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):

@@ -283,7 +283,11 @@ def _premise(pair: Pair) -> Iterator[str]:
         between = f"between {first.day}{month}{year} and {last.day} {month_name[last.month]}{year and f' {last.year}'}"
         if first.date() == last.date():
             between = f"between two runs of {last.day} {month_name[last.month]}"
-    beside = "" if after.settings is None else f"; `skill-evaluator evaluate {after.skill}` asks both side by side"
+    beside = (
+        ""
+        if after.settings is None or after.provider == "program"
+        else f"; `skill-evaluator evaluate {after.skill}` asks both side by side"
+    )
     yield f"if the model did not move {between} (recorded runs){beside}"
 
 

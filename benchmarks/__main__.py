@@ -18,6 +18,7 @@ BENCHMARKS = (
     "engine",
     "scoring",
     "memory",
+    "sending",
     "tree_similarity",
     "planning",
     "comparing",

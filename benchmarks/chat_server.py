@@ -28,7 +28,11 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next(int(line[15:]) for line in head.split(b"\r\n") if line[:15].lower() == b"content-length:")
+            lengths = [int(line[15:]) for line in head.split(b"\r\n") if line[:15].lower() == b"content-length:"]
+            if not lengths:  # who asks for a version, or for what a server measures
+                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            (length,) = lengths
             request = json.loads(await reader.readexactly(length))
             await asyncio.sleep(delay_s)
             body = json.dumps(

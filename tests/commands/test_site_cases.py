@@ -14,6 +14,7 @@ from skill_evaluator.errors import RunError, StorageError
 from skill_evaluator.site.server import SiteServer
 
 from tests.support.chat_server import notice
+from tests.support.documents import a_pdf, a_png
 from tests.support.library import CASES, SKILL, Library, read
 from tests.support.records import a_run, keep
 from tests.support.sites import contents, lines_of, site_data, site_lines
@@ -299,3 +300,24 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")
     assert "The answers cannot be read" in changed.read_text()
     assert site_data(site, f"components/{SKILL}")["newest"]
+
+
+def test_files_are_copied_where_documents_are_shown_and_nowhere_else(library: Library) -> None:
+    folder = f"fixtures/{SKILL}/cases"
+    files = {"alpha": ("document.png", a_png()), "beta": ("document.pdf", a_pdf())}
+    for case_id, (name, content) in files.items():
+        (library.root / folder / case_id / "document.md").unlink()
+        library.write(f"{folder}/{case_id}/{name}", content)
+    assert library.evaluate_here().code == 0
+    site = published(library)
+    shown = {case_id: site_lines(site, f"cases/{SKILL}/{case_id}")[f"cases/{SKILL}/{case_id}"] for case_id in CASES}
+    for case_id, (name, content) in files.items():
+        (file,) = shown[case_id]["files"]
+        assert (site / file["at"]).read_bytes() == content
+        assert (file["name"], file["words"]) == (name, shown[case_id]["document"]["text"])
+    assert [file["kind"] for case_id in CASES for file in shown[case_id]["files"]] == ["image", "pdf"]
+    again = library.call("site", "build", "--out", "site")
+    assert "0 files written" in again.out + again.err
+    library.settings()
+    assert library.call("site", "build", "--out", "site").code == 0
+    assert not [path for path in site.glob("files/*") if path.is_file()]

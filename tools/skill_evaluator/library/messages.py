@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from skill_evaluator.identifiers import Label
-from skill_evaluator.text import canonical_json, digest, listed
+from skill_evaluator.text import canonical_json, counted, digest, listed
 
 Role = Literal["system", "user", "assistant"]
 Placeholders = Literal["braces", "single", "literal"]
@@ -44,7 +44,7 @@ class File:
         return "pdf" if self.media_type == "application/pdf" else "image"
 
     def __str__(self) -> str:
-        extent = f"{self.width}x{self.height}" if self.pages is None else f"{self.pages} pages"
+        extent = f"{self.width}x{self.height}" if self.pages is None else counted(self.pages, "page")
         return f"[{self.path.name}: {self.media_type}, {extent}, {self.size:,} bytes]"
 
 

@@ -20,6 +20,7 @@ from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.messages import File
 from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row, check_path
@@ -100,11 +101,23 @@ def cases_index(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     }
 
 
+def _file_of(file: File) -> dict[str, str]:
+    """Return how a page shows a file, and where it is copied to."""
+    name = f"files/{file.digest.removeprefix('sha256:')[:32]}.{file.media_type.rpartition('/')[2]}"
+    return {"at": name, "kind": file.kind, "name": file.path.name, "words": str(file)}
+
+
+def _files_of(case: Case | None) -> list[File]:
+    values = [] if case is None else [case.inputs[name] for name in case.used]
+    return [value for value in values if isinstance(value, File)]
+
+
 def case_head(
     component: str, case_id: str, case: Case | None, why: str | None, run_ids: Sequence[str]
 ) -> dict[str, Any]:
     """Return what is the same for all runs of a case; `why` says why its texts are not shown."""
     head: dict[str, Any] = {"component": component, "case": case_id, "why": why, "runs": list(run_ids)}
+    head["files"] = [_file_of(file) for file in _files_of(case)]
     if case is None:
         return {**head, "document": None, "truth": None}
     truth = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)
@@ -341,7 +354,9 @@ def write_cases(
 def _write_case(
     site: SiteFolder, component: Component, case_id: str, case: Case | None, why: str | None, runs: Sequence["_Run"]
 ) -> None:
-    """Write the file of a case, unless one is there that shows the same."""
+    """Write the file of a case, unless one is there that shows the same, and copy what its document is."""
+    for file in _files_of(case):
+        site.copy(_file_of(file)["at"], file.path)
     key = case_key(component.name, case_id)
     name = f"data/{key}.js"
     room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))

@@ -4,6 +4,7 @@ Data are scripts, because a page that was opened from the file system may load a
 """
 
 import json
+import shutil
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -62,6 +63,19 @@ class SiteFolder:
                 return
         self._claim(name)
         replace_text(path, text)
+        self.written += 1
+
+    def copy(self, name: str, source: Path) -> None:
+        """Copy a file whose name says what is in it, unless it is there."""
+        self._names.add(name)
+        path = self._folder / name
+        with storing(path):
+            if path.is_file() and path.stat().st_size == source.stat().st_size:
+                return
+        self._claim(name)
+        with storing(path):
+            path.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, path)
         self.written += 1
 
     def _claim(self, name: str) -> None:

@@ -128,6 +128,10 @@
     return both.length ? el("span", { class: "neighbours" }, both[0], both.length > 1 ? " · " : null, both[1]) : null;
   }
 
+  const file = (each) => (each.kind === "image"
+    ? el("img", { src: each.at, alt: each.words, loading: "lazy" })
+    : el("p", {}, el("a", { href: each.at, download: each.name }, each.words)));
+
   page(async () => {
     const now = state.read();
     const { component, field } = now;
@@ -153,7 +157,7 @@
       scores(runs, now, chosen),
       filters(runs, now, model),
       el("div", { class: shown.document ? "beside" : "" },
-        shown.document ? el("div", { class: "given" }, text(shown.title, shown.document), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
+        shown.document ? el("div", { class: "given" }, text(shown.title, shown.document), shown.files.map(file), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
         el("div", { class: "answers" }, el("h2", {}, shown.document ? "Answers" : "Scores"),
           chosen.length ? chosen.map((run) => answers(run, field)) : el("p", { class: "notice" }, "No run of this version by this model."))),
     ];

@@ -1,6 +1,7 @@
 """Prompts of several messages and inputs: what is sent, what is refused, and which versions are asked the same."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from skill_evaluator.runner.schedule import build_request
 from skill_evaluator.text import digest
 
 from tests.support.components import component
+from tests.support.library import ROOT
 
 SECTIONS = """---
 name: receipts
@@ -238,3 +240,15 @@ def test_what_is_constant_ends_before_the_first_variable(tmp_path: Path) -> None
 def test_no_value_is_ever_expanded_again(values: dict[str, str]) -> None:
     prompt = Prompt(messages=(Message("user", ("<{{a}}|{{ b }}|{{document}}>",)),), inputs=("document", "a", "b"))
     assert prompt.filled(values)[0].text == f"<{values['a']}|{values['b']}|{values['document']}>"
+
+
+def test_the_page_on_prompts_shows_prompts_that_are_sent(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "prompts.md").read_text()
+    shown = re.search(r"```markdown\n(---.*?)\n```", page, re.DOTALL)
+    assert shown is not None
+    skill = component(tmp_path, name="extract-fields", prompt=shown[1])
+    asked = Case(
+        id="a", inputs={"document": "A 9", "doc_type": "invoice"}, truth=None, labelled=False, meta={}, digest=""
+    )
+    assert [role for role, _ in sent(skill, asked)] == ["system", "user"]
+    assert sent(skill, asked)[1][1] == "Extract all fields of this invoice:\n\nA 9"

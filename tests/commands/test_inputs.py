@@ -1,6 +1,7 @@
 """Versions that use other inputs of the same cases: what each is asked, what is compared, and what is refused."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,6 +92,19 @@ def test_each_version_is_asked_with_its_own_template_and_an_added_input_is_compa
     assert typed.call("lint").code == 0
 
 
+def test_what_an_older_version_answered_is_still_of_the_same_cases(typed: Library) -> None:
+    first = measured(typed)["1.0.0"]["run_id"]
+    done = typed.call("explain", first, "--case", "alpha")
+    assert done.code == 0
+    assert "prompt" in done.err
+    assert "case 'alpha'" not in done.err
+    assert typed.call("judge", "pin", first).code == 0
+    assert "stale" not in typed.call("lint").out
+    typed.write(f"fixtures/{SKILL}/cases/alpha/document.md", "alpha is of 2023.\n")
+    assert "case 'alpha'" in typed.call("explain", first, "--case", "alpha").err
+    assert "case 'alpha' is another" in typed.call("lint").out
+
+
 def test_a_version_that_drops_an_input_is_compared_on_those_that_are_left(typed: Library, seen: Seen) -> None:
     assert typed.evaluate_here().code == 0
     GitRepository(typed.root).commit("typed")
@@ -135,3 +149,40 @@ def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: L
     assert "case 'beta' has no doc_type: 'doc_type' in fixtures/notice-extraction/cases/beta/inputs.json" in done.out
     assert "prompt.md has the heading '## User', and is one system prompt all the same" in done.out
     assert "3 problems in 2 of 2 components" in done.err
+
+
+def test_a_library_that_formats_its_prompts_is_asked_as_its_program_asks(served: Library, server: ChatServer) -> None:
+    """The shape of the public library docextract: `{text}`, `{doc_type}`, SYSTEM and USER, cases in one file."""
+    user = (
+        'Extract all data from this {doc_type}.\n\n{text}\n\nAdd "_confidence", e.g. {"title": 0.9, "of": {"year": 1}}.'
+    )
+    body = f"## System\n\nYou are precise.\n\n## User\n\n{user}"
+    prompt(served, "1.0.0", body, "inputs: [text, doc_type]", "placeholders: single", "messages: sections")
+    columns = {"id": "id", "inputs": {"text": "input_text", "doc_type": "doc_type"}, "truth": "expected_output"}
+    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"columns": columns}]})
+    texts = {f"n-{at}": f"{{doc_type}} {at}" for at in range(3)}
+    truths = {case_id: {"title": case_id, "year": 2024} for case_id in texts}
+    shutil.rmtree(served.root / "fixtures" / SKILL / "cases")
+    served.lines(
+        f"fixtures/{SKILL}/cases.jsonl",
+        *(
+            {"id": case_id, "doc_type": "notice", "input_text": text, "expected_output": truths[case_id]}
+            for case_id, text in texts.items()
+        ),
+    )
+    asked: set[str] = set()
+
+    def reply(call: Asked) -> Reply:
+        said = call.body["messages"][-1]["content"]
+        asked.add(said)
+        return Reply(text=json.dumps(truths[next(case_id for case_id, text in texts.items() if text in said)]))
+
+    server.reply = reply
+    done = served.evaluate_here("--format", "json")
+    assert done.code == 0, done.err
+    with_values = user.replace("{doc_type}", "notice")
+    assert asked == {with_values.replace("{text}", text) for text in texts.values()}
+    assert served.rows()[0]["accuracy"]["exact_match"]["mean"] == 1.0
+    sent = sum(len(said) for said in asked)
+    (estimate,) = served.call("evaluate", SKILL, "--dry-run", "--format", "json").json["models"]
+    assert estimate["input_tokens_estimate"] > 2 * sent / 4  # two replicates, at four bytes a token

@@ -7,12 +7,13 @@ import asyncio
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Settings
-from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.messages import Message, Prompt, dialogue
 from skill_evaluator.providers import local, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
@@ -132,6 +133,42 @@ def test_a_prompt_and_what_all_prompts_share_are_evaluated_once(
         ask(provider, user=CALLS[0][0], seed=CALLS[0][1], limit=1)
         assert {file: file.stat().st_mtime_ns for file in tmp_path.glob("*/*")} == states
     assert list(tmp_path.iterdir()) == []
+
+
+def test_examples_variables_and_turns_are_read_and_evaluated_once(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The answer hangs on each of them, and not on what was asked before."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    examples = (Message("user", ("One red apple.",)), Message("assistant", ('{"colour": "red", "count": 1}',)))
+    last = Message("user", ("These are {{kind}}: {{document}}",))
+    prompt = Prompt(messages=(Message("system", (SYSTEM,)), *examples, last), inputs=("document", "kind"))
+    turns = (Message("user", ("Three blue plums.",)), Message("assistant", ('{"colour": "blue", "count": 3}',)))
+
+    def answer(provider: Provider, shape: Prompt, document: str, earlier: tuple[Message, ...] = ()) -> str:
+        request = Request(
+            case_id="c",
+            replicate=0,
+            messages=shape.filled({"document": document, "kind": "fruits"}, earlier),
+            constant=shape.constant_characters(turns=bool(earlier)),
+            max_output_tokens=10,
+            seed=1,
+        )
+        return asyncio.run(provider.complete(request)).text
+
+    calls = [
+        (prompt, APPLES, ()),
+        (prompt, PLUMS, ()),
+        (prompt, APPLES, turns),
+        (prompt.within("Shout. ", ""), APPLES, ()),
+    ]
+    calls.append((replace(prompt, messages=(last,)), APPLES, ()))  # without a system message, and without examples
+    with opened() as fresh:
+        first = [answer(fresh, *call) for call in calls]
+        assert len(set(first)) > 2
+        states = len(list(tmp_path.glob("*/*")))
+        assert states == len(calls) + 4  # each of them, and what APPLES and PLUMS have in common once
+    assert [answer(provider, *call) for call in reversed(calls)] == first[::-1]
 
 
 def test_a_run_that_was_killed_and_resumed_has_the_answers_of_one_that_was_not(tmp_path: Path) -> None:

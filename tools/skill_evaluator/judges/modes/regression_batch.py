@@ -241,7 +241,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
             raise JudgeError(
                 f"case '{case_id}' of {folder} has no answer ({unanswered[case_id]}); name others with --case"
             )
-        if outputs.outputs[case_id].case != case.digest:
+        if not case.was(outputs.outputs[case_id].case):
             raise JudgeError(f"case '{case_id}' changed since {folder} was run; pin a newer run")
     kept = outputs.model_copy(update={"outputs": {case_id: outputs.outputs[case_id] for case_id in wanted}})
     path = pinned_folder(component.folder) / f"{slug(outputs.model_id)}.json"

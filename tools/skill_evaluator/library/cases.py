@@ -153,7 +153,7 @@ INPUTS = "inputs.json"
 
 
 class _Turns(StrictModel):
-    """The content of turns.json: what user and assistant said before, in turns."""
+    """The content of turns.json: the conversation before, user and assistant in turns."""
 
     turns: tuple[WrittenMessage, ...]
 
@@ -529,7 +529,7 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case]) -> None:
-    """Raise FixtureError for a case that lacks an input of another version of its component."""
+    """Raise FixtureError for a case that lacks an input of a different version of its component."""
     for case in cases:
         if lacking := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"{component.version} needs the input '{lacking[0]}', which case '{case.id}' lacks")

@@ -198,12 +198,12 @@ class Prompt:
             yield "messages: after the system message user and assistant take turns, and the user begins"
         if empty := [message.role for message in self.messages if not message.text.strip()]:
             yield f"messages: one is empty: {listed(sorted(set(empty)))}"
-        said, told = self.names_in("user"), self.names_in("system")
-        if unused := [name for name in self.inputs if name not in {DOCUMENT, *said, *told}]:
+        by_user, by_system = self.names_in("user"), self.names_in("system")
+        if unused := [name for name in self.inputs if name not in {DOCUMENT, *by_user, *by_system}]:
             yield f"inputs: no message uses {listed(unused)}; write {self._written(unused[0])} where it belongs"
-        if DOCUMENT in told - said:
+        if DOCUMENT in by_system - by_user:
             yield f"inputs: {self._written(DOCUMENT)} is in the system message alone; a user message says the document"
-        if talk[-1:] == ["assistant"] and DOCUMENT in said:
+        if talk[-1:] == ["assistant"] and DOCUMENT in by_user:
             yield "messages: the last one is the assistant's; end with what the user says"
         if DOCUMENT not in self.inputs and talk[-1:] != ["user"]:
             yield "inputs: no user message: write messages: sections and put what the user says under ## User"

@@ -1,6 +1,10 @@
 """`cases import`: rows of a table become cases that can be evaluated, and what is wrong has file and line."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +31,21 @@ TABLES = (
         ("--input", "text", "--truth", "truth"),
     ),
 )
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_person_at_a_terminal_is_asked(answer: str, library: Library) -> None:
+    library.write("new.csv", TABLES[0][1])
+    terminal, command = pty.openpty()
+    words = [sys.executable, "-m", "skill_evaluator", "cases", "import", "new.csv", *FIELDS]
+    with subprocess.Popen(words, cwd=library.root, stdin=command, stdout=command, stderr=command) as process:
+        os.write(terminal, f"{answer}\n".encode())
+        assert process.wait(60) == 0
+    os.close(command)
+    assert b"Write them? [y/N]" in os.read(terminal, 65_536)
+    os.close(terminal)
+    assert (library.root / CASES / "new-1").exists() is (answer == "y")
 
 
 def test_a_table_becomes_cases_that_lint_and_run(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """`skill-evaluator cases`: make cases of the rows of a table, fetch them, and say what each one tells."""
 
+from dataclasses import replace
+
 from skill_evaluator.api import Library
-from skill_evaluator.commands.options import leave_out
+from skill_evaluator.commands.options import agreed, leave_out
 from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
@@ -48,7 +50,10 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
         print(f"  … and {len(made.cases) - _SHOWN} more, to {list(made.cases)[-1]}")
-    print("written" if options.yes else "nothing was written; --yes writes them")
+    written = agreed("Write them?", yes=options.yes)
+    if written and not options.yes:
+        Library.at(options).import_cases(replace(options, yes=True), odd=lambda _: None)  # what is wrong was told
+    print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 
 

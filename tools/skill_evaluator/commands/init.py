@@ -8,6 +8,7 @@ from rich.text import Text
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.layout import InitRequest
+from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
@@ -64,7 +65,7 @@ def _adopt(options: InitRequest) -> None:
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
-    if count and (options.yes or (asks and typer.confirm(f"Write {counted(count, 'file')}?"))):
+    if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options.folder, proposal))
         print(_NEXT_OF_ADOPTED, end="")
     else:

@@ -77,6 +77,11 @@ def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in folders if name.startswith(incomplete)]
 
 
+def agreed(question: str, *, yes: bool) -> bool:
+    """Return whether a person wants it: so it was typed, or is answered on a terminal; elsewhere nobody is asked."""
+    return yes or (sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm(question))
+
+
 def leave_out(problem: SkillEvaluatorError) -> None:
     """Warn of a row that is wrong, as `--skip-invalid` has it."""
     print(f"warning: {visible(str(problem))}; left out", file=sys.stderr)

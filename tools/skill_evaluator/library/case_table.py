@@ -45,7 +45,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
-    yes: bool = flag("Write the cases; without it they are only checked.")
+    yes: bool = flag("Write the cases without a question; else only a terminal asks.")
 
     def columns_for(self, component: Component) -> Columns:
         """Return the columns that the options name, and those of other inputs that are declared; raise FixtureError."""

@@ -41,7 +41,8 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 
     names: Names = ()
     base: str | None = option(
-        "Also check what changed since: honest versions, and leaderboards and records only added to.", metavar="COMMIT"
+        "Also check what changed since: versions, and records, which may only be added to.",
+        metavar="COMMIT",
     )
     no_cases: bool = rare("Check versions, records and attestations alone: read no case and no contract.", False)
     attested: bool = rare(

@@ -42,9 +42,9 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     )
     other: str | None = argument("The file to compare with the first one.", None, metavar="FILE", show_default=False)
     baseline: str | None = option(
-        "Default: the last accepted version, else the next lower.", metavar="VERSION|RUN|FILE"
+        "Version, run or file to compare with; default: the last accepted, else the next lower.", metavar="VERSION"
     )
-    candidate: str | None = option("Default: the newest of the highest version.", metavar="VERSION|RUN|FILE")
+    candidate: str | None = option("Version, run or file to judge; default: the newest.", metavar="VERSION")
     models: OnlyModels = ()
     between: tuple[str, str] | None = option(
         "Compare model B with model A, on the same version.", None, "--models", metavar="A B"

@@ -25,7 +25,7 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
     """The options of `explain`."""
 
     run: str = argument("A run folder, or the id of a run in a component's evals/results.", completes="runs")
-    case: str | None = option("Show this case leaf by leaf.", metavar="ID")
+    case: str | None = option("Show the answer to this case, leaf by leaf.", metavar="ID")
     replicate: int | None = option("Which answer, from 0; default: the first scored.", metavar="N")
     field: str | None = option("Show this field (as lint names it) in every case and replicate.", metavar="PATH")
     full: bool = flag("Shorten neither document nor values.")

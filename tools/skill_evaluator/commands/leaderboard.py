@@ -25,7 +25,7 @@ class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
 
     skills: Names = ()
     models: OnlyModels = ()
-    version: str | None = option("Default: the highest that a model has.", metavar="VERSION")
+    version: str | None = option("Version to rank on; default: the highest of each model.", metavar="VERSION")
 
 
 def leaderboard(options: LeaderboardOptions) -> int:

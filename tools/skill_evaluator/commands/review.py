@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import ConfigOption, FormatOption, argument, option, options, shared
+from skill_evaluator.display.options import ConfigOption, FormatOption, argument, option, options, rare, shared
 from skill_evaluator.display.sheets import show, write
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.reviewing import QuitError, SkipError, ask_reviewer, print_queued, print_review_status
@@ -28,7 +28,7 @@ EXAMPLES = {
     "review_status": ("skill-evaluator review status",),
 }
 Reviewer = Annotated[str, shared("Who labels: a name in the repository.", metavar="NAME")]
-OrderSeed = Annotated[int, shared("Seed of the order in which each reviewer sees the two outputs.")]
+OrderSeed = Annotated[int, shared("Seed of the order in which each reviewer sees the two outputs.", hidden=True)]
 _INTERRUPT, _END = "\x03", "\x04"
 
 
@@ -80,7 +80,7 @@ class ReviewServeOptions(ConfigOption):
     """The options of `review serve`."""
 
     reviewer: str = option("Who labels; without it the page asks.", "", metavar="NAME")
-    port: int = option("Default: any that is free.", 0, min=0, max=65535)
+    port: int = option("Port of the page; default: any.", 0, min=0, max=65535, show_default=False)
     seed: OrderSeed = 0
 
 
@@ -105,9 +105,9 @@ class ReviewAddOptions(ConfigOption):
 
     file: Path = argument("JSON Lines: id, output_1, output_2; or baseline_output, candidate_output.", metavar="FILE")
     sample: int | None = option("Take N items at random.", min=1)
-    seed: int = option("Seed of the sample.", 0)
+    seed: int = rare("Seed of the sample.", 0)
     dimensions: tuple[str, ...] = option("A dimension to compare candidates in; repeatable.", (), metavar="NAME")
-    preset: str = option("Dimensions by name: default, chat, code, checklist.", "default")
+    preset: str = rare("Dimensions by name: default, chat, code, checklist.", "default", metavar="NAME")
 
 
 def review_add(options: ReviewAddOptions) -> int:

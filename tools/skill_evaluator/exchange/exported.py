@@ -204,7 +204,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
     table: Literal["records", "cases", "leaves"] = option(
         "A row a run, an answer, or a field of a case (of csv, jsonl, parquet).", "records"
     )
-    out: Path | None = option("Default: stdout.", metavar="FILE")
+    out: Path | None = option("Where to write; default: stdout.", metavar="FILE")
     models: OnlyModels = ()
 
 

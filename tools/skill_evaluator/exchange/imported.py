@@ -465,7 +465,7 @@ class ImportRequest(ComponentsOption, ConfigOption):
         "promptfoo's .json, inspect's .eval or .json, lm-eval's samples, .csv, .tsv, .jsonl.", metavar="FILE"
     )
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
-    version: str | None = option("What was measured; default: as the source says.", metavar="VERSION")
+    version: str | None = option("Version that was measured; default: as the source says.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")
     skip_invalid: SkipInvalid = False
 

@@ -128,7 +128,7 @@ class _Request(SimpleHTTPRequestHandler):
 class ServedSite(ComponentsOption, FixturesOption, ConfigOption):
     """What a site for one's own eyes shows, and where it listens."""
 
-    port: int = option("Default: any that is free.", 0, min=0, max=65535)
+    port: int = option("Port of the page; default: any.", 0, min=0, max=65535, show_default=False)
     audits: Audits = AUDITS
     judgements: Judgements = JUDGEMENTS
 

@@ -21,6 +21,7 @@ from skill_evaluator.runner.journal import (
     ANSWERS,
     MANIFEST,
     RECORD,
+    TOLD_LATER,
     Manifest,
     merged_outcomes,
     read_answers,
@@ -36,7 +37,6 @@ RunKey = tuple[str, str, bool]  # the component, the model, and whether it is th
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
 AGAIN = "+again"  # behind a job's name, the folder of what is asked again of it
 _NOTE_BYTES = 1000
-_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,7 @@ def _refusal(run: ArrivedRun, planned: Manifest) -> str:
             names = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
             wrong.append(f"{name}: {listed(names, _NAMED)} not as the plan says")
         elif (
-            here != there and name not in _LATER and (name != "beside" or here is not None)
+            here != there and name not in TOLD_LATER and (name != "beside" or here is not None)
         ):  # asked alone, it lacks it
             wrong.append(f"{name} is {_shown(here)}, the plan says {_shown(there)}")
     return visible(listed(wrong, _NAMED))

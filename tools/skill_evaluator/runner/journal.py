@@ -50,6 +50,7 @@ MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
+TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
 _RUNS_NAMED = 5
 Role = Literal["baseline", "again", "neutral"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)

@@ -25,7 +25,15 @@ from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.library.config import load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
-from skill_evaluator.runner.journal import ANSWERS, MANIFEST, Manifest, merged_outcomes, read_answers, read_manifest
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    MANIFEST,
+    TOLD_LATER,
+    Manifest,
+    merged_outcomes,
+    read_answers,
+    read_manifest,
+)
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate, Shard
 from skill_evaluator.scoring.parallel import open_scores
@@ -249,7 +257,7 @@ def _read_run(folder: Path, audit: AuditManifest) -> Manifest:
         raise AuditError(f"{folder} is a run of {whose}, not of the audit {audit.id}")
     part = None if run.shard is None else Shard.parse(run.shard)
     planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"), part)
-    fields = Manifest.model_fields.keys() - {"evaluator_version", "server"}  # the first may have been upgraded since
+    fields = Manifest.model_fields.keys() - {"evaluator_version", *TOLD_LATER}  # the first may have been upgraded since
     wrong = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
     if wrong:
         raise AuditError(f"{folder} was not run on what {AUDIT} of the audit {audit.id} says: {', '.join(wrong)}")

@@ -19,7 +19,7 @@ from skill_evaluator.files import FrozenModel, json_text, read_versioned, replac
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Timestamp
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion, PromptIdentity
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.journal import MANIFEST, Manifest, Transport, read_manifest
+from skill_evaluator.runner.journal import MANIFEST, TOLD_LATER, Manifest, Transport, read_manifest
 from skill_evaluator.runner.runs import Run, new_invocation, run_id_of, settings_digest
 from skill_evaluator.text import listed, nearest
 
@@ -158,7 +158,7 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
     for model in models:
         planned = judge_manifest(judging, model)
         place = folder / RUNS / planned.run_id
-        if (place / MANIFEST).exists() and read_manifest(place).model_copy(update={"server": None}) != planned:
+        if (place / MANIFEST).exists() and read_manifest(place).model_copy(update=dict.fromkeys(TOLD_LATER)) != planned:
             raise JudgeError(f"{place} was begun with other questions than {folder / JUDGING} says; start a new one")
         runs.append(Run(model=model, manifest=planned, folder=place))
     return runs

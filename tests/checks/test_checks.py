@@ -89,6 +89,7 @@ def test_what_takes_more_than_the_answer_has_no_result_yet(tmp_path: Path) -> No
         ({"regex": "(?=a)b"}, "RE2 refuses the pattern"),
         ({"regex": r"(a)\1"}, "RE2 refuses the pattern"),
         ({"not_regex": "("}, "RE2 refuses the pattern"),
+        ({"regex": "((a{100}){100}){100}"}, "RE2 refuses the pattern"),
         ({"contains": ""}, "at least 1 character"),
         ({"contains_any": "a, b"}, "a list is expected"),
         ({"is_json": False}, "is_json"),

@@ -56,6 +56,7 @@ def test_the_blobs_are_those_of_git_whatever_was_changed_since(repository: GitRe
     (folder / "app.py").unlink()
     repository.write("components/c/evals/records/a.json")
     repository.write("components/c/leaderboard.json")
+    repository.write("components/c/src/__pycache__/x.pyc")
     repository.write("components/c/prompt.md")
     assert program.watched_here(folder).keys() == {*FILES, "new.py", "../../shared/w.txt"} - {"app.py"}
 

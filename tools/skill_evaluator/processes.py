@@ -160,6 +160,7 @@ def _outcome(supervisor: subprocess.Popen[bytes], channel: socket.socket, limits
                         why, ends = why or message.decode("utf-8", "replace") or "lost", time.monotonic() + 1
             is_late, too_large = time.monotonic() >= ends, len(stdout) > limits.output_bytes
             if why and is_late:
+                supervisor.kill()  # what it cannot end runs as a different user
                 break
             if not why and (is_late or too_large):
                 why, ends = "output" if too_large else "timeout", time.monotonic() + 60

@@ -23,7 +23,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.text import canonical_json, digest
 
 _OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # the evaluator sets these itself
-_NOT_WATCHED = ("prompt.md", "leaderboard.json", "evals/")  # of a component: what is declared there, and its results
+_NOT_WATCHED = re.compile(r"(prompt\.md|leaderboard\.json|evals/.*|(.*/)?__pycache__/.*)")  # declared, or made by a run
 _MOST_STARS = 6  # of a glob, which is matched with every path
 
 
@@ -117,7 +117,7 @@ class ProgramUnderTest(StrictModel):
         """
         globs = _any_of(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
-        return {name: files[path] for name, path in sorted(paths.items()) if not name.startswith(_NOT_WATCHED)}
+        return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
 
     def unmatched(self, watched: Iterable[str]) -> list[str]:
         """Return the globs that no watched file, by its path as seen from the folder, is of."""
@@ -136,7 +136,7 @@ class ProgramUnderTest(StrictModel):
             paths = {
                 path.relative_to(folder).as_posix(): path
                 for path in sorted(folder.rglob("*"))
-                if not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+                if not any(part.startswith(".") for part in path.relative_to(folder).parts)
             }
             matching = self.watched("", dict.fromkeys(paths, ""))
             return {name: blob for name in matching if (blob := _blob_of(paths[name]))}

@@ -5,11 +5,12 @@ It makes no call and touches no leaderboard. It scores the answers itself, so th
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather, parts_of_runs
-from skill_evaluator.ci.judging import drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.judging import arrived_verdicts, drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
 from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_words, run_of
@@ -18,9 +19,10 @@ from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
+from skill_evaluator.evaluation.judged import JudgedRun, sentences_of
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking
 from skill_evaluator.records.archive import why_refused
@@ -38,6 +40,9 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _NAMED = 3  # of what changed
+
+
+Judges = Callable[[Sequence[Case], Checkout], JudgedRun]
 
 
 @options
@@ -58,15 +63,21 @@ def collect(request: CollectRequest) -> Outcome:
     plan = read_plan(request.plan)
     if request.artifacts is None or not request.artifacts.is_dir():
         raise PlanError(f"{request.artifacts} is not a folder; name the folder with the jobs' artifacts")
-    judgings = {(judging.skill, judging.candidate): judging for judging in plan.judgings}
-    arrivals = find_arrivals(request.artifacts, (judging.id for judging in plan.judgings))
+    judgings, deciding = (
+        {(one.skill, one.candidate): one for one in plan.judgings if (one.baseline is None) is of_checks}
+        for of_checks in (False, True)
+    )
+    arrivals = find_arrivals(request.artifacts, (job.id for job in plan.jobs))
     places = {key: place for place, key in enumerate(parts_of_runs(plan))}
     ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored, judged = [], []
     for number, gathered in enumerate(gather(plan, request.artifacts)):
         now = time.monotonic()
         until = now + (ends - now) / (len(places) - number)
-        scored.append(_keep_pending(plan, gathered, request.out) or _score_run(gathered, request, request.out, until))
+        decide = deciding.get((gathered.skill, gathered.model_id))
+        verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
+        waiting = _keep_pending(plan, gathered, request.out)
+        scored.append(waiting or _score_run(gathered, request, request.out, until, verdicts_of))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, request))
@@ -145,12 +156,14 @@ def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutc
     return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 
-def _score_run(gathered: GatheredRun, checkout: Checkout, out: Path, until: float) -> tuple[RunOutcome, Record | None]:
+def _score_run(
+    gathered: GatheredRun, checkout: Checkout, out: Path, until: float, verdicts_of: Judges | None
+) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     try:
-        record = _record(gathered, gathered.manifest, checkout, until)
+        record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
     except SkillEvaluatorError as problem:  # the other runs' records land all the same
         why = f"not collected: {visible(str(problem))}"
         return _run_outcome(gathered, "missing", *gathered.remarks, why), None
@@ -207,7 +220,9 @@ def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOut
     )
 
 
-def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until: float) -> Record:
+def _record(
+    gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until: float, verdicts_of: Judges | None
+) -> Record:
     """Score the answers of a run, until then; raise PlanError where this checkout is not what was planned."""
     component = checkout.component(gathered.skill)
     component = apply_scenario(component, checkout.config, manifest.scenario)
@@ -228,12 +243,17 @@ def _record(gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until
     with open_scores(component, mine, len(planned), until) as scores:
         scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
+        judged = JudgedRun() if verdicts_of is None else verdicts_of(mine, checkout)
+        if verdicts_of is None and any(map(sentences_of, mine)):
+            judged = JudgedRun(stopped="not judged: the plan has no judge for its checks")
+        scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     whole = all(call in gathered.answers for call in planned)
     origin = origin_of(component, checkout.fixtures)
     recorder = Recorder(component=component, settings=read.settings, kinds=read.kinds, origin=origin)
-    stopped = None if whole else "; ".join(gathered.remarks) or "calls are missing"
+    stopped = judged.stopped if whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
+    record = record.model_copy(update={"judged": judged.summary})
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
     if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
         record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})

@@ -7,20 +7,24 @@ from the same answers, so that nothing but the judge's own answers is taken from
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, gather, take_arrived
-from skill_evaluator.ci.matrix import Wanted, environment_of, job_id, key_variable_of
+from skill_evaluator.ci.matrix import Checkout, Wanted, environment_of, job_id, key_variable_of
 from skill_evaluator.ci.outcome import JudgedOutcome, JudgedStatus
 from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun, read_plan
 from skill_evaluator.display.options import words_of
-from skill_evaluator.errors import EXIT_OK, JudgeError, PlanError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.judged import JudgedRun, judge_estimate, judged_by, judged_items, sentences_of
+from skill_evaluator.evaluation.judged import judge_of as judge_of_checks
 from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
+from skill_evaluator.judges.modes.asked_sentences import SentenceAnswers, SentencesJudge, ask_sentences
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression_batch import (
     ComparedOutputs,
@@ -38,13 +42,14 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentJudge, Model, Policy
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, read_pinned
-from skill_evaluator.runner.journal import merged_outcomes
+from skill_evaluator.runner.journal import Manifest, merged_outcomes, read_answers
 from skill_evaluator.runner.prices import Estimate, estimate, price_of
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.session import Watch
+from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.session import Watch, with_keys
 from skill_evaluator.text import nearest
 
-_JUDGE = "judge"
+_JUDGE, _CHECKS = "judge", "checks"
 _OF_PLANS = ("judges", "items", "candidate", "baseline", "dimensions", "preset", "blocking", "replicates", "seed")
 _BYTES_A_TOKEN = 4  # of a new answer, which may be as long as its model writes
 
@@ -60,7 +65,8 @@ def plan_judgings(
     judgings, unjudged = [], []
     for one in wanted:
         declared = configuration.settings.policy.judge_of(one.component.name)
-        if declared is None:
+        sentences = any(sentences_of(case) for case in cases)
+        if declared is None or (sentences and one.model.id not in pinned):
             continue
         try:
             if scenario is not None:
@@ -68,6 +74,39 @@ def plan_judgings(
             judgings.append(_plan_judging(one, declared, cases, pinned, configuration))
         except JudgeError as problem:
             unjudged.append(OnModels(skill=one.component.name, models=[one.model.id], reason=str(problem)))
+    return judgings, unjudged
+
+
+def plan_checks(
+    wanted: Iterable[Wanted], cases: Sequence[Case], configuration: Configuration
+) -> tuple[list[tuple[PlannedJudging, Estimate]], list[OnModels]]:
+    """Return the jobs of the judges that decide checks, with their estimates, and why others have none."""
+    judgings, unjudged = [], []
+    for one in wanted:
+        mine = [case for case in cases if case.id in one.cases]
+        name, asked = one.component.name, one.model
+        try:
+            judge = judge_of_checks(one.component, mine, [asked], configuration.models, configuration.settings)
+        except SkillEvaluatorError as problem:
+            unjudged.append(OnModels(skill=name, models=[asked.id], reason=str(problem)))
+            continue
+        if judge is None:
+            continue
+        kind = configuration.kinds[judge.provider]
+        size = judge_estimate(judge, kind, mine, asked, one.calls_each)
+        judging = PlannedJudging(
+            id=job_id(name, asked.id, _CHECKS),
+            skill=name,
+            candidate=asked.id,
+            model_id=judge.id,
+            provider=judge.provider,
+            environment=environment_of(judge, kind),
+            key_variable=key_variable_of(judge, kind),
+            seed=one.seed,
+            calls=size.calls,
+            cost_upper_usd=size.cost_upper_usd,
+        )
+        judgings.append((judging, size))
     return judgings, unjudged
 
 
@@ -135,6 +174,8 @@ def judge_planned(
     settings = bench.configuration.settings
     component = load_component(request.components, judging.skill, settings.limits, request.fixtures)
     cases = load_cases(component, request.fixtures)
+    if judging.baseline is None:
+        return _judge_checks(judging, plan, request, bench, cases)
     gathered = next(
         run
         for run in gather(plan, request.artifacts)
@@ -154,6 +195,48 @@ def judge_planned(
             print(f"begun anew: {changed}", file=sys.stderr)
             shutil.rmtree(folder)
     return judge_batch(judged, bench, drawn)
+
+
+def _judge_checks(
+    judging: PlannedJudging, plan: Plan, request: RegressionRequest, bench: Bench, cases: Sequence[Case]
+) -> Judged | JudgingSize:
+    """Ask a judge which sentences hold of the answers that arrived, of a new version and of that beside it."""
+    if request.dry_run:
+        raise JudgeError("the plan says what its judges cost: leave out --dry-run")
+    (model,) = with_keys(bench.models, bench.configuration).values()
+    session, stopped = bench.session(request.out, [model]), list[str]()
+    for run in gather(plan, request.artifacts):
+        if (run.skill, run.model_id) != (judging.skill, judging.candidate) or run.manifest is None or run.pending:
+            continue
+        manifest = run.manifest
+        folder = request.out / manifest.run_id
+        judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=folder)
+        asked = ask_sentences(list(judged_items(cases, run.answers).values()), judge, session)
+        stopped += [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
+    return Judged(results=None, folder=request.out, code=EXIT_INCOMPLETE if stopped else EXIT_OK, stopped=stopped)
+
+
+def arrived_verdicts(
+    judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], checkout: Checkout
+) -> JudgedRun:
+    """Return what a judge's job said of the answers of a run: only answers to what these texts ask count."""
+    manifest, configuration = gathered.manifest, checkout.configuration
+    assert manifest is not None  # noqa: S101  (only what arrived is scored)
+    model = judge_of(judging, configuration)
+    judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
+    answered: dict[str, Replicate] = {}
+    first: Manifest | None = None
+    for run in arrivals.runs:
+        of_job = run.manifest is not None and run.job in (None, judging.id) and run.manifest.judging == manifest.run_id
+        if run.manifest is None or not of_job or run.manifest.digests != judge.digests:
+            continue
+        first = first or run.manifest
+        with suppress(RunError):  # what cannot be read was not judged
+            made = read_answers(run.folder, lambda _: None)
+            answered |= {one.call.case_id: one for one in made if one.answered}
+    items = judged_items(cases, gathered.answers)
+    asked = SentenceAnswers(manifest=first, answered=answered)
+    return judged_by(items, asked, manifest.seed, configuration, checkout.config, model)
 
 
 def judge_of(judging: PlannedJudging, configuration: Configuration) -> Model:

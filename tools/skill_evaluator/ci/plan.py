@@ -106,6 +106,7 @@ class PlannedJudging(FrozenModel):
     """A job that has a judge compare a component's new answers on one model, `candidate`, with those that are pinned.
 
     `model_id` is the judge. `baseline` is the run that the pinned outputs are of, `pinned` has their digests by case.
+    Without a `baseline` it is asked which sentences hold, as the component's checks want it.
     """
 
     id: FileName
@@ -117,8 +118,8 @@ class PlannedJudging(FrozenModel):
     key_variable: str
     shard: ShardText | None = None
     seed: int
-    baseline: RunId
-    pinned: dict[CaseId, Digest]
+    baseline: RunId | None = None
+    pinned: dict[CaseId, Digest] = {}
     calls: NonNegativeInt
     cost_upper_usd: Usd | None
     max_cost_usd: Usd | None = None

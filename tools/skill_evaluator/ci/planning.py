@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.judging import plan_judgings
+from skill_evaluator.ci.judging import plan_checks, plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, overdue, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
@@ -190,6 +190,9 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
         if policy.design == "beside" and request.scenario is None and not request.drift:
             plain = beside_baselines(plain, cases, request, fresh=request.seed is None)
         asked.wanted.extend(plain)
+        of_checks, undecided = plan_checks(plain, cases, request.configuration)
+        asked.judgings.extend(of_checks)
+        asked.unjudged.extend(undecided)
         if request.drift:
             continue
         judgings, unjudged = plan_judgings(plain, cases, pinned, request.configuration, request.scenario)

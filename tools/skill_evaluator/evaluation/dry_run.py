@@ -81,7 +81,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
         if (judge := inputs.judge) is not None:
-            of_judge = judge_estimate(judge, kinds[judge.provider], mine, run)
+            of_judge = judge_estimate(judge, kinds[judge.provider], mine, run.model, replicates)
             of_models.setdefault(judge.id, []).append(of_judge)
             further.append(f"{judge.id} judges answers, asked about each up to three times, usually 1.3")
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]

@@ -79,16 +79,16 @@ def judge_of(
     return judge
 
 
-def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], run: Run) -> Estimate:
-    """Return what judging a run takes at most: every answer as long as it can be, and asked about each time."""
-    longest = "x" * (_CHARACTERS * run.model.params.max_output_tokens)
+def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
+    """Return what judging the answers of a model takes at most: each as long as it can be, asked about each time."""
+    longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
     items = [
         SentencesItem(input=case.document, output=longest, sentences=sentences)
         for case in cases
         if (sentences := sentences_of(case))
     ]
     sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
-    return estimate(sizes, judge, kind, run.manifest.replicates * MOST_ASKED)
+    return estimate(sizes, judge, kind, replicates * MOST_ASKED)
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
@@ -112,7 +112,7 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     manifest = run.manifest
     judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=run.folder / JUDGE)
     asked = ask_sentences(list(items.values()), judge, session)
-    return _judged(items, asked, manifest.seed, configuration, config, model)
+    return judged_by(items, asked, manifest.seed, configuration, config, model)
 
 
 def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
@@ -122,10 +122,10 @@ def read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuratio
         return JudgedRun()
     asked = read_sentence_answers(run.folder / JUDGE)
     model = next((one for one in configuration.models if asked.manifest and one.id == asked.manifest.model_id), None)
-    return _judged(items, asked, run.manifest.seed, configuration, config, model)
+    return judged_by(items, asked, run.manifest.seed, configuration, config, model)
 
 
-def _judged(
+def judged_by(
     items: Mapping[Text, SentencesItem],
     asked: SentenceAnswers,
     seed: int,
@@ -133,6 +133,7 @@ def _judged(
     config: Path,
     model: Model | None,
 ) -> JudgedRun:
+    """Return what answers of a judge come to; `model` is the judge, None where it has left models.yaml."""
     verdicts = {text: votes_on(item, asked.answered, seed) for text, item in items.items()}
     scores = {
         text: {

@@ -176,7 +176,7 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
         if (judge := inputs.judge) is not None:
-            most = judge_estimate(judge, inputs.kinds[judge.provider], cases, run).cost_upper_usd
+            most = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates).cost_upper_usd
             before = costs.get(judge.id, 0.0)
             costs[judge.id] = None if most is None or before is None else before + most
     return costs

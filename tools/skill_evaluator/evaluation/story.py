@@ -275,7 +275,7 @@ def ask_and_score(
         for run in (run for run in runs if run.manifest.run_id not in asked.pending):
             manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
-            if inputs.judge is not None and stopped is None:
+            if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
             scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)

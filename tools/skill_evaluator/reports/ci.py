@@ -161,7 +161,7 @@ def _judging_sheet(plan: Plan) -> Sheet:
         [
             *(Cell(name, code=True) for name in (judging.skill, judging.candidate, judging.model_id)),
             *(Cell(text) for text in _size([judging])),
-            Cell(judging.baseline, code=True),
+            Cell("its checks") if judging.baseline is None else Cell(judging.baseline, code=True),
         ]
         for judging in plan.judgings
     ]

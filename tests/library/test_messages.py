@@ -14,7 +14,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import Message, Prompt
 from skill_evaluator.library.scenarios import Scenario
-from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, least_input_tokens, most_input_tokens
 from skill_evaluator.text import digest
 
 from tests.support.components import component
@@ -252,3 +252,24 @@ def test_the_page_on_prompts_shows_prompts_that_are_sent(tmp_path: Path) -> None
     )
     assert [role for role, _ in sent(skill, asked)] == ["system", "user"]
     assert sent(skill, asked)[1][1] == "Extract all fields of this invoice:\n\nA 9"
+
+
+@given(st.lists(st.sampled_from(["{{", "}}", "{document}", "{kind}", "x ", "\n"]), min_size=1).map("".join))
+def test_single_braces_are_filled_as_python_fills_them(text: str) -> None:
+    prompt = Prompt(messages=(Message("user", (text,)),), inputs=("document", "kind"), placeholders="single")
+    values = {"document": "{kind}", "kind": "}}"}
+    (user,) = (message for message in prompt.filled(values) if message.role == "user")
+    assert user.text.removesuffix("\n\n{kind}") == text.format(**values).removesuffix("\n\n{kind}")
+
+
+def test_estimates_and_bounds_count_every_message(tmp_path: Path) -> None:
+    skill = component(tmp_path, prompt=SECTIONS)
+    files = {"document.md": "A 9", "inputs.json": {"doc_type": "bill"}}
+    turns = [{"role": role, "content": "Yes, yes."} for _ in range(40) for role in ("user", "assistant")]
+    alone, asked = (
+        build_request(skill, case(tmp_path, skill, more), replicate=0, seed=0, max_output_tokens=9)
+        for more in (files, {**files, "turns.json": turns})
+    )
+    assert least_input_tokens(asked) == least_input_tokens(alone) + 80 * 2
+    assert estimate_input_tokens(asked) > estimate_input_tokens(alone) + 80 * (2 + 4)
+    assert most_input_tokens(asked) > most_input_tokens(alone) + 80 * (9 + 8)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ComponentError, FixtureError
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import File, Prompt
@@ -155,6 +155,14 @@ def test_the_text_of_a_pdf_is_sent_instead_and_is_another_measurement(skill: Com
 
 def prompt_without(other: Component) -> str:
     return (other.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
+
+
+def test_a_version_that_is_sent_pdfs_is_not_asked_with_their_texts(skill: Component, tmp_path: Path) -> None:
+    other = as_text(tmp_path / "other")
+    for version, beside in ((skill, other), (other, skill)):
+        with pytest.raises(FixtureError, match=r"one alone is sent the text of PDFs \(text_of\)"):
+            refuse_unfilled(version, [], beside)
+    refuse_unfilled(skill, [], skill)
 
 
 def test_a_scan_has_no_text(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         return wanted
     commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
     again, _ = component_at(component, commit)
-    refuse_unfilled(again, cases)
+    refuse_unfilled(again, cases, component)
     seed = fresh_seed(archive, model.id, (again.version, component.version), wanted.seed) if fresh else wanted.seed
     return replace(
         wanted,

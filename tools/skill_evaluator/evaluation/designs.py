@@ -139,7 +139,7 @@ def _beside_baseline(run: Run, inputs: Inputs, request: EvaluationRequest, archi
     if request.baseline_commit is not None:
         today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
         again, commit = component_at(today, request.baseline_commit)
-        refuse_unfilled(again, inputs.cases)
+        refuse_unfilled(again, inputs.cases, inputs.component)
     else:
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
@@ -184,7 +184,7 @@ def _read_again(
     """Return the component with the prompt of a recorded run, without a scenario, and the commit that holds it."""
     today = load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
     again, commit = component_with(today, past_prompt_of(archive.record(entry)))
-    refuse_unfilled(again, inputs.cases)
+    refuse_unfilled(again, inputs.cases, inputs.component)
     return again, commit
 
 

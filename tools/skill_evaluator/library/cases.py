@@ -528,8 +528,10 @@ def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:
     return tuple(_digested(case) if pdfs else case for case in filled)
 
 
-def refuse_unfilled(component: Component, cases: Iterable[Case]) -> None:
-    """Raise FixtureError for a case that lacks an input of a different version of its component."""
+def refuse_unfilled(component: Component, cases: Iterable[Case], beside: Component) -> None:
+    """Raise FixtureError where a different version of a component needs what cases read for one beside it lack."""
+    if component.prompt.text_of != beside.prompt.text_of:
+        raise FixtureError(f"of {component.version} and {beside.version} one alone is sent the text of PDFs (text_of)")
     for case in cases:
         if lacking := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"{component.version} needs the input '{lacking[0]}', which case '{case.id}' lacks")

@@ -340,7 +340,7 @@ class FileTokens(NamedTuple):
 
 
 def patches(file: File, side: int) -> int:
-    """Return how many squares of so many pixels cover an image."""
+    """Return how many squares with a side of some pixels cover an image."""
     return -(-(file.width or 0) // side) * -(-(file.height or 0) // side)
 
 

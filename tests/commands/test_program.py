@@ -152,9 +152,13 @@ def test_in_ci_one_secret_holds_the_variables_and_the_named_ones_are_handed_on(l
 
 
 def test_a_variable_that_is_not_set_is_said_before_any_call(library: Library) -> None:
-    declare(library, RUN | {"env": ["A_KEY"]})
+    declare(library, RUN | {"env": ["A_KEY", "B_KEY", "C_KEY"], "setup": ["touch", "made"]})
     app(library)
-    assert library.evaluate_here().refuses("names A_KEY: not set here")
+    done = library.evaluate_here(env={"B_KEY": KEY})
+    assert done.code == 2
+    assert "skipping program: A_KEY and C_KEY is not set" in done.err
+    assert "A_KEY and C_KEY not set" in library.evaluate_here("--dry-run", env={"B_KEY": KEY}).out
+    assert not (library.component / "made").exists()
 
 
 def test_setup_runs_once_without_keys_and_only_before_calls(library: Library) -> None:

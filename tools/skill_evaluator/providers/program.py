@@ -30,7 +30,6 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import UNREADABLE, HttpProvider
 from skill_evaluator.providers.wire import Base64, parsed_body
-from skill_evaluator.text import listed
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
@@ -58,9 +57,7 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
     """Return the provider that asks the program of the component in a folder, which gets these variables."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
-        """Install the program and return it; raise ConfigError if that fails, or a variable is not set."""
-        if missing := [name for name in program.variables if name not in values]:
-            raise ConfigError(f"the program of {folder / 'prompt.md'} names {listed(missing)}: not set here")
+        """Install the program and return it; raise ConfigError if that fails."""
         for argv in program.setup:
             limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes, processes=512)
             ended = run_process(Program(argv=argv, folder=folder, limits=limits))
@@ -73,7 +70,13 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
         )
         return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
 
-    return ProviderKind(open=open_program, sampling=sampling, accepts=lambda model: ("pdf", "image"))
+    missing = " and ".join(name for name in program.variables if name not in values)
+    return ProviderKind(
+        open=open_program,
+        sampling=sampling,
+        accepts=lambda model: ("pdf", "image"),
+        key_variables=(missing,) if missing else (),  # it takes all of them, a vendor any of its own
+    )
 
 
 class RunProvider:

@@ -149,6 +149,10 @@ def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: L
     assert "case 'beta' has no doc_type: 'doc_type' in fixtures/notice-extraction/cases/beta/inputs.json" in done.out
     assert "prompt.md has the heading '## User', and is one system prompt all the same" in done.out
     assert "3 problems in 2 of 2 components" in done.err
+    (library.root / "fixtures" / SKILL / "cases" / "alpha" / "inputs.json").unlink()
+    done = library.call("lint", SKILL)
+    assert "1 problem in" in done.err
+    assert "no case has all inputs of the prompt: case 'alpha' has no doc_type" in done.out
 
 
 def test_a_library_that_formats_its_prompts_is_asked_as_its_program_asks(served: Library, server: ChatServer) -> None:

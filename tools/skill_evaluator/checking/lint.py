@@ -20,7 +20,7 @@ from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.judged import judge_of
 from skill_evaluator.files import read_json
-from skill_evaluator.library.cases import Case, cases_without_document, find_cases, load_cases
+from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, Waiver
 from skill_evaluator.library.messages import section_headings
@@ -194,14 +194,17 @@ def lint_component(
     not_evaluated = None
     waiting: list[str] = []
     cases: list[Case] = []
-    case_problems: list[str] = []
+    odd: list[SkillEvaluatorError] = []
     try:
         waiting = [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases = list(load_cases(component, fixtures, odd=lambda problem: case_problems.append(str(problem))))
+        cases = list(load_cases(component, fixtures, odd=odd.append))
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:
-        case_problems.append(str(problem))
+        odd.append(problem)
+    case_problems = list(map(str, odd))
+    if len(odd) > 1 and not cases and all(isinstance(problem, UnfilledError) for problem in odd):
+        case_problems = [f"no case has all inputs of the prompt: {odd[0]}; so it is with all {len(odd)} cases"]
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
     balance = key_balance(cases) if component.output == "choice" else None

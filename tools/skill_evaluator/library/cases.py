@@ -450,6 +450,10 @@ def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
     return tuple(turn.message for turn in turns)
 
 
+class UnfilledError(FixtureError):
+    """A case lacks an input that the prompt needs."""
+
+
 def case_of(
     component: Component,
     case_id: str,
@@ -467,7 +471,7 @@ def case_of(
     used = component.prompt.inputs
     if lacking := [name for name in used if name not in inputs]:
         near = nearest(lacking[0], inputs) if inputs else ""
-        raise FixtureError(
+        raise UnfilledError(
             f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
         )
     texts = {name: text_of(value) for name, value in inputs.items()}

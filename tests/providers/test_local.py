@@ -4,17 +4,19 @@ What calls share is evaluated once, and nothing shows of it in an answer.
 """
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Params, Settings
 from skill_evaluator.library.messages import Message, Prompt, dialogue
-from skill_evaluator.providers import local, weights
+from skill_evaluator.providers import local, openai, weights
 from skill_evaluator.providers.base import Completion, Provider, ProviderError, Request
 
 from tests.support.library import CASES, Library, ended, journal, only_journal, wait_until
@@ -49,8 +51,8 @@ def provider() -> Iterator[local.LocalProvider]:
         yield provider
 
 
-def ask(provider: Provider, *, seed: int = 1, user: str = APPLES, limit: int = 40, system: str = SYSTEM) -> Completion:
-    request = Request(
+def question(*, seed: int = 1, user: str = APPLES, limit: int = 40, system: str = SYSTEM) -> Request:
+    return Request(
         case_id="c",
         replicate=0,
         messages=dialogue(system, user),
@@ -59,7 +61,10 @@ def ask(provider: Provider, *, seed: int = 1, user: str = APPLES, limit: int = 4
         seed=seed,
         schema=SCHEMA,
     )
-    return asyncio.run(provider.complete(request))
+
+
+def ask(provider: Provider, **asked: Any) -> Completion:
+    return asyncio.run(provider.complete(question(**asked)))
 
 
 def test_equal_seeds_give_equal_answers_and_different_seeds_differ(provider: Provider) -> None:
@@ -237,3 +242,23 @@ def test_weights_with_another_digest_are_not_kept(tmp_path: Path, monkeypatch: p
     with pytest.raises(ConfigError, match="not kept"):
         weights.smollm2_weights()
     assert not (tmp_path / "skill-evaluator" / "SmolLM2-135M-Instruct.Q4_1.gguf").exists()
+
+
+def test_the_engines_own_server_is_asked_exactly_and_answers_by_the_schema(provider: local.LocalProvider) -> None:
+    """As llama.cpp serves it over HTTP: no sampler of its own is on, and no answer depends on the calls before."""
+    address, key = f"{provider.states.engine.listening_address}/v1", provider.states._key
+    settings = {"base_url": address, "server": "llama.cpp", "structured_output": "json_schema"}
+    model = Model(id="m", provider="openai", **settings, params={"temperature": 0.9})
+    served = openai.open_provider(model, key, Settings())
+
+    async def answers() -> list[Completion]:
+        try:
+            requests = [question(seed=seed, user=user) for seed, user in ((1, APPLES), (2, PLUMS), (1, APPLES))]
+            return [await served.complete(request) for request in requests]
+        finally:
+            await served.close()
+
+    first, other, again = asyncio.run(answers())
+    assert first.text == again.text != other.text
+    assert all(set(json.loads(each.text)) == {"colour", "count"} for each in (first, other, again))
+    assert (first.stop_reason, first.usage.cache_read_tokens or 0, again.usage.cache_read_tokens or 0) == ("stop", 0, 0)

@@ -182,7 +182,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
     """Return the price of what answered: `price` of the model that was asked, else the listed one; None: unknown."""
-    is_free = price is not None and not any(usd for _, usd in price)
+    is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
     if not served or is_free or (is_asked and (model.price or model.base_url)):
@@ -259,7 +259,7 @@ def usage_cost(price: Price | None, usage: Usage) -> float | None:
     """
     if price is None:
         return None
-    if not any(usd for _, usd in price):
+    if _is_free(price):
         return 0.0
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
@@ -273,6 +273,10 @@ def usage_cost(price: Price | None, usage: Usage) -> float | None:
         cost, of_read = cost * _BATCH, _or(price.batch_cache_read, of_read)
     cost = (cost + read * of_read) / _PER_MILLION
     return cost if 0 <= cost < math.inf else None
+
+
+def _is_free(price: Price) -> bool:
+    return not (price.input or price.output or any(usd for _, usd in price))  # the last takes long
 
 
 def hit_rate(usages: Sequence[Usage]) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.cli import main
+from skill_evaluator.commands.demo import _NEXT
 from skill_evaluator.errors import EXIT_OK, EXIT_REGRESSED, EXIT_USER_ERROR
 
 Shown = Callable[..., tuple[int, Any]]
@@ -72,3 +73,12 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest
     assert typed("demo", str(tmp_path)) == EXIT_USER_ERROR
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_what_to_type_next_fits_a_terminal(shown: Shown) -> None:
+    run = "20260102T090000Z-000002-receipts-example-large"
+    lines = _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).replace("\\\n", "").splitlines()
+    assert max(map(len, _NEXT.format(folder="demo", skill="receipts", replicates=4, run=run).splitlines())) <= 80
+    for line in lines:
+        if line.startswith("  skill-evaluator"):
+            assert shown(*line.split()[1:])[0] in (EXIT_OK, EXIT_REGRESSED), line

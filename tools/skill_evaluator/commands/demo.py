@@ -15,13 +15,15 @@ from skill_evaluator.library.scaffolding import DEMO, DEMO_VERSIONS, demo_files,
 
 EXAMPLES = ("skill-evaluator demo", "skill-evaluator demo /tmp/tour")
 _REPLICATES = 4
-_NEXT = """{folder}: three versions of '{skill}', two models, {replicates} answers to each receipt. No call was made.
+_NEXT = """{folder}: three versions of '{skill}', two models, {replicates} answers to each receipt.
+No call was made.
 
-Next:
+Is the second version worse, and where? How did all do? What went wrong?
   cd {folder}
-  skill-evaluator compare {skill} --candidate 1.1.0 --model example-large   # is it worse, and where?
-  skill-evaluator history {skill}                                           # every version, every model
-  skill-evaluator explain {run} --case booking
+  skill-evaluator compare {skill} --candidate 1.1.0 --model example-large
+  skill-evaluator history {skill}
+  skill-evaluator explain --case booking \\
+    {run}
 """
 
 

@@ -42,7 +42,6 @@ COMMANDS = (
     ("accept", "receipts", "--list"),
     ("evaluate", "receipts", "--dry-run"),
     ("compare", "receipts", "--models", "example-large", "example-small"),
-    ("cases", "audit", "receipts"),
     ("mutate", "receipts", "--model", "example-small", "--dry-run"),
     ("review", "add", "pairs.jsonl"),
     ("review", "status"),

@@ -34,7 +34,7 @@ SHELVES: Mapping[str, Sequence[str]] = {
     "": ("evaluate", "try", "compare", "explain", "site build", "site serve"),
     "library": (
         *("demo", "init", "doctor", "lint"),
-        *("cases audit", "cases fetch", "cases import", "records import", "schemas"),
+        *("cases fetch", "cases import", "records import", "schemas"),
     ),
     "decide": ("history", "leaderboard", "switch", "accept", "mutate", "export", "score"),
     "judge": (
@@ -49,7 +49,7 @@ COMMANDS = tuple(command for commands in SHELVES.values() for command in command
 OLD = ("plan", "collect", "publish", "report")  # as workflows type them
 GROUPS: Mapping[str, str] = {
     "site": "Show everything that is recorded as pages",
-    "cases": "Make, fetch or audit cases, which are documents with known answers.",
+    "cases": "Make or fetch cases, which are documents with known answers.",
     "records": "Bring in results that other tools measured.",
     "judge": "Judge with a model what no metric can see, and measure what that judge is worth.",
     "review": "Have people label what judges leave to them: in the terminal (review --reviewer NAME), or on a page.",

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from skill_evaluator.ci.planning import PlanRequest
     from skill_evaluator.ci.publishing import Published, PublishRequest
     from skill_evaluator.display.options import PlatformName
-    from skill_evaluator.evaluation.discrimination import CaseAudit
     from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
     from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
@@ -382,12 +381,6 @@ class Library:
         if platform is not None:
             PLATFORMS[platform].set_outputs({"commit": commit})
         return elsewhere.repository, commit, folder
-
-    def audit_cases(self, skill: str, models: Sequence[str] = ()) -> "CaseAudit":
-        """Say which cases never told two versions or models apart, and which disagree, as `cases audit` does."""
-        from skill_evaluator.evaluation.discrimination import audit_component  # imports scipy
-
-        return audit_component(self.recorded(skill), models)
 
     def lint(self, request: "LintRequest | None" = None, **options: Any) -> "LintedLibrary":
         """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""

@@ -28,7 +28,6 @@ FORMATS: Mapping[str, str] = {
     "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
     "sizing": "skill_evaluator.verdicts.planning.sizing.SizingPlan",
     "mutation": "skill_evaluator.evaluation.mutation_results.MutationResult",
-    "case-audit": "skill_evaluator.evaluation.discrimination.CaseAudit",
     "audit": "skill_evaluator.audit.run.plan.AuditManifest",
     "audit-plan": "skill_evaluator.audit.run.plan.AuditPlan",
     "audit-report": "skill_evaluator.audit.results.AuditResult",

@@ -19,6 +19,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.judged import judge_of
+from skill_evaluator.evaluation.trusted import case_doubts
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -227,6 +228,7 @@ def lint_component(
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
             *_served_otherwise(component),
+            *_doubts(component, cases, settings),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
@@ -253,6 +255,15 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
             f"prompt.md has the heading '{headings[0][0].strip()}', and is one system prompt all the same; "
             "if messages begin there, add `messages: sections` to its front matter"
         )
+
+
+def _doubts(component: Component, cases: Sequence[Case], settings: Settings) -> list[str]:
+    """Return what records say against cases; other checks report unreadable ones."""
+    own = settings.policy.components.get(component.name)
+    tolerance = settings.policy.tolerance if own is None or own.tolerance is None else own.tolerance
+    with suppress(SkillEvaluatorError):
+        return case_doubts(component, cases, Archive(component), tolerance)
+    return []
 
 
 def _served_otherwise(component: Component) -> list[str]:

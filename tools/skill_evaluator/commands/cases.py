@@ -1,26 +1,15 @@
-"""`skill-evaluator cases`: make cases of the rows of a table, fetch them, and say what each one tells."""
+"""`skill-evaluator cases`: make cases of the rows of a table, and fetch those kept elsewhere."""
 
 from dataclasses import replace
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed, leave_out
-from skill_evaluator.display.options import (
-    ComponentsOption,
-    ConfigOption,
-    FormatOption,
-    OnlyModels,
-    PlatformOption,
-    Skill,
-    SkipInvalid,
-    options,
-)
+from skill_evaluator.display.options import ConfigOption, PlatformOption, SkipInvalid, options
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.library.case_table import CaseTable
-from skill_evaluator.reports.cases import print_case_audit
 from skill_evaluator.text import counted
 
 EXAMPLES = {
-    "cases_audit": ("skill-evaluator cases audit <component>",),
     "cases_fetch": ("skill-evaluator cases fetch", "skill-evaluator ci fetch --platform github"),
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
@@ -72,18 +61,4 @@ def cases_fetch(options: CasesFetchOptions) -> int:
         print("settings.yaml names no other repository for fixtures; nothing was fetched")
     else:
         print("{} at {} is in {}".format(*fetched))
-    return EXIT_OK
-
-
-@options
-class CasesAuditOptions(ComponentsOption, ConfigOption, FormatOption):
-    """The options of `cases audit`."""
-
-    skill: Skill
-    models: OnlyModels = ()
-
-
-def cases_audit(options: CasesAuditOptions) -> int:
-    """Say which cases tell versions or models apart; and which disagree with the rest. Makes no call."""
-    print_case_audit(Library.at(options).audit_cases(options.skill, options.models), options.format)
     return EXIT_OK

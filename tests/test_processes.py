@@ -165,3 +165,16 @@ def test_many_run_at_once(tmp_path: Path) -> None:
             return await asyncio.gather(*(run_process_in(threads, program, b"%d" % number) for number in range(40)))
 
     assert [ended.stdout for ended in asyncio.run(all_of_them())] == [str(number).encode() for number in range(40)]
+
+
+@LINUX
+def test_the_kernel_keeps_a_program_out_of_the_evaluators_memory_and_environment() -> None:
+    code = """
+    import ctypes, pathlib
+    from skill_evaluator.processes import ProcessLimits, Program, run_process
+    print(ctypes.CDLL(None).prctl(3))  # PR_GET_DUMPABLE: 1, any process of the user reads /proc/<pid>/environ
+    run_process(Program(argv=["true"], folder=pathlib.Path("/"), limits=ProcessLimits(seconds=20, output_bytes=10)))
+    print(ctypes.CDLL(None).prctl(3))
+    """
+    argv = [sys.executable, "-c", textwrap.dedent(code)]
+    assert subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split() == ["1", "0"]

@@ -4,7 +4,7 @@
 program leaves behind, also in other sessions, becomes a child of the supervisor, which ends all of it; on macOS that
 holds for the program's process group, and there is no limit of memory or processes. The supervisor ends everything as
 soon as its channel closes, so that nothing outlives a killed evaluator either. It is no sandbox: a program runs as the
-user, and reads what the user can read.
+user, and reads what the user can read, but for this process, whose environment may have had keys (Linux).
 """
 
 import ctypes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Why = Literal["exited", "timeout", "output", "processes", "absent", "lost"]
 _ERROR_BYTES = 16_000  # of the end of what a program writes to stderr
 _LOOK_S = 0.1  # between two counts of a program's processes
-_SUBREAPER, _DEATH_SIGNAL = 36, 1  # options of Linux's prctl
+_SUBREAPER, _DEATH_SIGNAL, _DUMPABLE = 36, 1, 4  # options of Linux's prctl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,7 @@ async def run_process_in(threads: "Executor", program: Program, stdin: bytes = b
 def _run(pair: tuple[socket.socket, socket.socket], program: Program, stdin: bytes) -> Ended:
     """Run a program whose supervisor has the second end of a channel, and ends the program when the first is closed."""
     channel, theirs = pair
+    _control_process(_DUMPABLE, 0)  # so that the program reads neither memory nor environment of this process
     home = tempfile.TemporaryDirectory(prefix="program-", ignore_cleanup_errors=True)
     with channel, theirs, home, tempfile.TemporaryFile() as content:
         content.write(stdin)

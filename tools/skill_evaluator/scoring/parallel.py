@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -56,16 +56,19 @@ ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
 
 
-def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT]) -> Iterator[DoneT]:
-    """Do the same with each item, such as a component, and yield what comes of them in order; many on all cores."""
+def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: str = "components") -> Iterator[DoneT]:
+    """Do the same with each item, and yield what comes of them in order; many on all cores. `what` they are is told.
+
+    A process that works on one of many works alone.
+    """
     cores = os.cpu_count() or 1
-    if len(items) < _WORTH_IT or cores == 1 or not hasattr(os, "fork"):
-        yield from told(map(work, items), len(items), "components")
+    if len(items) < _WORTH_IT or cores == 1 or not hasattr(os, "fork") or parent_process():
+        yield from told(map(work, items), len(items), what)
         return
     _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
     leave = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        yield from told(pool.map(_done, items, chunksize=8), len(items), "components")
+        yield from told(pool.map(_done, items, chunksize=8), len(items), what)
 
 
 def _done(item: Any) -> Any:

@@ -6,7 +6,7 @@ never stale, the file may be deleted at any time, and a damaged file counts as e
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
@@ -19,6 +19,7 @@ from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_text
 from skill_evaluator.library.config import Settings, Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
+from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT, AUDITS
@@ -53,9 +54,17 @@ class KeptVerdicts:
         self._write()
         return value
 
-    def steps(self, pairs: Sequence[Pair], draw: Callable[[Sequence[Pair]], Steps]) -> Steps:
-        """Return the steps of the models of one version; draw them where they are not there."""
-        return self._value({"family": [self._inputs_of(pair) for pair in pairs]}, Steps, lambda: draw(pairs))
+    def steps(self, families: Sequence[Sequence[Pair]], draw: Callable[[Sequence[Pair]], Steps]) -> list[Steps]:
+        """Return the steps of the models of each version; draw those that are not there, many on all cores."""
+        inputs = [{"family": [self._inputs_of(pair) for pair in pairs]} for pairs in families]
+        missing = [at for at, of_family in enumerate(inputs) if self._key(of_family) not in self._there]
+        steps = side_by_side(lambda at: draw(families[at]), missing, "versions")
+        drawn = dict(zip(missing, steps, strict=True))
+
+        def drawn_at(at: int) -> Steps:
+            return drawn[at] if at in drawn else draw(families[at])  # what is kept may be damaged
+
+        return [self._value(of_family, Steps, partial(drawn_at, at)) for at, of_family in enumerate(inputs)]
 
     def _inputs_of(self, pair: Pair) -> dict[str, Any]:
         def files(records: Iterable[Record | None]) -> list[str | None]:
@@ -69,7 +78,7 @@ class KeptVerdicts:
         }
 
     def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
-        key = digest(canonical_json({"rules": self._rules, **inputs}))
+        key = self._key(inputs)
         try:
             value = model.model_validate(self._there[key])
         except (KeyError, ValidationError):
@@ -78,6 +87,9 @@ class KeptVerdicts:
         else:
             self._there[key] = self._there.pop(key)  # the last is what was used last
         return value
+
+    def _key(self, inputs: Mapping[str, Any]) -> str:
+        return digest(canonical_json({"rules": self._rules, **inputs}))
 
     def _write(self) -> None:
         if self._drawn:

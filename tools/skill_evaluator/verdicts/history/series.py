@@ -3,7 +3,7 @@
 Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -119,7 +119,7 @@ def history_of(
     skill: str,
     by_model: Mapping[str, Sequence[Pair]],
     rules: VerdictRules,
-    steps_of: Callable[[Sequence[Pair], Draw], Steps] = lambda pairs, draw: draw(pairs),
+    steps_of: Callable[[Sequence[Sequence[Pair]], Draw], Iterable[Steps]] = lambda families, draw: map(draw, families),
 ) -> History:
     """Return the history of a component.
 
@@ -138,8 +138,8 @@ def history_of(
         return Steps(by_run={model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models})
 
     steps: dict[str, Step] = {}
-    for pairs in families.values():
-        steps |= steps_of(pairs, drawn).by_run
+    for of_family in steps_of(list(families.values()), drawn):
+        steps |= of_family.by_run
     models = [
         ModelHistory(
             model_id=model_id,

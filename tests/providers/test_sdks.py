@@ -341,7 +341,12 @@ def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: Ven
     asked = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "alpha is the title; ünïcode «text»."))
     full = dataclasses.replace(asked, schema=SCHEMA, cache=True)
     with batch_server() as batches:
-        for name, request in {"plain": asked, "full": full, "files": with_files}.items():
+        for name, request in {
+            "plain": asked,
+            "full": full,
+            "files": with_files,
+            "seen": dataclasses.replace(with_files, cache=True),
+        }.items():
             ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
             assert batched(vendor, batches, request, name) == server.received[-1].body
     assert batches.bodies["plain"] != batches.bodies["full"]

@@ -19,9 +19,10 @@ from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun, sentences_of
+from skill_evaluator.evaluation.judged import JudgedRun
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.judges.modes.sentences import sentences_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking

@@ -18,8 +18,7 @@ from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun, read_plan
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError, PlanError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun, judge_estimate, judged_by, judged_items, sentences_of
-from skill_evaluator.evaluation.judged import judge_of as judge_of_checks
+from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
@@ -34,6 +33,8 @@ from skill_evaluator.judges.modes.regression_batch import (
     pairs_of_outputs,
     side_notes,
 )
+from skill_evaluator.judges.modes.sentences import judge_estimate, sentences_of
+from skill_evaluator.judges.modes.sentences import judge_of as judge_of_checks
 from skill_evaluator.judges.stories.judging import Drawn, Judged, judge_batch
 from skill_evaluator.judges.stories.regressions import judged_regressions
 from skill_evaluator.judges.stories.requests import RegressionRequest

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
-from skill_evaluator.evaluation.judged import judge_estimate
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import beside_words, costs_left, plan_runs
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.judged import judge_of
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.judges.modes.sentences import judge_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models

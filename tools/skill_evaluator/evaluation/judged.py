@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skill_evaluator.errors import ConfigError
-from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.calibration.results import SentenceErrors
 from skill_evaluator.judges.modes.asked_sentences import (
     SentenceAnswers,
@@ -16,24 +14,20 @@ from skill_evaluator.judges.modes.asked_sentences import (
     ask_sentences,
     read_sentence_answers,
 )
-from skill_evaluator.judges.modes.sentences import MOST_ASKED, SentencesItem, votes_on
+from skill_evaluator.judges.modes.sentences import SentencesItem, sentences_of, votes_on
 from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Settings, select_models
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Configuration, lack_of
-from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.records.summaries import CorrectedShare, JudgedChecks
+from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
 from skill_evaluator.runner.journal import outcomes
-from skill_evaluator.runner.prices import Estimate, call_cost, estimate, price_of
+from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.checked import CheckScore, CheckScores
 from skill_evaluator.stats import rounded, total_or_none
-from skill_evaluator.verdicts.decide.judged_drops import FEWEST_LABELS
 
 JUDGE = "judge"  # the folder of a run that holds the answers of its judge
-_CHARACTERS = 4  # of a token
 _NOT_JUDGED = "not judged"
 Text = tuple[str, str]
 """The id of a case, and an answer to it."""
@@ -46,49 +40,6 @@ class JudgedRun:
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
     stopped: str | None = None
-
-
-def sentences_of(case: Case) -> dict[str, str]:
-    """Return the sentences that are to hold of each answer to a case, by the ids of their checks."""
-    return {check.id: check.argument for check in case.checks if check.kind == "expect"}
-
-
-def judge_of(
-    component: Component, cases: Iterable[Case], asked: Iterable[Model], models: tuple[Model, ...], settings: Settings
-) -> Model | None:
-    """Return who judges the sentences of a component; None where it has none.
-
-    Raise ConfigError where nobody is named, and where a model would judge itself though the component does not say so.
-    """
-    if not any(map(sentences_of, cases)):
-        return None
-    name = component.name
-    chosen = settings.policy.check_judge(name)
-    if chosen is None:
-        raise ConfigError(
-            f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
-            f"policy.components.{name}.judge"
-        )
-    (judge,) = select_models(models, (chosen,))
-    own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if own and settings.policy.judge_of(name) is None:
-        raise ConfigError(
-            f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
-            f"policy.components.{name}.judge in settings.yaml if that is meant"
-        )
-    return judge
-
-
-def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
-    """Return what judging the answers of a model takes at most: each as long as it can be, asked about each time."""
-    longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
-    items = [
-        SentencesItem(input=case.document, output=longest, sentences=sentences)
-        for case in cases
-        if (sentences := sentences_of(case))
-    ]
-    sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
-    return estimate(sizes, judge, kind, replicates * MOST_ASKED)
 
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs
-from skill_evaluator.evaluation.judged import judge_estimate
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.providers import lack_of

@@ -213,6 +213,9 @@ class CallSpreads(FrozenModel):
     cost_usd: Quantiles | None
 
 
+FEWEST_LABELS = 100  # of people, from which on it is known how often a judge errs
+
+
 class CorrectedShare(FrozenModel):
     """The share of answers of which a sentence holds: as `judged`, and without the errors of the judge."""
 

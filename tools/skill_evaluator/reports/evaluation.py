@@ -16,7 +16,7 @@ from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import FieldSummary, Summary
+from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary, Summary
 from skill_evaluator.reports.comparison import (
     MARKS,
     comparison_sections,
@@ -32,7 +32,6 @@ from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.judged_drops import FEWEST_LABELS
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 

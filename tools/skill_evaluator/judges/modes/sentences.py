@@ -4,10 +4,11 @@ What the judge says yes to at once holds. The rest is put again, and two equal v
 same rule for every answer of every version, so that asking again favours none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.asking.evidence import read_evidence
 from skill_evaluator.judges.asking.questions import (
     TEXT,
@@ -19,14 +20,21 @@ from skill_evaluator.judges.asking.questions import (
     make_question,
     mark_of,
     one_of,
+    question_sizes,
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import Model, Settings, select_models
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.runner.prices import Estimate, estimate
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.text import canonical_json, digest
 
 MOST_ASKED = 3  # how often a judge is asked about one sentence of an answer
 _MAJORITY = 2
 _ID_DIGITS = 32
+_CHARACTERS = 4  # of a token
 
 
 class Vote(NamedTuple):
@@ -139,3 +147,46 @@ def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
         return Vote(None, "no_evidence")
     read = read_evidence(evidence, item.output, (item.input, item.sentences[name]))
     return Vote(None, "evidence_not_in_text") if read.not_found else Vote(holds, evidence.strip())
+
+
+def sentences_of(case: Case) -> dict[str, str]:
+    """Return the sentences that are to hold of each answer to a case, by the ids of their checks."""
+    return {check.id: check.argument for check in case.checks if check.kind == "expect"}
+
+
+def judge_of(
+    component: Component, cases: Iterable[Case], asked: Iterable[Model], models: tuple[Model, ...], settings: Settings
+) -> Model | None:
+    """Return who judges the sentences of a component; None where it has none.
+
+    Raise ConfigError where nobody is named, and where a model would judge itself though the component does not say so.
+    """
+    if not any(map(sentences_of, cases)):
+        return None
+    name = component.name
+    chosen = settings.policy.check_judge(name)
+    if chosen is None:
+        raise ConfigError(
+            f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
+            f"policy.components.{name}.judge"
+        )
+    (judge,) = select_models(models, (chosen,))
+    own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
+    if own and settings.policy.judge_of(name) is None:
+        raise ConfigError(
+            f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
+            f"policy.components.{name}.judge in settings.yaml if that is meant"
+        )
+    return judge
+
+
+def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
+    """Return what judging the answers of a model takes at most: each as long as it can be, asked about each time."""
+    longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
+    items = [
+        SentencesItem(input=case.document, output=longest, sentences=sentences)
+        for case in cases
+        if (sentences := sentences_of(case))
+    ]
+    sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
+    return estimate(sizes, judge, kind, replicates * MOST_ASKED)

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from skill_evaluator.records.record import Record
+from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 from skill_evaluator.verdicts.decide.same_checks import cut_to_checks
 
-FEWEST_LABELS = 100  # of people, from which on it is known how often a judge errs
 NOT_CALIBRATED = "judged, not calibrated"
 
 

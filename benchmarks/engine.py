@@ -2,6 +2,8 @@
 
 Ours is the whole command, which journals, scores and records; the peers throw their answers away. The ideal has nothing
 but the server's delay. All in turn against one loopback server.
+
+`python -m benchmarks.engine CALLS` is the soak: so many calls in three parts, each resumed from the one before.
 """
 
 import json
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -20,22 +23,31 @@ from benchmarks.measure import ROOT, Figures, Measured, measure, spread
 
 HERE = Path(__file__).parent
 CALLS, CONCURRENCY, DELAY_S = 1200, 50, 0.1
+MANY, MANY_CONCURRENCY, MANY_DELAY_S = 20_000, 400, 0.05
 IDEAL_S = CALLS / CONCURRENCY * DELAY_S
 PROMPTFOO = "npm install -g promptfoo, which needs Node 22.22"
 
 
 def rows(quick: bool) -> Iterator[Measured]:
+    with serving(DELAY_S) as (root, url):
+        yield from _rows(root, url, 1 if quick else 5, times=3 if quick else 10)
+    yield from many_rows(quick)
+
+
+@contextmanager
+def serving(delay_s: float, cases: int = 12) -> Iterator[tuple[Path, str]]:
+    """Yield a library and the address of the loopback server that answers it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     url = f"http://127.0.0.1:{port}/v1"
-    command = [sys.executable, str(HERE / "chat_server.py"), str(port), str(DELAY_S)]
+    command = [sys.executable, str(HERE / "chat_server.py"), str(port), str(delay_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server, tempfile.TemporaryDirectory() as name:
         try:
             assert server.stdout is not None
             server.stdout.readline()
-            write_library(Path(name), url)
-            yield from _rows(Path(name), url, 1 if quick else 5, times=3 if quick else 10)
+            write_library(Path(name), url, cases)
+            yield Path(name), url
         finally:
             server.kill()
 
@@ -89,6 +101,35 @@ def _rows(root: Path, url: str, runs: int, times: int) -> Iterator[Measured]:
     )
 
 
+def many_rows(quick: bool) -> Iterator[Measured]:
+    """Yield a run of many short calls beside a bare loop of the same HTTP library; not quick."""
+    with serving(MANY_DELAY_S) as (root, url):
+        calls = str(MANY // 10 if quick else MANY)
+        peer = [sys.executable, str(HERE / "bare_client.py"), url, str(root), calls, str(MANY_CONCURRENCY), "aiohttp"]
+        ours = _evaluate(int(calls) // 12, MANY_CONCURRENCY)
+        turns = [(measure(ours, root), measure(peer, root)) for _ in range(1 if quick else 3)]
+    title = f"{int(calls):,} calls of 50 ms, {MANY_CONCURRENCY} in flight ÷ a bare loop of aiohttp"
+    for what, most in (("wall", 1.5), ("processor time", None)):
+        pairs = [(one.wall_s, other.wall_s) if what == "wall" else (one.cpu_s, other.cpu_s) for one, other in turns]
+        note = f"the peer {spread([other for _, other in pairs])} s"
+        yield Measured(name=f"{title}, {what}", values=tuple(a / b for a, b in pairs), most=most, note=note)
+
+
+def soak(calls: int) -> None:
+    """Make calls of no delay in three parts, killed in between, and print how much memory each took."""
+    with serving(0.0, cases=48) as (root, _):
+        for part in range(3):
+            begin = _evaluate(calls // 48, MANY_CONCURRENCY)
+            options = [*begin[:3], "--resume", *begin[5:]] if part else begin
+            figures = measure([*options, *(["--max-calls", str(calls // 3)] if part < 2 else [])], root, may_fail=True)
+            (journal,) = root.glob("components/bench/evals/results/*/replicates.jsonl")
+            made = [(line["case_id"], line["replicate"]) for line in map(json.loads, journal.open())]
+            twice = len(made) - len(set(made))
+            print(
+                f"{len(made):,} answers, {twice} twice, {figures.peak_mib:.0f} MiB, {figures.wall_s:.0f} s", flush=True
+            )
+
+
 def _why_not(command: Sequence[str], folder: Path) -> str:
     """Why a peer that is installed cannot be measured; nothing if it can."""
     try:
@@ -98,8 +139,8 @@ def _why_not(command: Sequence[str], folder: Path) -> str:
     return ""
 
 
-def _evaluate(replicates: int) -> list[str]:
-    options = ["--replicates", str(replicates), "--concurrency", str(CONCURRENCY), "--no-leaderboard"]
+def _evaluate(replicates: int, concurrency: int = CONCURRENCY) -> list[str]:
+    options = ["--replicates", str(replicates), "--concurrency", str(concurrency), "--no-leaderboard"]
     return [sys.executable, str(ROOT / "tools" / "evaluate_skill.py"), "bench", *options]
 
 
@@ -139,3 +180,7 @@ def _write_promptfoo(root: Path, url: str) -> None:
         "tests": [{"vars": {"document": f"{at} {documents[at % len(documents)]}"}} for at in range(CALLS)],
     }
     (root / "promptfoo.json").write_text(json.dumps(content))
+
+
+if __name__ == "__main__":
+    soak(int(sys.argv[1]) if len(sys.argv) > 1 else 200_000)

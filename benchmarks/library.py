@@ -25,7 +25,7 @@ _SCHEMA = {
 }
 
 
-def write_library(root: Path, base_url: str) -> None:
+def write_library(root: Path, base_url: str, cases: int = 12) -> None:
     """Components, fixtures and models.yaml under `root`."""
     component = root / "components" / "bench"
     component.mkdir(parents=True)
@@ -35,7 +35,7 @@ def write_library(root: Path, base_url: str) -> None:
     (component / "evals").mkdir()
     fields = {"lines": {"align": "key", "key": ["code"]}}
     (component / "evals" / "datasets.json").write_text(json.dumps({"datasets": [{"id": "bench", "fields": fields}]}))
-    for index in range(12):
+    for index in range(cases):
         case = root / "fixtures" / "bench" / "cases" / f"case-{index:02d}"
         case.mkdir(parents=True)
         document = f"Notice {index}. " + "The sponsor awards the amount named below. " * (30 + index)

@@ -128,7 +128,7 @@ def scripted(error: float, chance: random.Random, truth: Mapping[str, bool]) -> 
 
 @pytest.mark.parametrize(("error", "most"), [(0.0, 1.3), (0.05, 1.3), (0.2, 1.5)])
 def test_asking_again_takes_no_more_calls_than_promised(error: float, most: float) -> None:
-    """Of 2,000 answers 80 % pass; the standard error is 0.01 to 0.02 calls an answer."""
+    """Of 2,000 answers with one sentence 80 % pass; the standard error is 0.01 to 0.02 calls an answer."""
     chance, calls = random.Random(1), 0
     for number in range(2_000):
         item = SentencesItem(input="", output=f"answer {number}", sentences={"s": "It is right."})

@@ -83,7 +83,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         if (judge := inputs.judge) is not None:
             of_judge = judge_estimate(judge, kinds[judge.provider], mine, run.model, replicates)
             of_models.setdefault(judge.id, []).append(of_judge)
-            further.append(f"{judge.id} judges answers, asked about each up to three times, usually 1.3")
+            further.append(f"{judge.id} judges answers, with at most three calls each, mostly one")
         left_out = [f"{case_id} ({why})" for case_id, why in run.manifest.not_applicable.items()]
         further += [f"not applicable to {run.model.id}, and not asked: {listed(left_out)}"] if left_out else []
         of_model = {case_id: size.of_model(run.model, kind) for case_id, size in sizes.items()}

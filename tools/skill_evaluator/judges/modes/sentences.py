@@ -1,7 +1,8 @@
 """Sentences that are to hold of an answer → what a judge says of each: yes or no, by one call for all of them.
 
 What the judge says yes to at once holds. The rest is put again, and two equal verdicts of three at most decide: by the
-same rule for every answer of every version, so that asking again favours none.
+same rule for every answer of every version, so that asking again favours none. Who judges a component, and what that
+takes at most, is told from its checks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -17,7 +17,7 @@ from skill_evaluator.judges.stories.requests import CalibrateRequest
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import canonical_json, digest
 
-MOST_CALLS = "at most: what the judge says no to is asked up to twice more; usually it is a third of these calls"
+MOST_CALLS = "at most: what the judge says no to is asked up to twice more; mostly it is a third of these calls"
 _FEWEST_OF_ONE = 30  # labels of a sentence from which on it is corrected by itself
 
 

@@ -80,6 +80,9 @@ def test_sentences_are_fields_that_a_judge_decides_and_equal_answers_are_judged_
     assert judged["calls"] == 2 * CALLS == server.requests - CALLS  # each answer has one that is denied, or two
     assert judged["cost_usd"] == pytest.approx(2 * CALLS * 60 / 1e6)
     server.forget()
+    shown = library.call("explain", str(library.run_folder()), "--case", CASES[0], "--format", "json")
+    assert shown.code == 0, shown.err
+    assert "as it says" in shown.out  # the judge's ground
     again = library.call("score", str(library.run_folder()))
     assert again.code == 0, again.err
     assert server.requests == 0

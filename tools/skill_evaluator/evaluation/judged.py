@@ -85,21 +85,25 @@ def judged_by(
     model: Model | None,
 ) -> JudgedRun:
     """Return what answers of a judge come to; `model` is the judge, None where it has left models.yaml."""
-    verdicts = {text: votes_on(item, asked.answered, seed) for text, item in items.items()}
-    scores = {
-        text: {
-            name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
-            for name, vote in one.verdicts.items()
-        }
-        for text, one in verdicts.items()
-    }
-    open_still = sum(one.question is not None for one in verdicts.values())
+    scores = scores_of(items, asked, seed)
+    open_still = sum(votes_on(item, asked.answered, seed).question is not None for item in items.values())
     stopped = asked.stopped or (f"{open_still} of {len(items)} answers" if open_still else None)
     return JudgedRun(
         scores=scores,
         summary=_summary(items, scores, asked, configuration, config, model),
         stopped=stopped and f"{_NOT_JUDGED}: {stopped}",
     )
+
+
+def scores_of(items: Mapping[Text, SentencesItem], asked: SentenceAnswers, seed: int) -> dict[Text, CheckScores]:
+    """Return what a judge's answers make of the checks, each with its ground."""
+    return {
+        text: {
+            name: CheckScore(None if vote.holds is None else float(vote.holds), vote.ground)
+            for name, vote in votes_on(item, asked.answered, seed).verdicts.items()
+        }
+        for text, item in items.items()
+    }
 
 
 def _summary(

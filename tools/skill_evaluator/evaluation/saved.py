@@ -13,7 +13,8 @@ from threading import Thread
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.adaptive import with_looks
-from skill_evaluator.evaluation.judged import read_judged_run
+from skill_evaluator.evaluation.judged import JUDGE, judged_items, read_judged_run, scores_of
+from skill_evaluator.judges.modes.asked_sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Settings, load_models
@@ -114,6 +115,8 @@ def explain(
     with open_scores(component, mine, len(calls)) as scores:
         scorer = Scorer(component, mine, manifest.asked, scores)
         scorer.add_all(journal[call] for call in calls)
+        judged = read_sentence_answers(folder / JUDGE)
+        scorer.take(scores_of(judged_items(mine, {call: journal[call] for call in calls}), judged, manifest.seed))
         answered = []
         for one in mine:
             given = [journal.get(Call(one.id, index)) for index in range(manifest.asked)]

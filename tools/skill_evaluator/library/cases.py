@@ -189,7 +189,7 @@ class Case:
     truth: Any
     labelled: bool
     meta: Mapping[str, Any]
-    digest: str
+    digest: str = ""
     options: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
     turns: tuple[Message, ...] = ()
@@ -324,18 +324,17 @@ def _case_of_row(
     truth = table.truth(where, row, component.output, places)
     meta = table.meta(row)
     declared = validated(CaseMeta, meta, Path(where), FixtureError)
-    return case_of(
-        component,
-        case_id,
-        where,
+    case = Case(
+        id=case_id,
         inputs=with_files(inputs, folder, root, component.limits) if root else inputs,
         turns=() if row.get(TURNS) is None else read_turns(row[TURNS], Path(where)),
         truth=None if truth is None else _checked(truth, f"{where}: the truth", component),
         labelled=truth is not None,
         meta=meta,
-        declared=declared,
+        not_applicable=declared.not_applicable,
         checks=checks_of(component, declared, Path(where), folder, root) if root else component.checks,
     )
+    return _ready(case, component, where)
 
 
 def case_folders(place: Path) -> list[Path]:
@@ -425,18 +424,17 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
     declared = validated(CaseMeta, meta, meta_path or folder, FixtureError)
     truth_path = _first_file(folder, TRUTHS, root)
     turns_path = _first_file(folder, (f"{TURNS}.json",), root)
-    return case_of(
-        component,
-        folder.name,
-        folder,
+    case = Case(
+        id=folder.name,
         inputs=_read_inputs(folder, component, root, limit),
         turns=() if turns_path is None else read_turns(read_json(turns_path, FixtureError, limit), turns_path),
         truth=None if truth_path is None else _read_truth(truth_path, component, limit),
         labelled=truth_path is not None,
         meta=meta,
-        declared=declared,
+        not_applicable=declared.not_applicable,
         checks=checks_of(component, declared, meta_path or folder, folder.parent.parent, root),
     )
+    return _ready(case, component, folder)
 
 
 def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Path, root: Root) -> tuple[Check, ...]:
@@ -454,48 +452,24 @@ class UnfilledError(FixtureError):
     """A case lacks an input that the prompt needs."""
 
 
-def case_of(
-    component: Component,
-    case_id: str,
-    where: Path | str,
-    *,
-    inputs: Mapping[str, Any],
-    turns: tuple[Message, ...] = (),
-    truth: Any,
-    labelled: bool,
-    meta: Mapping[str, Any],
-    declared: CaseMeta,
-    checks: tuple[Check, ...],
-) -> Case:
-    """Make a case of what was read in a place; raise FixtureError for an input that the prompt needs and it lacks."""
-    used = component.prompt.inputs
+def _ready(case: Case, component: Component, where: Path | str) -> Case:
+    """Return a case as its component asks it; raise FixtureError for an input that the prompt needs and it lacks."""
+    used, inputs = component.prompt.inputs, case.inputs
     if lacking := [name for name in used if name not in inputs]:
         near = nearest(lacking[0], inputs) if inputs else ""
         raise UnfilledError(
-            f"case '{case_id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
+            f"case '{case.id}' has no {listed(lacking)}: {_where_of(lacking[0], where)} is missing {near}".rstrip()
         )
     texts = {name: text_of(value) for name, value in inputs.items()}
     if not texts.get(DOCUMENT, "x").strip():
-        raise FixtureError(f"the document of case '{case_id}' in {where} is empty")
-    texts[TURNS] = canonical_json([turn.text for turn in turns])
+        raise FixtureError(f"the document of case '{case.id}' in {where} is empty")
+    texts[TURNS] = canonical_json([turn.text for turn in case.turns])
     if torn := [name for name, text in texts.items() if any("\ud800" <= mark <= "\udfff" for mark in text)]:
-        raise FixtureError(f"case '{case_id}' in {where}: {torn[0]} holds half a surrogate pair, which is no text")
+        raise FixtureError(f"case '{case.id}' in {where}: {torn[0]} holds half a surrogate pair, which is no text")
     elsewhere = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in elsewhere if isinstance(inputs.get(name), File)):
-        raise FixtureError(f"case '{case_id}': '{files[0]}' is a file, which only a user message can hold")
-    case = Case(
-        id=case_id,
-        inputs=inputs,
-        truth=truth,
-        labelled=labelled,
-        meta=meta,
-        digest="",
-        not_applicable=declared.not_applicable,
-        turns=turns,
-        used=used,
-        checks=checks,
-    )
-    return _digested(case)
+        raise FixtureError(f"case '{case.id}': '{files[0]}' is a file, which only a user message can hold")
+    return _digested(replace(case, used=used))
 
 
 def _digested(case: Case) -> Case:

@@ -94,15 +94,24 @@ def has_checks(
     """Return whether a case that can be read has checks of its own; `load_cases` reports the others."""
     if any(row.get("checks") for _, _, row in table.rows):
         return True
-    place = _folder_in(places)
-    paths = (case / name for case in sorted(place.iterdir()) for name in METAS) if place else ()
-    for path in (path for path in paths if path.is_file() and not path.parent.name.startswith(".")):
+    for path in _files_of_cases(component, places, fixtures_dir, METAS, limits):
         with suppress(FixtureError):
-            root_of(component, fixtures_dir, place or path, limits).inside(path)
             meta = read_meta(path, limits)
             if isinstance(meta, dict) and meta.get("checks"):
                 return True
     return False
+
+
+def _files_of_cases(
+    component: Path, places: Sequence[Path], fixtures_dir: Path | None, names: Sequence[str], limits: SafetyLimits
+) -> Iterator[Path]:
+    """Yield the first file of these names in the folder of each case, if it may be read."""
+    place = _folder_in(places)
+    for case in sorted(place.iterdir()) if place else ():
+        path = next((case / name for name in names if (case / name).is_file()), None)
+        if path is not None and not case.name.startswith("."):
+            with suppress(FixtureError):
+                yield root_of(component, fixtures_dir, case, limits).inside(path)
 
 
 def read_meta(path: Path, limits: SafetyLimits) -> Any:
@@ -117,16 +126,11 @@ def read_truths(
     component: Path, places: Sequence[Path], fixtures_dir: Path | None, output: Output, limits: SafetyLimits
 ) -> Iterator[Any]:
     """Yield the ground truths of folders that can be read; `load_cases` reports the others."""
-    place = _folder_in(places)
-    if place is None or output == "choice":
+    if output == "choice":
         return
     limit = limits.size_of("document_bytes")
-    for case in sorted(place.iterdir()):
-        path = next((case / name for name in TRUTHS if (case / name).is_file()), None)
-        if path is None or case.name.startswith("."):
-            continue
+    for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
-            root_of(component, fixtures_dir, place, limits).inside(path)
             is_text = output == "text" and path.suffix == ".md"
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
 

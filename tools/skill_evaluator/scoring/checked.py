@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from skill_evaluator.checks.declared import Check, passes
-from skill_evaluator.checks.programs import FunctionScore, call_function
+from skill_evaluator.checks.programs import call_function
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.messages import File
 from skill_evaluator.metrics.accuracy.checks import share_passed
@@ -54,12 +54,10 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
     called = dict(scores)
     for check in case.checks:
         if check.kind == "python" and scores[check.id].score is None:
-            late = time.monotonic() >= until
-            judged = (
-                FunctionScore(score=0.0, reason="there was no time left")
-                if late
-                else call_function(check, text, context)
-            )
+            if time.monotonic() >= until:
+                called[check.id] = CheckScore(0.0, "there was no time left")
+                continue
+            judged = call_function(check, text, context)
             called[check.id] = CheckScore(judged.score, judged.reason or None)
     return called
 

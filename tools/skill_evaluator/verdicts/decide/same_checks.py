@@ -41,11 +41,8 @@ def with_same_checks(pair: Pair) -> Pair:
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
     """Return the later checks that were the same before."""
-    return {
-        check_id: check
-        for check_id, check in after.items()
-        if check_id in before and before[check_id].digest == check.digest
-    }
+    digests = {check_id: check.digest for check_id, check in before.items()}
+    return {check_id: check for check_id, check in after.items() if digests.get(check_id) == check.digest}
 
 
 def _has_checks(run: Record, wanted: Checks) -> bool:
@@ -88,13 +85,7 @@ def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
         was = before[case.case_id].checks if case.case_id in before else case.checks
         alike = _alike(was, case.checks)
         for check_id in (was.keys() | case.checks.keys()) - alike.keys():
-            what = (
-                "changed"
-                if check_id in was and check_id in case.checks
-                else "new"
-                if check_id in case.checks
-                else "gone"
-            )
+            what = "gone" if check_id not in case.checks else "changed" if check_id in was else "new"
             changes.setdefault(f"{check_path(check_id)} ({what})", []).append(case.case_id)
     if changes:
         words = listed([f"{words} in {counted(len(ids), 'case')}" for words, ids in sorted(changes.items())])

@@ -83,9 +83,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             "model": model.api_name,
             **sampling(model).fixed,
             **({"system": request.system} if request.system else {}),
-            "messages": [
-                {"role": message.role, "content": content_of(message, _text, _file)} for message in request.talk
-            ],
+            "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.talk],
             "max_tokens": request.max_output_tokens,
         }
         if request.cache:
@@ -106,10 +104,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     return HttpProvider(
         url, headers, body, _read, settings, path="/v1/messages", own_error=own_error, identity=identity
     )
-
-
-def _text(text: str) -> Mapping[str, Any]:
-    return {"type": "text", "text": text}
 
 
 def _file(file: File) -> Mapping[str, Any]:

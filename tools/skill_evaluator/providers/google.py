@@ -185,7 +185,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
 
 
 def _content(message: Message) -> Mapping[str, Any]:
-    parts = content_of(message, _text, _file)
+    parts = content_of(message, _file, _text)
     role = "model" if message.role == "assistant" else "user"
     return {"role": role, "parts": [_text(parts)] if isinstance(parts, str) else parts}
 

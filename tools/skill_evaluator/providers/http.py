@@ -16,7 +16,7 @@ from skill_evaluator.providers.wire import (
     StatusError,
     TooLargeError,
     error_from_status,
-    parsed_body,
+    parsed_answer,
     worded,
 )
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from skill_evaluator.providers.client import Client
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-_MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
 Body = Callable[[Request], Mapping[str, Any]]
 Read = Callable[[Any, Mapping[str, str]], Completion]
 OwnError = Callable[[ErrorAnswer], ProviderError | None]
@@ -87,10 +86,10 @@ class HttpProvider:
         """Read an answer; raise ProviderError for an error that the server words, or for what is no answer."""
         if not answer.is_success:
             raise self._status_error(answer)
-        if sum(answer.content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
-            return Completion(text="", stop_reason="too_large")
         try:
-            return self._read(parsed_body(answer.content), answer.headers)
+            return self._read(parsed_answer(answer.content), answer.headers)
+        except TooLargeError:
+            return Completion(text="", stop_reason="too_large")
         except UNREADABLE as problem:
             raise malformed(f"unexpected body: {problem!r}") from None
 

@@ -111,9 +111,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             **fixed,
-            "messages": [
-                {"role": message.role, "content": content_of(message, _text, _file)} for message in request.messages
-            ],
+            "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.messages],
             "seed": request.seed,
             limit_name: request.max_output_tokens,
         }
@@ -140,10 +138,6 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         own_error=own_error,
         identity=_identity(key) if model.auth == "oidc" else None,
     )
-
-
-def _text(text: str) -> Mapping[str, Any]:
-    return {"type": "text", "text": text}
 
 
 def _file(file: File) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from skill_evaluator.checks.values import NOTHING, value_at
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File
@@ -29,14 +30,13 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.http import UNREADABLE, HttpProvider
-from skill_evaluator.providers.wire import Base64, parsed_body
+from skill_evaluator.providers.wire import Base64, TooLargeError, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
 SPARE_S = 5.0  # for its supervisor to end a program that has used up its time
 _SETUP_S = 1800.0
 _THREADS = 256  # at most: each waits for a program
-_MOST_VALUES = 1_000_000
 _REASONS = {
     "exited": "exit_code",
     "timeout": "timeout",
@@ -111,10 +111,10 @@ class RunProvider:
 def _answer(ended: Ended) -> Completion:
     """Read what a program wrote; raise ProviderError unless it is JSON with an answer."""
     content = ended.stdout
-    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
-        return Completion(text="", stop_reason="too_large")
     try:
-        fields = fields_of(parsed_body(content))
+        fields = fields_of(parsed_answer(content))
+    except TooLargeError:
+        return Completion(text="", stop_reason="too_large")
     except UNREADABLE as problem:
         raise _no_answer(f"stdout is no JSON: {problem}; it begins with {content[:80]!r}") from None
     if "answer" not in fields:
@@ -135,7 +135,10 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
             raise ConfigError(f"{variable} holds a line break or a character outside ASCII, which no header can carry")
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
-        return Completion(text=_text(_at(body, endpoint.answer)))
+        answer = value_at(body, endpoint.answer)
+        if answer is NOTHING:
+            raise _no_answer(f"the body has nothing at {endpoint.answer}")
+        return Completion(text=_text(answer))
 
     return HttpProvider(endpoint.url, headers, partial(_filled, endpoint.body), read, settings)
 
@@ -151,20 +154,12 @@ def _filled(value: Any, request: Request) -> Any:
     names = re.compile(rf"\{{\{{\s*({'|'.join(map(re.escape, request.inputs))})\s*\}}\}}")
     if alone := names.fullmatch(value):
         return _for_endpoint(request.inputs[alone[1]])
-    return names.sub(lambda match: _in_text(request.inputs[match[1]]), value)
 
+    def text_of(match: re.Match[str]) -> str:
+        value = _for_endpoint(request.inputs[match[1]])
+        return b"".join(value.read()).decode() if isinstance(value, Base64) else _text(value)
 
-def _at(value: Any, pointer: str) -> Any:
-    """Return what a JSON Pointer (RFC 6901) leads to; raise ProviderError where that is nothing."""
-    for part in pointer.split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name) and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            raise _no_answer(f"the body has nothing at {pointer}")
-    return value
+    return names.sub(text_of, value)
 
 
 def _text(value: Any) -> str:
@@ -179,10 +174,6 @@ def _for_program(value: Any) -> Any:
 def _for_endpoint(value: Any) -> Any:
     """Return an input as it is posted: a file as a data URL."""
     return Base64(value, f"data:{value.media_type};base64,") if isinstance(value, File) else value
-
-
-def _in_text(value: Any) -> str:
-    return b"".join(_for_endpoint(value).read()).decode() if isinstance(value, File) else _text(value)
 
 
 def _no_answer(message: str) -> ProviderError:

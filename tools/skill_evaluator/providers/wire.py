@@ -36,6 +36,7 @@ _RETRYABLE = {
 }
 
 
+_MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
 _PART = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
 
 
@@ -105,7 +106,11 @@ class Content:
                 yield from part.read()
 
 
-def content_of(message: Message, text: Callable[[str], Any], file: Callable[[File], Any]) -> str | list[Any]:
+def content_of(
+    message: Message,
+    file: Callable[[File], Any],
+    text: Callable[[str], Any] = lambda text: {"type": "text", "text": text},
+) -> str | list[Any]:
     """Return the text of a message, or the parts of one with files as a vendor words them, blank texts left out."""
     if not message.files:
         return message.text
@@ -156,6 +161,13 @@ class ErrorAnswer:
 def parsed_body(content: bytes) -> Any:
     """Parse a JSON body; raise ValueError or RecursionError."""
     return json.loads(content, parse_int=_integer)
+
+
+def parsed_answer(content: bytes) -> Any:
+    """Parse the JSON of one answer; raise TooLargeError for too many values, ValueError or RecursionError."""
+    if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MOST_VALUES:
+        raise TooLargeError
+    return parsed_body(content)
 
 
 def _integer(digits: str) -> int | float:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
@@ -23,7 +22,7 @@ from skill_evaluator.scoring.answer_views import (
     FieldView,
     Leaf,
 )
-from skill_evaluator.scoring.checked import PASSED_FROM, CheckScore
+from skill_evaluator.scoring.checked import PASSED_FROM
 from skill_evaluator.text import counted, letters_of
 
 _LINES = 15
@@ -210,6 +209,10 @@ def _array(array: ArrayMatch, full: bool) -> Iterator[Block]:
 def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
     answer = explained.answer
     parsed = answer.parsed
+    checks = [
+        {"id": check.id, "says": check.words, "score": score, "reason": reason}
+        for check, (score, reason) in explained.checks
+    ]
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,
@@ -241,13 +244,8 @@ def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
             for array in explained.arrays
         ],
         "schema_errors": list(explained.schema_errors),
-        **({"checks": list(map(_check_as_json, explained.checks))} if explained.checks else {}),
+        **({"checks": checks} if checks else {}),
     }
-
-
-def _check_as_json(held: tuple[Check, CheckScore]) -> Mapping[str, Any]:
-    check, (score, reason) = held
-    return {"id": check.id, "says": check.words, "score": score, "reason": reason}
 
 
 def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:

@@ -14,16 +14,10 @@ from skill_evaluator.metrics.diagnosis.per_field import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.decide.results import (
-    CaseChange,
-    ComparisonResult,
-    Comparisons,
-    ModelVerdict,
-    joined_falls,
-)
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, joined_falls
 from skill_evaluator.verdicts.decide.same_checks import APART
 from skill_evaluator.verdicts.history.component import ComponentStanding
-from skill_evaluator.verdicts.history.series import ModelHistory, Point, Step
+from skill_evaluator.verdicts.history.series import Point, Step
 
 OTHERS = "(not in the schema)"
 _FIELD = "a field that the schema does not name"
@@ -53,7 +47,10 @@ class PublicNames:
     def standing(self, standing: ComponentStanding) -> ComponentStanding:
         """Return what is known of the component without names that are values."""
         history = standing.history
-        models = [self._model_history(model) for model in history.models]
+        models = [
+            model.model_copy(update={"points": [self._point(point) for point in model.points]})
+            for model in history.models
+        ]
         return replace(
             standing,
             newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
@@ -109,9 +106,6 @@ class PublicNames:
         is_declared = bool(folded.keys() & self._labels.get(path, set()))
         return field.model_copy(update={"confusion": folded if is_declared else None})
 
-    def _model_history(self, model: ModelHistory) -> ModelHistory:
-        return model.model_copy(update={"points": [self._point(point) for point in model.points]})
-
     def _point(self, point: Point) -> Point:
         if point.step is None:
             return point
@@ -122,7 +116,7 @@ class PublicNames:
 
     def _verdict(self, model: ModelVerdict) -> ModelVerdict:
         cases = {
-            name: [self._change(change) for change in changes]
+            name: [change.model_copy(update={"fields": self._of(change.fields)}) for change in changes]
             for name, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed))
         }
         return model.model_copy(
@@ -133,9 +127,6 @@ class PublicNames:
                 **self._said(model),
             }
         )
-
-    def _change(self, change: CaseChange) -> CaseChange:
-        return change.model_copy(update={"fields": self._of(change.fields)})
 
     def _said(self, told: ModelVerdict | Step) -> dict[str, Any]:
         """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""

@@ -13,17 +13,17 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 58_130,
-    "files": 315,
-    "imports": 8.6,
-    "once": 58.5,
-    "one_importer": 40,
+    "lines": 60_930,
+    "files": 318,
+    "imports": 8.5,
+    "once": 57.0,
+    "one_importer": 43,
     "alike": 10,
-    "commands": 1_900,
-    "tests": 54_700,
+    "commands": 1_970,
+    "tests": 57_300,
 }
 # How many files of the package a command runs functions of, on the demo library.
-WALKED = {"evaluate receipts --dry-run": 63, "evaluate receipts": 80, "compare receipts": 44}
+WALKED = {"evaluate receipts --dry-run": 68, "evaluate receipts": 85, "compare receipts": 49}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:

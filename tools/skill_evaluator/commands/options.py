@@ -5,6 +5,7 @@ No default stands here: a room's request class has its own, `display/options.py`
 """
 
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -175,7 +176,8 @@ def _names_of(typed: Any, components: Path) -> Any:
     if isinstance(typed, tuple):
         return tuple(_names_of(each, components) for each in typed)
     path = Path(typed)
-    return path.name if path.is_dir() and path.parent.resolve() == components.resolve() else typed
+    is_folder = os.path.isdir(typed)  # noqa: PTH112 - what no folder can be called is none, too
+    return path.name if is_folder and path.parent.resolve() == components.resolve() else typed
 
 
 def _value(kind: Any) -> str | None:

@@ -151,6 +151,8 @@ def test_a_python_check_is_parsed_and_not_run_when_it_is_read(tmp_path: Path) ->
     file.write_text("def broken(:")
     with pytest.raises(ComponentError, match="is no Python"):
         checks({"python": "checks.py:broken"}, folder=tmp_path)
+    with pytest.raises(ComponentError, match=r"absent.py does not exist; a check in .* needs it"):
+        checks({"python": "absent.py:right"}, folder=tmp_path)
 
 
 def test_a_pattern_that_would_backtrack_for_ever_takes_no_time() -> None:

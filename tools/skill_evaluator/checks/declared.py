@@ -175,7 +175,10 @@ def _made_id(words: str) -> str:
 
 def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluatorError]) -> str:
     """Return the source of a file that has the function; nothing of it is run."""
-    source = read_text(path, error, _SOURCE)
+    try:
+        source = read_text(path, error, _SOURCE)
+    except error as problem:
+        raise error(f"{problem}; a check in {where} needs it") from None
     try:
         functions = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:

@@ -227,8 +227,7 @@ def lint_component(
             *waiver_hints(waivers, name),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
-            *_served_otherwise(component),
-            *_doubts(component, cases, settings),
+            *_recorded(component, cases, settings),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
@@ -257,23 +256,19 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def _doubts(component: Component, cases: Sequence[Case], settings: Settings) -> list[str]:
-    """Return what records say against cases; other checks report unreadable ones."""
+def _recorded(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
+    """Yield what else answered in each model's newest record, and what records say against cases.
+
+    Other checks report unreadable records.
+    """
     own = settings.policy.components.get(component.name)
     tolerance = settings.policy.tolerance if own is None or own.tolerance is None else own.tolerance
     with suppress(SkillEvaluatorError):
-        return case_doubts(component, cases, Archive(component), tolerance)
-    return []
-
-
-def _served_otherwise(component: Component) -> list[str]:
-    """Return what else answered in each model's newest record; other checks report unreadable records."""
-    with suppress(SkillEvaluatorError):
         archive = Archive(component)
-        newest = {entry.model_id: entry for entry in reversed(archive.entries)}
-        records = map(archive.record, newest.values())
-        return [f"record {record.run_id}: {words}" for record in records if (words := record.served_otherwise)]
-    return []
+        for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
+            if words := record.served_otherwise:
+                yield f"record {record.run_id}: {words}"
+        yield from case_doubts(component, cases, archive, tolerance)
 
 
 def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:

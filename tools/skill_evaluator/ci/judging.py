@@ -42,6 +42,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentJudge, Model, Policy
 from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.pinned import PinnedOutput, PinnedOutputs, read_pinned
 from skill_evaluator.runner.journal import Manifest, merged_outcomes, read_answers
 from skill_evaluator.runner.prices import Estimate, estimate, price_of
@@ -95,20 +96,23 @@ def plan_checks(
             continue
         kind = configuration.kinds[judge.provider]
         size = judge_estimate(judge, kind, mine, asked, one.calls_each)
-        judging = PlannedJudging(
-            id=job_id(name, asked.id, _CHECKS),
-            skill=name,
-            candidate=asked.id,
-            model_id=judge.id,
-            provider=judge.provider,
-            environment=environment_of(judge, kind),
-            key_variable=key_variable_of(judge, kind),
-            seed=one.seed,
-            calls=size.calls,
-            cost_upper_usd=size.cost_upper_usd,
-        )
-        judgings.append((judging, size))
+        judgings.append((_job_of(one, judge, kind, _CHECKS, size), size))
     return judgings, unjudged
+
+
+def _job_of(wanted: Wanted, judge: Model, kind: ProviderKind, what: str, size: Estimate) -> PlannedJudging:
+    return PlannedJudging(
+        id=job_id(wanted.component.name, wanted.model.id, what),
+        skill=wanted.component.name,
+        candidate=wanted.model.id,
+        model_id=judge.id,
+        provider=judge.provider,
+        environment=environment_of(judge, kind),
+        key_variable=key_variable_of(judge, kind),
+        seed=wanted.seed,
+        calls=size.calls,
+        cost_upper_usd=size.cost_upper_usd,
+    )
 
 
 def _plan_judging(
@@ -139,21 +143,8 @@ def _plan_judging(
     model = next(model for model in configuration.models if model.id == declared.model)
     kind = configuration.kinds[model.provider]
     size = estimate(question_sizes(batch.questions), model, kind, 1)
-    judging = PlannedJudging(
-        id=job_id(component.name, candidate.id, _JUDGE),
-        skill=component.name,
-        candidate=candidate.id,
-        model_id=model.id,
-        provider=model.provider,
-        environment=environment_of(model, kind),
-        key_variable=key_variable_of(model, kind),
-        seed=wanted.seed,
-        baseline=baseline.run_id,
-        pinned=_digests_of(baseline),
-        calls=size.calls,
-        cost_upper_usd=size.cost_upper_usd,
-    )
-    return judging, size
+    judging = _job_of(wanted, model, kind, _JUDGE, size)
+    return judging.model_copy(update={"baseline": baseline.run_id, "pinned": _digests_of(baseline)}), size
 
 
 def judge_planned(

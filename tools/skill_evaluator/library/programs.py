@@ -133,15 +133,13 @@ class ProgramUnderTest(StrictModel):
         try:
             repository = Repository(folder)
         except GitError:
-            paths = {
-                path.relative_to(folder).as_posix(): path
-                for path in sorted(folder.rglob("*"))
-                if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-            }
-            matching = self.watched("", dict.fromkeys(paths, ""))
-            return {name: blob for name in matching if (blob := _blob_of(paths[name]))}
-        place, known = repository.place(folder), repository.work_files()
-        matching = self.watched("" if place == "." else place, {path: blob or "" for path, blob in known.items()})
+            names = (path.relative_to(folder) for path in folder.rglob("*"))
+            shown = (name for name in names if not any(part.startswith(".") for part in name.parts))
+            place, files = ".", {name.as_posix(): "" for name in shown}
+        else:
+            place = repository.place(folder)
+            files = {path: blob or "" for path, blob in repository.work_files().items()}
+        matching = self.watched("" if place == "." else place, files)
         blobs = {name: blob or _blob_of(folder / name) for name, blob in matching.items()}
         return {name: blob for name, blob in blobs.items() if blob}
 

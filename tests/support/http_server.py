@@ -161,7 +161,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET" and (name := self.path.rpartition("/")[2]) in ("version", "metrics"):
             self._tell(self._version() if name == "version" else self.served.metrics and self.served.metrics())
             return
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        length = int(self.headers.get("content-length") or 0)
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # the client hung up: what a server has not received in full, it does not answer
+            self.close_connection = True
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         with suppress(OSError):  # the client may be gone by now
             self.served.handle(Received(self.command, self.path, headers, raw, self, self.served.stopping))

@@ -105,6 +105,19 @@ def test_what_an_older_version_answered_is_still_of_the_same_cases(typed: Librar
     assert "case 'alpha' is another" in typed.call("lint").out
 
 
+def test_explain_shows_what_an_older_version_was_asked_and_sees_no_change(typed: Library) -> None:
+    assert typed.evaluate_here().code == 0
+    prompt(typed, "1.2.0", f"{TYPED}\nIn a {{{{tone}}}}.", "inputs: [document, doc_type, tone]", "messages: sections")
+    for case_id in CASES:
+        inputs(typed, case_id, {"doc_type": f"notice {case_id}", "tone": "dry"})
+    run = measured(typed)["1.1.0"]["run_id"]
+    told = typed.call("explain", run, "--case", CASES[0])
+    assert told.code == 0
+    assert "changed since these answers were given: prompt\n" in told.err  # and no case
+    assert "doc_type:" in told.out
+    assert "tone:" not in told.out
+
+
 def test_a_version_that_drops_an_input_is_compared_on_those_that_are_left(typed: Library, seen: Seen) -> None:
     assert typed.evaluate_here().code == 0
     GitRepository(typed.root).commit("typed")

@@ -50,8 +50,8 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)
     component = apply_scenario(component, config, manifest.scenario)
     configuration = asking(configuration, component)
-    cases = {case.id: case for case in load_cases(component, fixtures)}
     run = saved_run(folder, component, {model.id: model for model in configuration.models})
+    cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
     mine = _cases_of(folder, run.manifest.cases, cases, "scored")
     changed = changes_since(run, component, cases)
     if run.manifest.role is not None:  # it asked an earlier prompt, on purpose
@@ -94,17 +94,13 @@ def explain(
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, replicate, field)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
-    cases = {case.id: case for case in load_cases(component, fixtures)}
+    cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
     # what shaped the answers may be different now, and the model may have left models.yaml
     models = load_models(config, settings.limits) if (config / "models.yaml").exists() else ()
     model = next((model for model in models if model.id == manifest.model_id), None)
     now = {name: digest for name, digest in component.digests.items() if name in ("prompt", "schema", "contract")}
     digests = {**manifest.digests, **(input_digests(component, model) if model else now)}
-    present = {
-        case_id: before if cases[case_id].was(before) else cases[case_id].digest
-        for case_id, before in manifest.cases.items()
-        if case_id in cases
-    }
+    present = {case_id: cases[case_id].digest for case_id in manifest.cases if case_id in cases}
     _warn_of_changes(manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests})))
     record = edited_since(folder, manifest, component.records_dir)
     if record is not None:

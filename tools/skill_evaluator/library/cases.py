@@ -216,6 +216,14 @@ class Case:
         told += [(name, text_of(self.inputs[name])) for name in self.used]
         return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in told)
 
+    def as_used(self, inputs: tuple[str, ...]) -> "Case":
+        """Return the case as a version knows it that uses these inputs; the same case where it lacks one of them."""
+        asked = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
+        if not set(inputs) <= asked.keys():
+            return self
+        whole = asked[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked))
+        return replace(self, digest=whole, used=inputs)
+
     def was(self, digest: str) -> bool:
         """Return whether a digest is that of this case, also as a version knew it that used the document alone."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
@@ -479,9 +487,7 @@ def _digested(case: Case) -> Case:
         values[TURNS] = canonical_json([[turn.role, turn.text] for turn in case.turns])
     of_truth = canonical_json(case.truth) if case.labelled else ""
     parts = {name: digest(f"{value}\x00{of_truth}") for name, value in values.items()}
-    asked = {name: parts[name] for name in parts if name in (*case.used, TURNS)}
-    whole = parts[DOCUMENT] if list(asked) == [DOCUMENT] else digest(canonical_json(asked))
-    return replace(case, digest=whole, parts=parts)
+    return replace(case, parts=parts).as_used(case.used)
 
 
 def with_pdfs(cases: Sequence[Case], component: Component) -> tuple[Case, ...]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.act import WORKFLOWS
 from tests.support.git import GitRepository, git
-from tests.support.library import REPLAY, Ended, Library
+from tests.support.library import REPLAY, SKILL, Ended, Library
 
 REPOSITORY = "team/prompts"
 ROOT = f"repos/{REPOSITORY}"
@@ -100,6 +100,25 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
         ["0 problems"],
     ]
     assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
+
+
+def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in_ci(doctor: Doctor) -> None:
+    program = "program:\n  run: [python, app.py]\n  watch: [app.py]\n  env: [INDEX_TOKEN, SEARCH_KEY, LOG_LEVEL]"
+    front = f"---\nname: {SKILL}\nversion: 1.0.0\n{program}\n---\n"
+    doctor.library.write(f"components/{SKILL}/prompt.md", front)
+    doctor.library.write(f"components/{SKILL}/app.py", "")
+    environment = f"eval-program-{SKILL}"
+    listed = {f"{ROOT}/environments": environments(openai=True, anthropic=True, **{environment[5:]: True})}
+    keyed = {f"{ROOT}/environments/{environment}/secrets": secrets("PROVIDER_API_KEY")}
+    keys = {"OPENAI_API_KEY": "one", "ANTHROPIC_API_KEY": "other", "LOG_LEVEL": "1"}
+    row = f"{SKILL} (program)  INDEX_TOKEN and SEARCH_KEY not set"
+    found = doctor({**GOOD, **listed, **keyed}, **keys)
+    assert (found.code, f"{row}  {environment}: set" in found.out) == (0, True)
+    lacking = doctor(GOOD, **keys)
+    assert lacking.code == 4
+    assert f"CI has no key for {SKILL} (program) and skips it: gh api -X PUT" in lacking.out
+    assert f"gh secret set PROVIDER_API_KEY --env {environment} (lines such as INDEX_TOKEN=value)" in lacking.out
+    assert "set INDEX_TOKEN and SEARCH_KEY" in doctor(None, **keys).out
 
 
 PROBLEMS: tuple[tuple[dict[str, Any], str], ...] = (

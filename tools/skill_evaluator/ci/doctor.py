@@ -15,20 +15,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.ci.layout import secrets_of, stale_workflows
-from skill_evaluator.ci.matrix import environment_of, secrets_for
+from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
 from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, retiring, select_models
 from skill_evaluator.library.messages import dialogue
+from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.library.scaffolding import IGNORED
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
+from skill_evaluator.providers.program import MODEL, values_of
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.engine import Engine, Invocation, ModelJob, Progress, Stop
@@ -63,6 +65,11 @@ class ModelKey(StrictModel):
     here: Here
     environment: str
     in_ci: InCi
+
+    @property
+    def words(self) -> str:
+        """The names of its variables: of a model one is enough, a program needs all."""
+        return (" and " if self.provider == MODEL.provider else " or ").join(self.variables)
 
 
 class DoctorReport(StrictModel):
@@ -121,15 +128,18 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     elsewhere, secrets = configuration.settings.fixtures, secrets_of(configuration)
     fixtures = elsewhere.repository if elsewhere and _is_on_github(elsewhere) else None
     keyless = any(model.auth == "oidc" for model in configuration.models)
+    programs = {component.name: component.program for component in _components() if component.program}
+    environments = [*secrets, *map(environment_of_program, programs)]
     setup = None
     try:
-        setup = _read_setup(config, secrets, fixtures, keyless=keyless)
+        setup = _read_setup(config, environments, fixtures, keyless=keyless)
         unseen = setup.unseen
     except ConfigError as problem:
         unseen = (f"GitHub: {problem}",)
-    keys = tuple(_keys_of(configuration, setup))
+    of_programs = (_key_of_program(*each, configuration, setup) for each in programs.items())
+    keys = (*_keys_of(configuration, setup), *of_programs)
     problems = [
-        f"{key.id} has no key here, and CI could not be looked at: set {' or '.join(key.variables)}"
+        f"{key.id} has no key here, and CI could not be looked at: set {key.words}"
         for key in keys
         if key.here == "missing" and key.in_ci == "unknown"
     ]
@@ -180,6 +190,28 @@ def _keys_of(configuration: Configuration, setup: _Setup | None) -> Iterator[Mod
         )
 
 
+def _key_of_program(
+    name: str, program: ProgramUnderTest, configuration: Configuration, setup: _Setup | None
+) -> ModelKey:
+    """Return where the program of a component has its variables; here all of them are needed."""
+    environment, variables = environment_of_program(name), program.variables
+    values = values_of(variables, configuration.keys, os.environ)
+    here: Here = "set" if variables else "not_needed"
+    in_ci: InCi = "unknown" if variables else "not_needed"
+    if missing := tuple(variable for variable in variables if variable not in values):
+        here, variables = "missing", missing
+    if program.variables and setup is not None:
+        in_ci = _place_of(environment, (), setup)
+    return ModelKey(
+        id=f"{name} (program)",
+        provider=MODEL.provider,
+        variables=variables,
+        here=here,
+        environment=environment,
+        in_ci=in_ci,
+    )
+
+
 def _place_of(environment: str, variables: Sequence[str], setup: _Setup) -> InCi:
     """Return where a key is in CI; an environment's own goes before the repository's."""
     place = None if setup.environments is None else setup.environments.get(environment)
@@ -202,10 +234,15 @@ def _problems_of_keys(keys: tuple[ModelKey, ...], setup: _Setup) -> Iterator[str
                 yield f"{key.id} cannot be asked in CI, which has no variable {variable}: gh variable set {variable}"
     for name, variables in {key.environment: key.variables for key in keyed if key.in_ci == "missing"}.items():
         skipped = ", ".join(key.id for key in keyed if key.environment == name)
+        programs = [key for key in keyed if key.environment == name and key.provider == MODEL.provider]
         make = "" if name in environments else f"gh api -X PUT 'repos/{setup.repository}/environments/{name}' && "
         yield (
             f"CI has no key for {skipped} and skips it: {make}gh secret set {_KEY} --env {name} "
-            f"(or, for the whole repository, gh secret set {variables[0]})"
+            + (
+                f"(lines such as {variables[0]}=value)"
+                if programs
+                else f"(or, for the whole repository, gh secret set {variables[0]})"
+            )
         )
     for name, environment in environments.items():
         is_trusted = any(key.environment == name for key in trusted)
@@ -256,16 +293,20 @@ def _published() -> Iterator[str]:
             yield f"git add would publish {listed(kept)}: `skill-evaluator init --adopt` adds that to .gitignore"
 
 
-def _few() -> Iterator[str]:
-    """Yield of each component with few cases what these can show; what cannot be read is for `lint` to say."""
+def _components() -> Iterator[Component]:
+    """Yield the components; what cannot be read is for `lint` to say."""
     for path in sorted(COMPONENTS.glob("*/prompt.md")):
-        try:
-            cases = load_cases(load_component(COMPONENTS, path.parent.name), None)
-        except SkillEvaluatorError:
-            continue
-        labelled = sum(case.labelled for case in cases)
-        if 0 < labelled < FEW_CASES:
-            yield f"{path.parent.name}: {can_show(labelled)}"
+        with suppress(SkillEvaluatorError):
+            yield load_component(COMPONENTS, path.parent.name)
+
+
+def _few() -> Iterator[str]:
+    """Yield of each component with few cases what these can show."""
+    for component in _components():
+        with suppress(SkillEvaluatorError):
+            labelled = sum(case.labelled for case in load_cases(component, None))
+            if 0 < labelled < FEW_CASES:
+                yield f"{component.name}: {can_show(labelled)}"
 
 
 def probe(configuration: Configuration, model_id: str) -> dict[str, Any]:

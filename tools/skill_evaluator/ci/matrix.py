@@ -257,7 +257,7 @@ def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Ent
         skill_version=component.version,
         model_id=model.id,
         provider=model.provider,
-        environment=environment_of(model, kind) if tested is None else f"eval-program-{slug(component.name)}",
+        environment=environment_of(model, kind) if tested is None else environment_of_program(component.name),
         key_variable=program.VARIABLES if tested and tested.variables else key_variable_of(model, kind),
         shard=None if shard is None else str(shard),
         replicates=wanted.replicates,
@@ -280,6 +280,11 @@ def key_variable_of(model: Model, kind: ProviderKind) -> str:
 def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
     """Return the names of the secrets that may hold a model's key; nothing for a model without a key."""
     return () if model.auth == "oidc" else key_variables(model, kind)
+
+
+def environment_of_program(name: str) -> str:
+    """Return the CI environment whose secret holds the variables of a component's program."""
+    return f"eval-program-{slug(name)}"
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:

@@ -414,8 +414,8 @@ def _key_sheet(report: DoctorReport) -> Sheet:
     rows = [
         (
             Cell(key.id, code=True),
-            Cell(here.get(key.here) or f"{' or '.join(key.variables)} not set"),
-            Cell(in_ci[key.in_ci].format(key.environment, " or ".join(key.variables))),
+            Cell(here.get(key.here) or f"{key.words} not set"),
+            Cell(in_ci[key.in_ci].format(key.environment, key.words)),
         )
         for key in report.models
     ]

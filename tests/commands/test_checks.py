@@ -55,7 +55,12 @@ def test_a_component_with_checks_alone_is_ranked_by_the_share_that_is_passed(tmp
     }
     assert record["per_field"]["checks.greets"]["right"] == 5
     assert record["per_field"]["checks.greets"]["compare"] == "check"
-    assert "output: text, because it has checks and no ground truth" in library.call("lint", SKILL).out
+    linted = library.call("lint", SKILL).out
+    assert "output: text, because it has checks and no ground truth" in linted
+    assert "3 checks · ranked by checks" in linted
+    assert [line.split()[:4] for line in linted.splitlines() if line.startswith("checks.max")] == [
+        ["checks.max_words-30", "check", "1", "advisory"]
+    ]
 
 
 def test_a_check_lost_in_every_answer_is_a_regression_and_named(tmp_path: Path) -> None:

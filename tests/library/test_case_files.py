@@ -86,6 +86,11 @@ def test_a_file_outside_of_the_case_is_refused(skill: Component, tmp_path: Path,
     assert "a" in refused(skill, tmp_path / "f", {"inputs.json": json.dumps({"document": {"file": name}})})
 
 
+def test_an_input_that_names_a_file_that_is_not_there_says_so(skill: Component, tmp_path: Path) -> None:
+    inputs = {"inputs.json": json.dumps({"document": {"file": "scan.png"}})}
+    assert "inputs name the file 'scan.png', which is not there" in refused(skill, tmp_path / "f", inputs)
+
+
 def test_a_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
     (tmp_path / "secret.png").write_bytes(a_png())

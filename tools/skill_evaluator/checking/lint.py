@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.comparators import amount, canonical
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
@@ -151,8 +152,8 @@ class Linted:
     """What lint says of a component; `version`, `output` and `primary_metric` are None when it could not be loaded.
 
     `attested` counts its records by what a platform attests of them, if that was asked for. `not_evaluated` says why
-    it is not to be evaluated, or not yet, and `waiting` are the ids of its cases that have no document yet. It can be
-    sent between processes.
+    it is not to be evaluated, or not yet, and `waiting` are the ids of its cases that have no document yet. `checks`
+    are those of all cases, by id the first. It can be sent between processes.
     """
 
     name: str
@@ -170,6 +171,7 @@ class Linted:
     attested: Mapping[str, int] | None = None
     not_evaluated: str | None = None
     waiting: Sequence[str] = ()
+    checks: Sequence[Check] = ()
 
 
 def lint_component(
@@ -218,6 +220,7 @@ def lint_component(
         inferred=component.inferred,
         lines=plan_lines(component, declared),
         cases=len(cases),
+        checks=list({check.id: check for case in reversed(cases) for check in reversed(case.checks)}.values())[::-1],
         labelled=labelled,
         hints=[
             *component.inferred,

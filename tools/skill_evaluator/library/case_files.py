@@ -78,7 +78,9 @@ def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
     """Return a file that inputs name, relative to a folder that it lies in; raise FixtureError."""
     if not isinstance(name, str) or not name or Path(name).is_absolute() or ".." in Path(name).parts:
         raise FixtureError(f"{folder}: an input's file must lie in this folder, as {str(name)[:100]!a} does not")
-    return read_file(root.inside(folder / name), limits)
+    if not (path := root.inside(folder / name)).exists():
+        raise FixtureError(f"{folder}: inputs name the file {name!a}, which is not there")
+    return read_file(path, limits)
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
 from skill_evaluator.checking.rubrics import RubricLint
+from skill_evaluator.checks.declared import Check
 from skill_evaluator.ci.layout import Proposal
 from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
@@ -75,6 +76,10 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         "labelled": linted.labelled,
         "questions": asdict(linted.balance) if linted.balance else None,
         "fields": fields,
+        "checks": [
+            {"id": check.id, "words": check.words, "weight": check.weight, "tier": check.tier}
+            for check in linted.checks
+        ],
         "attested": linted.attested,
         "not_evaluated": linted.not_evaluated,
         "waiting": list(linted.waiting),
@@ -83,7 +88,7 @@ def _as_json(linted: Linted) -> dict[str, Any]:
     }
 
 
-def _sheet(lines: Sequence[PlanLine]) -> Sheet:
+def _sheet(lines: Sequence[PlanLine], checks: Sequence[Check]) -> Sheet:
     rows = []
     for line in lines:
         if line.kind == "array":
@@ -93,16 +98,20 @@ def _sheet(lines: Sequence[PlanLine]) -> Sheet:
             how = (Cell(compared_as(line.rule), code=True), Cell(f"{line.rule.weight:g}"), counts)
         path = Cell(name_text(line.path), code=True) if line.path else Cell(WHOLE)
         rows.append((path, *how, Cell(line.why, code=True)))
+    for check in checks:
+        path, weight = Cell(f"checks.{name_text(check.id)}", code=True), Cell(f"{check.weight:g}")
+        rows.append((path, Cell("check", "cyan"), weight, Cell(check.tier or "advisory"), Cell(check.words, code=True)))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset({"weight"}), whole=frozenset({"path"}))
 
 
 def _facts(linted: Linted) -> str:
     fields = sum(line.kind == "field" for line in linted.lines)
     arrays = len(linted.lines) - fields
+    checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
     others = ", ".join(name for name in linted.metrics if name != linted.primary_metric)
     facts = (
         f"{counted(linted.cases, 'question' if linted.balance else 'case')}, {linted.labelled} with ground truth · "
-        f"{counted(fields, 'field')}, {counted(arrays, 'array')} · "
+        f"{counted(fields, 'field')}, {counted(arrays, 'array')}{checks} · "
         f"ranked by {linted.primary_metric}{f', also {others}' if others else ''}"
     )
     if linted.balance is None:
@@ -117,7 +126,7 @@ def _blocks(linted: Linted) -> Iterator[Block]:
     yield Heading(Cell(linted.name, code=True), f" {linted.version}" if linted.version else "", level=2)
     if linted.version:
         yield Line(_facts(linted))
-        yield _sheet(linted.lines)
+        yield _sheet(linted.lines, linted.checks)
     records = [] if linted.attested is None else [f"records: {_attested(linted.attested)}"]
     yield Lines([*records, *_left_out(linted)])
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")

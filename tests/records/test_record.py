@@ -13,9 +13,10 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
 from skill_evaluator.records import record as formats
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import Record, Row, read_record, strict_score, write_record
+from skill_evaluator.records.record import CheckRecord, Record, Row, read_record, strict_score, write_record
 
 from tests.support.components import FAILED, REFUSED, case, component, record
+from tests.support.records import Score, a_record
 
 # The keys that people and scripts read: a change of these is a change of the format.
 ROW = {
@@ -211,3 +212,31 @@ def test_every_key_is_documented() -> None:
 )
 def test_strict_score(outcome: str, score: float | None, strict: float | None) -> None:
     assert strict_score(outcome, score) == strict
+
+
+RUNS: tuple[Score, ...] = (1.0, 1.0, 0.9, "refused", "network")
+
+
+@pytest.mark.parametrize(
+    ("metric", "checks", "passed", "words"),
+    [
+        ("field_level_f1", {}, [True, True, False, False], "flaky (2 of 4)"),
+        ("field_level_f1", {"greets": [1.0, None, None, 0.0, None]}, [True, False, False], "flaky (1 of 3)"),
+        ("checks", {"greets": [0.5, 0.49, 1.0, 0.0, None]}, [True, False, True, False], "flaky (2 of 4)"),
+        ("checks", {"greets": [1.0] * 4, "closes": [0.0] * 3 + [None]}, [False] * 3, "fails always"),
+        ("checks", {"greets": [1.0, 1.0], "thanks (advisory)": [0.0, 0.0]}, [True, True], "passes always"),
+        ("checks", {"greets": [1.0, None, None]}, [True], None),
+        ("checks", {}, [], None),
+    ],
+)
+def test_an_answer_passes_a_case_by_all_checks_that_count_and_the_whole_truth(
+    metric: str, checks: dict[str, list[float | None]], passed: list[bool], words: str | None
+) -> None:
+    (kept,) = a_record({"a": RUNS}).per_case
+    by_id = {
+        name: CheckRecord(digest="sha256:0", scores=scores, tier="advisory" if "advisory" in name else None)
+        for name, scores in checks.items()
+    }
+    kept = kept.model_copy(update={"checks": by_id})
+    assert kept.passed(metric) == passed
+    assert kept.words(metric) == words

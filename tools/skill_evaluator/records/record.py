@@ -57,6 +57,7 @@ _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario"
 _DIGITS = 16
 
 CHECKS_METRIC = "checks"
+PASSED_FROM = 0.5  # a graded check is passed from here on
 CHECK = "check"  # how a check is compared, where it stands among the fields
 SCORED = "scored"
 UNPARSEABLE = "unparseable"
@@ -141,6 +142,28 @@ class CaseRecord(FrozenModel):
         return self.digest == older.digest or bool(
             shared and same_turns and all(now[name] == before[name] for name in shared)
         )
+
+    def passed(self, primary_metric: str) -> list[bool]:
+        """Return whether each measured answer passes the case: all of its checks that count, and the truth as a whole.
+
+        Every check counts, but those of which the case says `advisory`. The truth is met where the primary metric is 1.
+        Empty where neither says anything about the case.
+        """
+        parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
+        if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
+            parts.append((scores, 1.0))
+        answers = zip(
+            *([None if score is None else score >= least for score in scores] for scores, least in parts), strict=False
+        )
+        return [all(answer) for answer in answers if False in answer or None not in answer]
+
+    def words(self, primary_metric: str) -> str | None:
+        """Return how often its answers pass; None where nothing is to be passed, or there are fewer than two."""
+        passed = self.passed(primary_metric)
+        if len(passed) <= 1:
+            return None
+        flaky = f"flaky ({sum(passed)} of {len(passed)})"
+        return "passes always" if all(passed) else flaky if any(passed) else "fails always"
 
     @property
     def _digests(self) -> dict[str, str]:

@@ -97,7 +97,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     """Return the section of one model: its verdict, the reasons, what changed, the figures."""
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
-    reasons = [code_span(reason) for reason in (*model.reasons, *_notes(model))]
+    reasons = [code_span(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
     changed = list(changed_sheets(model, narrow=False, skill=result.skill, site=site))
     measured: list[Block] = [measure_sheet(model, narrow=False)]
     rest: list[Block] = [noise_sheet(model), run_sheet(model)]
@@ -119,7 +119,7 @@ def verdict_words(result: ComparisonResult) -> str:
 
 def model_words(model: ModelVerdict, gate: str) -> list[str]:
     """Return what a page says of one model above its figures: the other verdicts, then the reasons."""
-    return [_other_verdicts(model, gate), *model.reasons, *_notes(model)]
+    return [_other_verdicts(model, gate), *_turned(model), *model.reasons, *_notes(model)]
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
@@ -223,6 +223,14 @@ def since_anchor(watch: Watch) -> str:
         f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
         f"({signed(watch.interval[0])} to {signed(watch.interval[1])}), {watch.verdict} at look {watch.look}"
     )
+
+
+def _turned(model: ModelVerdict) -> Iterator[str]:
+    """Yield which cases pass otherwise than before, and of which the baseline says little."""
+    if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
+        yield f"turned: {listed(turned, _MOST_NAMED)}"
+    if unreliable := [f"{one.case_id} {one.before}" for one in model.cases.unreliable]:
+        yield f"unreliable baseline: {listed(unreliable, _MOST_NAMED)}"
 
 
 def _notes(model: ModelVerdict) -> Iterator[str]:

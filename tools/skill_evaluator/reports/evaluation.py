@@ -295,7 +295,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 def remarks(record: Record, quote: Quote) -> list[str]:
     """Return what a draft is, what looks and judges make of it, pass^k of several answers, what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_looked_at(record), *_judged_shares(record, quote)]
+    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
+    remarks += [*_looked_at(record), *_judged_shares(record, quote)]
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:
@@ -321,6 +322,18 @@ def remarks(record: Record, quote: Quote) -> list[str]:
             named = [f"{quote(key)} {count}" for key, count in list(keys.items())[:_WEAKEST]]
             remarks.append(f"{title} top-level keys: {', '.join(named)}{_more(len(keys) - _WEAKEST)}")
     return remarks
+
+
+def _passes(record: Record, quote: Quote) -> Iterator[str]:
+    """Yield, of a component with checks, which cases fail always, which are flaky, and how many pass always."""
+    by_words: dict[str, list[str]] = {"fails always": [], "flaky": [], "passes always": []}
+    for case in record.per_case if any(case.checks for case in record.per_case) else ():
+        if words := case.words(record.primary_metric):
+            kind, _, times = words.partition(" (")
+            by_words[kind].append(f"{quote(case.case_id)} ({times}" if times else quote(case.case_id))
+    for words, names in by_words.items():
+        if names:
+            yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
 
 
 def _looked_at(record: Record) -> Iterator[str]:

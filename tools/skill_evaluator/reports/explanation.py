@@ -12,6 +12,7 @@ from skill_evaluator.display.safe_text import abridged, name_text, shortened, va
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
+from skill_evaluator.records.record import PASSED_FROM
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import (
     AnswerChange,
@@ -22,7 +23,6 @@ from skill_evaluator.scoring.answer_views import (
     FieldView,
     Leaf,
 )
-from skill_evaluator.scoring.checked import PASSED_FROM
 from skill_evaluator.text import counted, letters_of
 
 _LINES = 15

@@ -22,10 +22,10 @@ from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
+from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CaseScore
-from skill_evaluator.scoring.checked import PASSED_FROM, CheckedCase, CheckScore, CheckScores, with_checks
+from skill_evaluator.scoring.checked import CheckedCase, CheckScore, CheckScores, with_checks
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks

@@ -15,9 +15,7 @@ from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldTotal
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.parsing.answer import parse_output
-from skill_evaluator.records.record import CHECKS_METRIC
-
-PASSED_FROM = 0.5  # a graded check is passed from here on
+from skill_evaluator.records.record import CHECKS_METRIC, PASSED_FROM
 
 
 class CheckScore(NamedTuple):

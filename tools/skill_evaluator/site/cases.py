@@ -23,14 +23,13 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File
 from skill_evaluator.records.archive import RecordedRun
 from skill_evaluator.records.faults import remedy
-from skill_evaluator.records.record import CaseRecord, FieldCount, Record, Row, check_path
+from skill_evaluator.records.record import PASSED_FROM, CaseRecord, FieldCount, Record, Row, check_path
 from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
-from skill_evaluator.scoring.checked import PASSED_FROM
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
 from skill_evaluator.text import canonical_json, counted, digest, listed
@@ -156,7 +155,7 @@ def run_part(record: Record, kept: CaseRecord, why: str | None, remarks: Sequenc
             for counts in [kept.fields.get(path, _NONE)]
         ],
         "fieldsLeft": max(0, len(kept.profile) - _FIELDS),
-        "words": _words(kept),
+        "words": _words(kept, record.primary_metric),
         "why": why,
         "remarks": list(remarks),
         "settings": None,
@@ -187,12 +186,14 @@ def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dic
     }
 
 
-def _words(kept: CaseRecord) -> str:
-    """Say which fields are wrong and which are flaky, as the record has them."""
+def _words(kept: CaseRecord, primary_metric: str) -> str:
+    """Say how often a case with checks passes, which fields are wrong and which are flaky, as the record has them."""
     standings: dict[str, list[str]] = {}
     for path, standing in kept.profile.items():
         standings.setdefault(standing, []).append(path or WHOLE)
-    said = [
+    passes = kept.words(primary_metric) if kept.checks else None
+    said = [passes] if passes else []
+    said += [
         f"{words}: {listed(standings[standing], 4)}"
         for standing, words in (("stable_wrong", "wrong in every answer"), ("flaky", "now right, now wrong"))
         if standing in standings

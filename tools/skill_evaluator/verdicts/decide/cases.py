@@ -13,7 +13,7 @@ from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.verdicts.decide.comparability import Common, case_means, field_scores
 from skill_evaluator.verdicts.decide.effects import Floats, Within, adjusted
 from skill_evaluator.verdicts.decide.measuring import Measured
-from skill_evaluator.verdicts.decide.results import CaseChange, Cases
+from skill_evaluator.verdicts.decide.results import CaseChange, Cases, CaseTurn
 from skill_evaluator.verdicts.decide.rules import MOSTLY, VerdictRules
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
@@ -31,8 +31,9 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
 
     The largest change comes first.
     """
+    turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
-        return Cases(broke=[], fixed=[], left_out=common.left_out)
+        return Cases(broke=[], fixed=[], left_out=common.left_out, turned=turned, unreliable=unreliable)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
     surely = dict(zip(measure.case_ids, moved_beyond_chance(primary), strict=True))
@@ -59,7 +60,24 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         every_answer_worse=[
             change.case_id for change in moved if change.case_id in worse and not surely[change.case_id]
         ],
+        turned=turned,
+        unreliable=unreliable,
     )
+
+
+def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[CaseTurn]]:
+    """Return the cases that pass in other words than before, and those flaky before; none where no case has a check.
+
+    The first fell the most.
+    """
+    turns = []
+    for before, after in common.cases if any(case.checks for _, case in common.cases) else ():
+        if (was := before.words(primary_metric)) and (now := after.words(primary_metric)):
+            rise = fmean(after.passed(primary_metric)) - fmean(before.passed(primary_metric))
+            turns.append((rise, CaseTurn(case_id=after.case_id, before=was, after=now)))
+    turns.sort(key=lambda turn: turn[0])
+    turned = [turn for _, turn in turns if turn.before.split()[0] != turn.after.split()[0]]
+    return turned, [turn for _, turn in turns if turn.before.startswith("flaky")]
 
 
 def _is_lost_document(before: CaseRecord, after: CaseRecord) -> bool:

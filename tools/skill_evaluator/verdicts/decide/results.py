@@ -91,11 +91,20 @@ class CaseChange(FrozenModel):
     fields: dict[str, str] = {}
 
 
+class CaseTurn(FrozenModel):
+    """How often the answers to a case passed it before and after, in words: `passes always`, `flaky (7 of 10)`."""
+
+    case_id: str
+    before: str
+    after: str
+
+
 class Cases(FrozenModel):
     """The cases that broke and those that were fixed beyond chance, the largest change first; those left out, and why.
 
     A tenth of the named may have moved by chance. `within_noise` counts the others that moved beyond the tolerance;
-    `every_answer_worse` names those of them whose every answer scored less than any before.
+    `every_answer_worse` names those of them whose every answer scored less than any before. Of a component with checks,
+    `turned` has the cases that pass in other words than before, those that fell first, and those `unreliable` before.
     """
 
     broke: list[CaseChange]
@@ -103,6 +112,8 @@ class Cases(FrozenModel):
     left_out: dict[str, str]
     within_noise: int = 0
     every_answer_worse: list[str] = []
+    turned: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
+    unreliable: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
 
 
 class NoisePart(FrozenModel):

@@ -1,10 +1,12 @@
-"""Cases that pass always, now and then or never, in words."""
+"""Cases that pass always, now and then or never: in words, and asked again where they failed."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.commands.test_checks import DATASETS, GOOD, RUDE, answered, checked
+from tests.support.chat_server import Asked, ChatServer, Reply
+from tests.support.git import GitRepository
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import site_lines
 
@@ -61,3 +63,77 @@ def test_the_page_of_a_case_says_how_often_it_passes(tmp_path: Path) -> None:
     lines = site_lines(library.root / "site", f"cases/{SKILL}/alpha").values()
     (words,) = (shown["words"] for shown in lines if "words" in shown)
     assert words.startswith("Flaky (1 of 2); now right, now wrong: ")
+
+
+class Served:
+    """A library in git whose 1.0.0 is recorded, and a server that is rude to the new prompt in the cases it is told."""
+
+    def __init__(self, root: Path, server: ChatServer) -> None:
+        self.server, self.library = server, checked(root)
+        self.library.served_by(server.url)
+        self.library.settings(replicates=4)
+        self.rude = {"beta"}
+        self.seen: list[tuple[str, bool]] = []
+        server.reply = self.reply
+        repository = GitRepository(self.library.root)
+        repository.commit("first")
+        assert self.library.evaluate_here().code == 0
+        repository.commit("record")
+        bumped(self.library)
+
+    def reply(self, asked: Asked) -> Reply:
+        is_new = BRIEF in str(asked.body)
+        self.seen.append((asked.case_id, is_new))
+        return Reply(text=RUDE if is_new and asked.case_id in self.rude else GOOD)
+
+
+@pytest.fixture
+def served(tmp_path: Path, server: ChatServer) -> Served:
+    return Served(tmp_path, server)
+
+
+def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers_count(served: Served) -> None:
+    library = served.library
+    assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded").out
+    before = library.call("compare", SKILL, "--format", "json").json
+    rows, records = library.leaderboard.read_bytes(), sorted((library.component / "evals/records").iterdir())
+    served.seen.clear()
+    again = library.evaluate_here("--failing", "--format", "json")
+    assert sorted(served.seen) == [("beta", False)] * 2 + [("beta", True)] * 4
+    verdict = again.json["comparison"]
+    (model,) = verdict["models"]
+    assert (model["baseline_runs"], model["candidate_runs"], model["watch"]) == (1, 1, None)
+    assert model["cases"]["turned"][0]["case_id"] == "beta"
+    assert verdict["asked_again"]
+    served.rude.clear()
+    chance = library.evaluate_here("--failing")
+    assert "beta failed in 2" in chance.err
+    assert "on this case, asked again" in chance.out.splitlines()[-3]
+    assert "turned" not in chance.out
+    assert library.leaderboard.read_bytes() == rows
+    assert sorted((library.component / "evals/records").iterdir()) == records
+    assert library.call("compare", SKILL, "--format", "json").json == before
+
+
+def test_without_a_failing_case_a_line_says_so_and_nothing_is_asked(served: Served) -> None:
+    library = served.library
+    assert library.evaluate_here("--failing").refuses("no complete record of 1.1.0")
+    served.rude.clear()
+    assert library.evaluate_here("--recorded").code == 0
+    served.seen.clear()
+    for arguments in ((), ("--dry-run",)):
+        done = library.evaluate_here("--failing", *arguments)
+        assert (done.code, served.seen) == (0, [])
+        (line,) = done.err.splitlines()
+        assert ": no case failed in 2" in line
+    assert library.evaluate_here("--failing", "--case", "beta").refuses("it asks the cases that failed")
+
+
+def test_where_the_baseline_is_not_asked_to_the_end_there_is_no_verdict_and_resume_brings_it(served: Served) -> None:
+    library = served.library
+    library.evaluate_here("--recorded")
+    stopped = library.evaluate_here("--failing", "--max-calls", "5")
+    assert stopped.code == 4
+    assert "asked again" not in stopped.out
+    again = library.call(*stopped.to_go_on())
+    assert "asked again" in again.out, again.err

@@ -8,6 +8,7 @@ EXAMPLES = (
     "skill-evaluator evaluate <component> --dry-run",
     "skill-evaluator evaluate <component> --model <model> --replicates 2",
     "skill-evaluator evaluate <component> --recorded",
+    "skill-evaluator evaluate <component> --failing",
     "skill-evaluator evaluate <component> --resume",
 )
 EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints how to go on), or another model answered"}

@@ -86,7 +86,7 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
     RunError when none is left.
     """
     design: Callable[[Run, Inputs, EvaluationRequest, Archive], Iterator[Pieces]]
-    if request.with_baseline:
+    if request.with_baseline or request.failing:
         design, lacking = _beside_baseline, _NO_LOWER
     elif request.aa:
         design, lacking = _once_more, _NO_RECORD
@@ -104,6 +104,29 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
             f"no model of '{inputs.component.name}' is left to run: {lacking}; evaluate it without this option first"
         )
     return pieces
+
+
+def failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
+    """Return the runs cut to the cases that failed in the newest record of the version, with a line on each model.
+
+    A model of which none failed has no run; raise RunError where there is no record.
+    """
+    archive, component, cut = Archive(inputs.component), inputs.component, []
+    for run in plain:
+        planned = _planned(component, run.model)
+        alike = [entry for entry in runs_alike(archive.entries, planned) if entry.version == planned.version]
+        newest = next((entry for entry in alike if entry.prompt == planned.prompt), None)
+        if newest is None:
+            told = f"there is no complete record of {component.version} on {run.model.id} in which a case failed"
+            raise RunError(f"{told}; evaluate '{component.name}' without --failing first")
+        record = archive.record(newest)
+        failed = {case.case_id for case in record.per_case if not all(case.passed(record.primary_metric))}
+        cases = {case_id: digest for case_id, digest in run.manifest.cases.items() if case_id in failed}
+        print(f"{run.model.id}: {listed(list(cases)) or 'no case'} failed in {newest.run_id}", file=sys.stderr)
+        if cases:
+            manifest = run.manifest.model_copy(update={"cases": cases, "selection": tuple(cases)})
+            cut.append(replace(run, manifest=manifest))
+    return cut
 
 
 def runs_beside(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> list[Pieces]:

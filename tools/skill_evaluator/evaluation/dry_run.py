@@ -98,6 +98,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
             **asdict(sum_of(of_models[model.id])),
         )
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
+        if model.id in of_models
     ]
     month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
     if month is not None:

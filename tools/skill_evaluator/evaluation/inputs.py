@@ -93,6 +93,7 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     designs = {
         "--recorded": request.recorded,
         "--with-baseline": request.with_baseline,
+        "--failing": request.failing,
         "--aa": request.aa,
         "--neutral": request.neutral is not None,
     }
@@ -102,10 +103,13 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     others = {
         "--adaptive": request.adaptive,
         "--case": bool(request.cases),
+        "--shard": request.failing and request.shard is not None,
+        "--scenario": request.failing and request.scenario is not None,
     }
     clashing = [flag for flag, is_given in others.items() if is_given]
+    cases = "the cases that failed" if request.failing else "all cases"
     if given and clashing and not request.recorded:
-        raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks all cases, as often as planned")
+        raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
     if request.draft and (request.aa or request.neutral is not None):
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
     if request.baseline_commit is not None and not request.with_baseline:

@@ -42,6 +42,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
     adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
+    failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
     with_baseline: bool = rare(
         "Ask the baseline, too, in turns, whatever the policy says; fail if that is impossible.", False
     )

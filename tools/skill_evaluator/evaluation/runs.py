@@ -97,11 +97,13 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
     alone = _planned([(run, inputs.component) for run in plain], request)
-    designed = request.with_baseline or request.aa or request.neutral is not None
+    designed = request.with_baseline or request.failing or request.aa or request.neutral is not None
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
-    from skill_evaluator.evaluation.designs import design_runs, runs_beside  # they read what verdicts are drawn from
+    from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
 
+    if request.failing and not (plain := failing_runs(plain, inputs)):
+        return _planned([], request)
     planned = _planned((design_runs if designed else runs_beside)(plain, inputs, request), request)
     if not designed and (why := _suffices_for_one(planned, alone, inputs, request)):
         print(f"warning: {inputs.component.name} is asked without its baseline: {why}", file=sys.stderr)
@@ -135,7 +137,8 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
     for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
         times = 1 + manifest.replicates / replicates[str(manifest.beside)]
         models.setdefault(f"beside {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
-    return [f"{words} of {listed(ids)} (--recorded asks the new version alone)" for words, ids in models.items()]
+    alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded asks the new version alone)"
+    return [f"{words} of {listed(ids)}{alone}" for words, ids in models.items()]
 
 
 def _suffices_for_one(
@@ -253,6 +256,7 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
         for flag, is_given, is_planned in (
             ("--adaptive", request.adaptive, manifest.adaptive),
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
+            ("--failing", request.failing, manifest.asked_again),
             ("--aa", request.aa, manifest.role == "again"),
             ("--neutral", request.neutral is not None, manifest.role == "neutral"),
             ("--draft", request.draft, manifest.draft),

@@ -151,14 +151,16 @@ def _compare(
 ) -> Evaluation:
     """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
     finished, component = planned.finished, inputs.component
-    judged = [run.record for run in finished if planned.is_judged(run.record) and run.record.complete]
+    complete = {run.record.run_id: run.record for run in finished if run.record.complete}
+    anew = any(run.manifest.asked_again for run in planned.runs)  # both versions, or there is no verdict
+    judged = [one for one in complete.values() if planned.is_judged(one) and (not anew or one.beside in complete)]
     verdict, ranking, recorded = None, None, _recorded(inputs, request)
     archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
-        verdict = recorded.verdict_on(judged, partial)
-    if not request.cases and len({record.model_id for record in judged}) == len(judged) > 1:
+        verdict = recorded.verdict_on(judged, partial, asked_again=anew)
+    if not (request.cases or anew) and len({record.model_id for record in judged}) == len(judged) > 1:
         ranking = recorded.ranking_of(judged, verdict)
     again = [
         run.record

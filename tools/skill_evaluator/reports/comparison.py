@@ -161,6 +161,8 @@ def _scopes(result: ComparisonResult) -> str:
     these, them = {None: ("these cases", "them"), 1: ("this case", "it")}.get(cases, (f"these {cases} cases", "them"))
     if verdict == "incomparable":
         return verdict
+    if result.asked_again:
+        return f"{verdict} on {these}, asked again"
     if result.gate != "these" and result.these == result.beyond == verdict:
         return f"{verdict} on {these} and beyond {them}"
     if result.gate == "beyond":

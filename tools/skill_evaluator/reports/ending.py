@@ -47,7 +47,11 @@ def ending(
     worst, *others = worst_first(result)
     of_several = f" ({worst.model_id}, the worst of {counted(len(others) + 1, 'model')})" if others else ""
     first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
-    return first, _lost(worst), f"next: {_next(result.skill, worst, answers, folders)}"
+    following = _next(result.skill, worst, answers, folders)
+    if result.asked_again and worst.verdict in ("improved", "unchanged"):
+        all_cases = _command(folders, "evaluate", shlex.quote(result.skill))
+        following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
+    return first, _lost(worst), f"next: {following}"
 
 
 def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, kept: bool) -> None:

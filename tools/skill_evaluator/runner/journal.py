@@ -144,6 +144,11 @@ class Manifest(StrictModel):
         """Whether the run is of all the component's cases: only then is it a measurement of the component."""
         return self.shard is None and not self.selection
 
+    @property
+    def asked_again(self) -> bool:
+        """Whether the cases that failed are asked once more, both versions beside each other."""
+        return bool(self.selection) and self.beside is not None
+
     def asks(self, call: Call) -> bool:
         """Return whether a call is one of the run's."""
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates

@@ -245,7 +245,8 @@ class ModelVerdict(FrozenModel):
 class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model. `gate` names the scope that decides.
 
-    `left_out`: models that have no run to compare, and why; they are in no verdict.
+    `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
+    asked anew, of the cases that had failed, and nothing else counts.
     """
 
     skill: str
@@ -257,6 +258,7 @@ class ComparisonResult(FrozenModel):
     family: str
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
+    asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
 
     @property
     def n_cases(self) -> int | None:

@@ -271,12 +271,15 @@ class RecordedComponent:
         models = [Chosen(pairs=[pair]).judged(self.settings, self.config) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
 
-    def verdict_on(self, records: Sequence[Record], partial: Container[str] = ()) -> ComparisonResult | None:
+    def verdict_on(
+        self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
+    ) -> ComparisonResult | None:
         """Compare complete runs with the recorded ones of a lower version; None where no model has such a one.
 
         A baseline that was asked beside a candidate is not judged itself. Of a run with the schema alone, the version's
         own run is judged: what does its prompt add? The runs in `partial` were asked some of the cases: they are held
-        against the same cases of the recorded ones.
+        against the same cases of the recorded ones. Of cases that were `asked_again`, because they failed, only these
+        answers count, and the verdict is that on these cases.
         """
         archive, policy = self.archive, self.settings.policy
         archive.add(records)
@@ -285,6 +288,11 @@ class RecordedComponent:
             for record in records
             if record.scenario != SCHEMA_ALONE and not (entry := entry_of(record)).is_baseline
         ]
+        if asked_again:
+            pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
+            policy = policy.model_copy(update={"gate": "these"})
+            settings = self.settings.model_copy(update={"policy": policy})
+            return Chosen(pairs=pairs).judged(settings, self.config).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
         rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]

@@ -13,14 +13,14 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 60_930,
+    "lines": 61_060,
     "files": 318,
-    "imports": 8.5,
+    "imports": 8.6,
     "once": 57.0,
     "one_importer": 43,
     "alike": 10,
     "commands": 1_970,
-    "tests": 57_300,
+    "tests": 57_500,
 }
 # How many files of the package a command runs functions of, on the demo library.
 WALKED = {"evaluate receipts --dry-run": 68, "evaluate receipts": 85, "compare receipts": 49}

@@ -94,6 +94,7 @@ def served(tmp_path: Path, server: ChatServer) -> Served:
 
 def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers_count(served: Served) -> None:
     library = served.library
+    library.settings(replicates=4, policy={"gate": "beyond"})
     assert "turned: beta passes always → fails always" in library.evaluate_here("--recorded").out
     before = library.call("compare", SKILL, "--format", "json").json
     rows, records = library.leaderboard.read_bytes(), sorted((library.component / "evals/records").iterdir())
@@ -104,7 +105,7 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
     (model,) = verdict["models"]
     assert (model["baseline_runs"], model["candidate_runs"], model["watch"]) == (1, 1, None)
     assert model["cases"]["turned"][0]["case_id"] == "beta"
-    assert verdict["asked_again"]
+    assert (verdict["asked_again"], verdict["gate"]) == (True, "these")
     served.rude.clear()
     chance = library.evaluate_here("--failing")
     assert "beta failed in 2" in chance.err

@@ -20,7 +20,7 @@ LOCKS = [LOCK.with_name(f"requirements-{purpose}lock.txt") for purpose in ("", "
 
 
 def pins(lock: Path) -> dict[str, str]:
-    pinned = re.findall(r"^([\w.-]+)==(\S+)", lock.read_text(), re.MULTILINE)
+    pinned = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==(\S+)", lock.read_text(), re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pinned}
 
 
@@ -51,9 +51,9 @@ def test_everything_is_a_wheel_with_hashes_and_no_host_is_named(lock: Path) -> N
     requirements = [block for block in re.split(r"^(?=[\w])", text, flags=re.MULTILINE) if "==" in block]
     assert len(requirements) > 20
     for requirement in requirements:
-        assert re.fullmatch(r"[\w.-]+==\S+( ; [^\\]+)?(\s*\\\n    --hash=sha256:[0-9a-f]{64})+\n", requirement), (
-            requirement
-        )
+        assert re.fullmatch(
+            r"[\w.-]+(\[[\w,-]+\])?==\S+( ; [^\\]+)?(\s*\\\n    --hash=sha256:[0-9a-f]{64})+\n", requirement
+        ), requirement
     assert "\n--only-binary :all:\n" in text  # a build would fetch what no hash holds
     assert "://" not in text
 

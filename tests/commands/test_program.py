@@ -291,7 +291,7 @@ def test_a_program_that_is_recorded_is_asked_again_and_scored_again(library: Lib
 def test_the_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:
     repository = GitRepository(library.root)
     library.write(".gitignore", "*.log\n__pycache__/\nresults/\n")
-    declare(library, {"run": ["python", "app.py"], "watch": ["**", "../../shared/*.txt"]})
+    declare(library, {"run": [sys.executable, "app.py"], "watch": ["**", "../../shared/*.txt"]})
     app(library)
     library.write("shared/words.txt", "a")
     library.write(f"components/{SKILL}/deep/er/more.py", "b")

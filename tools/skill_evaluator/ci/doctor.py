@@ -128,7 +128,8 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     elsewhere, secrets = configuration.settings.fixtures, secrets_of(configuration)
     fixtures = elsewhere.repository if elsewhere and _is_on_github(elsewhere) else None
     keyless = any(model.auth == "oidc" for model in configuration.models)
-    programs = {component.name: component.program for component in _components() if component.program}
+    components = list(_components())
+    programs = {component.name: component.program for component in components if component.program}
     environments = [*secrets, *map(environment_of_program, programs)]
     setup = None
     try:
@@ -159,7 +160,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         models=keys,
         problems=(*problems, *stale_workflows(config, secrets).values(), *_published()),
         unseen=unseen,
-        few=tuple(_few()),
+        few=tuple(_few(components)),
         retiring=retiring(configuration.models),
     )
 
@@ -300,9 +301,9 @@ def _components() -> Iterator[Component]:
             yield load_component(COMPONENTS, path.parent.name)
 
 
-def _few() -> Iterator[str]:
+def _few(components: Iterable[Component]) -> Iterator[str]:
     """Yield of each component with few cases what these can show."""
-    for component in _components():
+    for component in components:
         with suppress(SkillEvaluatorError):
             labelled = sum(case.labelled for case in load_cases(component, None))
             if 0 < labelled < FEW_CASES:

@@ -116,7 +116,9 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             limit_name: request.max_output_tokens,
         }
         if request.cache:  # so that the calls of one prompt meet on one machine
-            said = json.loads(json.dumps(content["messages"], default=lambda encoded: encoded.file.digest))
+            said = content["messages"]
+            if request.files:  # each by its digest
+                said = json.loads(json.dumps(said, default=lambda encoded: encoded.file.digest))
             content.setdefault("prompt_cache_key", digest(canonical_json(said)).removeprefix("sha256:"))
         if request.schema is not None and model.structured_output == "json_object":
             content["response_format"] = {"type": "json_object"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from skill_evaluator import identifiers as types
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.library.components import check_semver
+from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.runner.runs import run_id_of
 
 GOOD: dict[str, tuple[Any, tuple[str, ...]]] = {

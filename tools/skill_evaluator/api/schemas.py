@@ -10,7 +10,7 @@ from skill_evaluator.files import json_text, replace_text
 FORMATS: Mapping[str, str] = {
     "models": "skill_evaluator.library.config.Models",
     "settings": "skill_evaluator.library.config.Settings",
-    "prompt-front-matter": "skill_evaluator.library.components.FrontMatter",
+    "prompt-front-matter": "skill_evaluator.library.prompts.FrontMatter",
     "scenario-front-matter": "skill_evaluator.library.scenarios.ScenarioFrontMatter",
     "datasets": "skill_evaluator.library.components.Datasets",
     "question": "skill_evaluator.library.cases.Question",

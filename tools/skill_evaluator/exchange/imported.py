@@ -25,8 +25,9 @@ from skill_evaluator.display.options import ComponentsOption, ConfigOption, Skip
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.components import check_semver, load_component
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
+from skill_evaluator.library.prompts import check_semver
 from skill_evaluator.library.tables import Odd, Rows, read_rows
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import read_entries

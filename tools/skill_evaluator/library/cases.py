@@ -38,7 +38,6 @@ from skill_evaluator.library.components import (
     METAS,
     TRUTHS,
     Component,
-    WrittenMessage,
     places_of,
     read_meta,
     root_of,
@@ -46,6 +45,7 @@ from skill_evaluator.library.components import (
 )
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
+from skill_evaluator.library.prompts import WrittenMessage
 from skill_evaluator.library.reading import Root
 from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
 from skill_evaluator.text import (

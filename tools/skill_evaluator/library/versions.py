@@ -14,9 +14,10 @@ from pydantic import NonNegativeInt
 from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.components import Component, check_semver, parse_prompt
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
+from skill_evaluator.library.prompts import check_semver, parse_prompt
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest

@@ -20,8 +20,9 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import json_text, read_text, replace_text
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component, load_component, parse_prompt
+from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
 from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Request

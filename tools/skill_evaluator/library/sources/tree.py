@@ -1,0 +1,163 @@
+"""What a format is read from, and what is made of it: the files of a folder or of a commit, and what they say.
+
+A source reads a `FileTree` and gives a `Written` for each component in it; it copies nothing.
+"""
+
+import os
+import posixpath
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skill_evaluator.checks.declared import DeclaredCheck
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import decoded, parse_json, read_text
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.reading import Root, parse_yaml
+from skill_evaluator.library.tables import Row
+from skill_evaluator.parsing import Output
+from skill_evaluator.repository import Repository, within
+
+_SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
+_MOST_FILES = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTree:
+    """The files of a folder, or of it at a commit: `paths` in their order, with `/` between, as seen from `where`."""
+
+    where: Path
+    paths: tuple[str, ...]
+    read: Callable[[str], str]
+    limits: SafetyLimits
+
+    def has(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        return path in self.paths[bisect_left(self.paths, path) :][:1]
+
+    def below(self, folder: str) -> Iterator[str]:
+        """Yield the files below a folder."""
+        start = within(folder, "")
+        for index in range(bisect_left(self.paths, start), len(self.paths)):
+            if not self.paths[index].startswith(start):
+                return
+            yield self.paths[index]
+
+    def beside(self, path: str, name: str) -> str:
+        """Return the path of a file that a file names; raise ComponentError where it is missing or outside."""
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+        if not self.has(there):
+            raise ComponentError(f"{self.where / path} names '{name[:200]}', and no file below {self.where} is that")
+        return there
+
+    def text(self, path: str) -> str:
+        """Return the text of a file; raise ComponentError."""
+        return self.read(path)
+
+    def yaml(self, path: str) -> Any:
+        """Return what a YAML file says; raise ComponentError."""
+        return parse_yaml(self.read(path), self.where / path, ComponentError, depth=self.limits.yaml_depth)
+
+    def json(self, path: str) -> Any:
+        """Return what a JSON file says; raise ComponentError."""
+        return parse_json(self.read(path), self.where / path, ComponentError)
+
+
+def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
+    """Return the files of a folder; a link out of it cannot be read. Raise ComponentError if there is no folder."""
+    if not root.is_dir():
+        raise ComponentError(f"{root} is not a folder; see sources in settings.yaml")
+    paths: list[str] = []
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if name not in _SKIPPED)
+        above = Path(folder).relative_to(root).as_posix()
+        paths.extend(within(above, name) for name in names)
+        if len(paths) > _MOST_FILES:
+            raise ComponentError(f"{root} holds more than {_MOST_FILES:,} files; name a folder below it as root")
+    inside = Root(root, ComponentError, follow_links=limits.follow_links)
+
+    def read(path: str) -> str:
+        return read_text(inside.inside(root / path), ComponentError, limits.size_of("prompt_bytes"))
+
+    return FileTree(where=root, paths=tuple(sorted(paths)), read=read, limits=limits)
+
+
+def commit_tree(repository: Repository, commit: str, folder: str, limits: SafetyLimits) -> FileTree:
+    """Return the files of a folder of a repository at a commit."""
+    where, most = Path(f"{commit[:12]}:{folder}"), limits.size_of("prompt_bytes")
+    start = len(within(folder, ""))
+    blobs = {
+        path[start:]: blob
+        for path, blob in repository.files(commit, folder).items()
+        if not any(part in _SKIPPED for part in path[start:].split("/")[:-1])
+    }
+
+    def read(path: str) -> str:
+        content = repository.contents([blobs[path]])[blobs[path]]
+        if len(content) > most.most:
+            raise ComponentError(f"{where / path} has {len(content):,} bytes; {most}")
+        return decoded(content, where / path, ComponentError)
+
+    return FileTree(where=where, paths=tuple(sorted(blobs)), read=read, limits=limits)
+
+
+class SourcePlace(NamedTuple):
+    """Where a component is written: what `read` finds it by, and the parts of its name, the last one first wanted.
+
+    >>> SourcePlace("plugins/a/skills/pdf/SKILL.md", ("plugins", "a", "pdf")).parts[-1]
+    'pdf'
+    """
+
+    key: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a source has and no evaluation uses: what it is, how many there are, and why."""
+
+    what: str
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a file in a foreign format says of a component, in our words.
+
+    `path` is the file that people edit, and `files` are all that its prompt is made of. The `version` is semver, None
+    where the format has none. `rows` are its cases, each with its id and line, as in cases.jsonl: `inputs`, `turns`,
+    `ground_truth`, `checks`. `hints` say which model it was written for: `model`, and parameters by our names.
+    """
+
+    path: str
+    files: tuple[str, ...]
+    prompt: Prompt
+    version: str | None = None
+    output: Output | None = None
+    schema: Mapping[str, Any] | None = None
+    checks: tuple[DeclaredCheck, ...] = ()
+    rows: tuple[tuple[str, int, Row], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    hints: Mapping[str, Any] = field(default_factory=dict)
+
+
+def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:
+    """Yield nothing: the earlier versions are in earlier commits."""
+    yield from ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
+
+    `earlier` yields the versions before the current one, the newest first, of a format that keeps them side by side.
+    """
+
+    looks_for: str
+    find: Callable[[FileTree], list[SourcePlace]]
+    read: Callable[[FileTree, str], Written]
+    earlier: Callable[[FileTree, str], Iterator[Written]] = no_earlier

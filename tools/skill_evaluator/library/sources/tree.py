@@ -7,13 +7,17 @@ import os
 import posixpath
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import semver
+
 from skill_evaluator.checks.declared import DeclaredCheck
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
+from skill_evaluator.identifiers import LONGEST_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.reading import Root, parse_yaml
@@ -143,6 +147,18 @@ class Written:
     rows: tuple[tuple[str, int, Row], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
+
+
+def semver_of(text: str) -> str | None:
+    """Return a version as semver, `v1.0` as 1.0.0; None where it is none.
+
+    >>> semver_of("1.0"), semver_of("v2.1.0-rc.1"), semver_of("March")
+    ('1.0.0', '2.1.0-rc.1', None)
+    """
+    with suppress(ValueError):
+        if len(text) <= LONGEST_VERSION:
+            return str(semver.Version.parse(text.strip().removeprefix("v"), optional_minor_and_patch=True))
+    return None
 
 
 def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:

@@ -223,7 +223,7 @@ def test_a_run_folder_that_cannot_be_read_is_named_and_hides_no_other(measured: 
 def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     site = measured.root / "site"
     explained: list[str] = []
-    monkeypatch.setattr("skill_evaluator.site.cases._Run.script", _noting(explained))
+    monkeypatch.setattr("skill_evaluator.site.cases.ShownRun.script", _noting(explained))
     assert "0 files written, 0 removed" in measured.call("site", "build", "--out", "site").out
     assert explained == []
     before = contents(site)
@@ -238,9 +238,9 @@ def test_nothing_is_explained_again_but_what_is_new(measured: Library, monkeypat
 
 
 def _noting(explained: list[str]) -> Any:
-    from skill_evaluator.site.cases import _Run
+    from skill_evaluator.site.cases import ShownRun
 
-    whole = _Run.script
+    whole = ShownRun.script
 
     def script(run: Any, *arguments: Any) -> str:
         explained.append(run.entry.run_id)

@@ -30,7 +30,7 @@ from skill_evaluator.text import ValueChange, canonical_json, count_leaves, diff
 
 _LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks
 _MOST_LEAVES = 2_000  # of truth and output together
-_MOST_OUTPUTS = 8
+MOST_OUTPUTS = 8  # distinct ones of a case that its page has
 _LONGEST_COMPARED = 50_000  # characters of an answer whose differences are worked out; more would take minutes
 
 
@@ -214,9 +214,14 @@ class CaseView:
 
 
 def case_view(
-    component: Component, case: Case, replicates: Iterable[Replicate | None], kept: CaseRecord, changed: str | None
+    component: Component,
+    case: Case,
+    replicates: Iterable[Replicate | None],
+    kept: CaseRecord,
+    changed: str | None,
+    most: int = MOST_OUTPUTS,
 ) -> CaseView:
-    """Group the answers to a case and explain each group; `changed` says why they cannot be held against the truth."""
+    """Group the answers to a case and explain the first groups; `changed` says why they have no truth."""
     outcomes = dict(enumerate(kept.outcomes))
     answers = read_answers(
         component, case, replicates, lambda index, _: outcomes.get(index, NOT_RUN), longest=_LONGEST_MARKED
@@ -230,7 +235,7 @@ def case_view(
 
     ranked = _grouped(answers, said)
     outputs = []
-    for group in ranked[:_MOST_OUTPUTS]:
+    for group in ranked[:most]:
         first = group[0]
         scores = {name: dict(enumerate(values)).get(first.index) for name, values in kept.replicates.items()}
         why = _why_unmarked(case, first, changed) if first.outcome == SCORED else None
@@ -246,7 +251,7 @@ def case_view(
                 unmarked=why,
             )
         )
-    rest = ranked[_MOST_OUTPUTS:]
+    rest = ranked[most:]
     return CaseView(outputs=tuple(outputs), others=len(rest), others_replicates=sum(map(len, rest)))
 
 

@@ -48,6 +48,7 @@ from skill_evaluator.site.compare import write_comparisons
 from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.results import Comparisons
@@ -80,6 +81,7 @@ PAGES: Mapping[str, PageKind] = {
     "audit.html": PageKind(title="Audit", script="audit.js", linked=True, charts=True),
     "component.html": PageKind(title="Component", script="component.js", charts=True),
     "case.html": PageKind(title="Case", script="case.js"),
+    "run.html": PageKind(title="Answers of a run", script="run.js"),
     "compare.html": PageKind(title="Compare", script="compare.js", charts=True),
     "judges.html": PageKind(title="Judges", script="judges.js", linked=True, charts=True),
     "verdict.html": PageKind(title="Verdict", script="verdict.js"),
@@ -226,7 +228,7 @@ def _write_component(
     runs = _rows(recorded)
     page = component_page(name, component.version, standing, runs)
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-    write_cases(site, recorded, standing, runs, build.fixtures, names)
+    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
     write_comparisons(site, recorded, standing, build.fixtures, names)
     return component.version, standing
 

@@ -29,7 +29,7 @@ from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
+from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
 from skill_evaluator.text import canonical_json, counted, digest, listed
@@ -297,8 +297,8 @@ _VERSIONS = 2  # of each model, the newest: their answers are shown
 _LARGEST_FILE = 3_000_000  # bytes of all runs of a case together
 _LARGEST_RUN = 200_000
 _LONGEST_ID = 1_000  # characters: a case is looked up by its whole id
-_SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
-_JUDGED_BY = ("schema", "contract", "datasets")
+SHOWN_BY = ("text.py", "comparing/*.py", "parsing/*.py", "scoring/*.py", "display/*.py", "reports/*.py", "site/*.py")
+JUDGED_BY = ("schema", "contract", "datasets")
 _PRIVATE = (
     "Documents, ground truths and answers of this component are private: here are the scores of its records. "
     "skill-evaluator site serve shows the rest on a machine that has it; "
@@ -313,20 +313,16 @@ def write_cases(
     rows: Sequence[Row],
     fixtures: Path | None,
     names: PublicNames | None,
-) -> None:
-    """Write the list of a component's cases and a file for each.
+) -> tuple[list["ShownRun"], Mapping[str, Case]]:
+    """Write the list of a component's cases and a file for each; return the runs whose answers are here, and the cases.
 
-    With `names` its texts are private, and only these may be in the files; `standing` holds no others.
+    With `names` its texts are private: only these may be in the files, and no run is returned. `standing` holds no
+    others.
     """
     component = recorded.component
-    index = cases_index(component.name, standing.newest)
-    keys = index.pop("keys")
-    site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
-    if keys:
-        site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     runs = [
-        _Run(
+        ShownRun(
             entry=entry,
             case_ids=case_ids[entry.run_id],
             digest=standing.kept.records.get(entry.run_id, ""),
@@ -337,6 +333,13 @@ def write_cases(
         for entry in reversed(versions[-_VERSIONS:])
         if entry.run_id in case_ids
     ]
+    answered = [run for run in runs if names is None and run.has_answers]
+    index = cases_index(component.name, standing.newest)
+    keys = index.pop("keys")
+    index["runs"] = [{"run": run.id, "model": run.entry.model_id, "version": run.entry.version} for run in answered]
+    site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
+    if keys:
+        site.write_data(f"case-keys/{component.name}", keys, _LONGEST_ID)
     cases: Mapping[str, Case] = {}
     why = None if names is None else _PRIVATE.format(component.name)
     if names is None:
@@ -350,10 +353,11 @@ def write_cases(
         absent = why or (None if case is not None else f"Case '{case_id}' is no longer among the fixtures.")
         make = partial(_write_case, site, component, case_id, case, absent, mine)
         site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
+    return answered, cases
 
 
 def _write_case(
-    site: SiteFolder, component: Component, case_id: str, case: Case | None, why: str | None, runs: Sequence["_Run"]
+    site: SiteFolder, component: Component, case_id: str, case: Case | None, why: str | None, runs: Sequence["ShownRun"]
 ) -> None:
     """Write the file of a case, unless one is there that shows the same, and copy what its document is."""
     for file in _files_of(case):
@@ -362,10 +366,10 @@ def _write_case(
     name = f"data/{key}.js"
     room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))
     shared = {
-        "program": program_digest(_SHOWN_BY),
+        "program": program_digest(SHOWN_BY),
         "case": None if case is None else case.digest,
         "why": why,
-        "rules": {name: component.digests.get(name) for name in _JUDGED_BY},
+        "rules": {name: component.digests.get(name) for name in JUDGED_BY},
         "room": room,
     }
     digests = [digest(canonical_json({**shared, **run.shown(case is not None)})) for run in runs]
@@ -373,7 +377,7 @@ def _write_case(
     if site.keeps(name, first_line):
         return
     earlier = {line.split(" ", 2)[1]: line for line in site.lines(name)[2:] if line.startswith("/* ")}
-    head = data_script(key, case_head(component.name, case_id, case, why, [run.entry.run_id for run in runs]))
+    head = data_script(key, case_head(component.name, case_id, case, why, [run.id for run in runs]))
     lines = [
         earlier.get(mark) or f"/* {mark} */ {run.script(key, case_id, case, room)}".rstrip("\n")
         for mark, run in zip(digests, runs, strict=True)
@@ -382,7 +386,7 @@ def _write_case(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run:
+class ShownRun:
     """A run that is shown case by case; its record and its answers are read when something of them is needed.
 
     `digest` is that of its record as it is now.
@@ -395,21 +399,32 @@ class _Run:
     names: PublicNames | None
 
     @property
+    def id(self) -> str:
+        """The run's id, which is the name of a file."""
+        return self.entry.run_id
+
+    @property
     def _folder(self) -> Path:
-        return self.recorded.component.results_dir / self.entry.run_id
+        return self.recorded.component.results_dir / self.id
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the folder with its answers is here."""
+        return (self._folder / ANSWERS).is_file()
 
     def shown(self, with_answers: bool) -> dict[str, object]:
         """Return what tells whether anything that is shown of the run changed."""
         path = self._folder / ANSWERS
         stat = path.stat() if with_answers and path.is_file() else None
         return {
-            "run": self.entry.run_id,
+            "run": self.id,
             "record": self.digest,
             "answers": None if stat is None else [stat.st_size, stat.st_mtime_ns],
         }
 
     @cached_property
-    def _record(self) -> Record:
+    def record(self) -> Record:
+        """Its record, without the names that are private."""
         record = self.recorded.archive.record(self.entry)
         return record if self.names is None else self.names.record(record)
 
@@ -421,35 +436,37 @@ class _Run:
     def _remarks(self) -> list[str]:
         """What of the run changed since its record was made."""
         digests = self.recorded.component.digests
-        changed = [name for name in _JUDGED_BY if self._record.digests.get(name) != digests.get(name)]
+        changed = [name for name in JUDGED_BY if self.record.digests.get(name) != digests.get(name)]
         remarks = []
         if changed:
             what = ", ".join(changed)
             remarks.append(f"Changed since these answers were scored, and marked by what it is now: {what}.")
-        if has_other_answers(self._record, self._folder, *self._answers):
+        if has_other_answers(self.record, self._folder, *self._answers):
             remarks.append("These are not the answers that the record was made of: one of the two was edited.")
         return remarks
 
-    def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
-        """Return the shown part of a case, within a number of bytes."""
-        record = self._record
+    def part(self, case_id: str, case: Case | None, most: int = MOST_OUTPUTS) -> dict[str, Any]:
+        """Return what is shown of a case, with at most `most` distinct outputs."""
+        record = self.record
         kept = next(kept for kept in record.per_case if kept.case_id == case_id)
-        place = f"{key}/{record.run_id}"
         if case is None:
-            return data_script(place, run_part(record, kept, None))
-        if not (self._folder / ANSWERS).is_file():
+            return run_part(record, kept, None)
+        if not self.has_answers:
             why = f"The raw answers of this run are not here (evals/results/{record.run_id}): these are its scores."
-            return data_script(place, run_part(record, kept, why))
+            return run_part(record, kept, why)
         try:
             _, journal = self._answers
             changed = None if case.was(kept.digest) else "the case was changed since it was asked"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
-            view = case_view(self.recorded.component, case, replicates, kept, changed)
-            remarks = self._remarks
+            view = case_view(self.recorded.component, case, replicates, kept, changed, most)
+            return with_answers(run_part(record, kept, None, self._remarks), record, view)
         except SkillEvaluatorError as problem:
-            return data_script(place, run_part(record, kept, f"The raw answers cannot be shown: {problem}"))
-        part = with_answers(run_part(record, kept, None, remarks), record, view)
-        where = f"skill-evaluator explain {record.run_id} --case {case_id}"
+            return run_part(record, kept, f"The raw answers cannot be shown: {problem}")
+
+    def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
+        """Return the shown part of a case, within a number of bytes."""
+        part, place = self.part(case_id, case), f"{key}/{self.record.run_id}"
+        where = f"skill-evaluator explain {self.record.run_id} --case {case_id}"
         all_outputs = f"Not every output has room here; {where} has them all."
         script = data_script(place, part)
         while len(script.encode("utf-8", "backslashreplace")) > room and part["outputs"]:

@@ -87,9 +87,10 @@
       run.fieldsLeft ? el("p", { class: "soft" }, `${run.fieldsLeft} more fields are left out here.`) : null];
   }
 
-  function answers(run, field) {
+  function answers(run, field, linked) {
     return el("section", { class: "run" },
       el("h3", {}, el("bdi", {}, run.model), ` ${run.version}`, el("span", { class: "soft" }, ` ${run.metric} `), share(run.score)),
+      linked ? el("p", { class: "soft" }, linked) : null,
       run.words ? el("p", { class: "soft" }, run.words, ".") : null,
       run.remarks.map((words) => el("p", { class: "notice" }, words)),
       run.why ? el("p", { class: "notice" }, run.why) : null,
@@ -159,7 +160,7 @@
       el("div", { class: shown.document ? "beside" : "" },
         shown.document ? el("div", { class: "given" }, text(shown.title, shown.document), shown.files.map(file), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
         el("div", { class: "answers" }, el("h2", {}, shown.document ? "Answers" : "Scores"),
-          chosen.length ? chosen.map((run) => answers(run, field)) : el("p", { class: "notice" }, "No run of this version by this model."))),
+          chosen.length ? chosen.map((run) => answers(run, field, index.runs.some((each) => each.run === run.run) && link("run", { component, run: run.run }, "Every answer of this run"))) : el("p", { class: "notice" }, "No run of this version by this model."))),
     ];
   });
 })();

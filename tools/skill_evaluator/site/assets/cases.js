@@ -32,6 +32,7 @@
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
       el("p", { class: "soft" }, `Each model's newest version: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
+      index.runs.length ? el("p", {}, "Every answer of a run on one page: ", index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${run.version}`)])) : null,
       now.field && place < 0 && index.fieldsLeft ? el("p", { class: "notice" }, "This list has no room for how the cases stand in ", el("bdi", {}, now.field), "; the page of each case says it.")
       : now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from skill_evaluator.library.sources.skills import SKILLS
 from skill_evaluator.library.sources.tree import Source
 
-SOURCES: Mapping[str, Source] = {}
+SOURCES: Mapping[str, Source] = {"skills": SKILLS}

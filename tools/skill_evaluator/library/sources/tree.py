@@ -40,7 +40,8 @@ class FileTree:
 
     def has(self, path: str) -> bool:
         """Return whether there is such a file."""
-        return path in self.paths[bisect_left(self.paths, path) :][:1]
+        index = bisect_left(self.paths, path)
+        return path in self.paths[index : index + 1]
 
     def below(self, folder: str) -> Iterator[str]:
         """Yield the files below a folder."""
@@ -150,7 +151,7 @@ class Written:
 
 
 def semver_of(text: str) -> str | None:
-    """Return a version as semver, `v1.0` as 1.0.0; None where it is none.
+    """Return a version as semver, `v1.0` as 1.0.0; or None for a text that is not a version.
 
     >>> semver_of("1.0"), semver_of("v2.1.0-rc.1"), semver_of("March")
     ('1.0.0', '2.1.0-rc.1', None)

@@ -1,0 +1,450 @@
+"""Skills are read in place: what each SKILL.md and its evals say, and what of them is left out and why."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.checks.declared import DeclaredCheck, read_checks
+from skill_evaluator.errors import ComponentError, NotEvaluatedError
+from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources.skills import ROUTING
+from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree, semver_of
+
+SKILLS = SOURCES["skills"]
+PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay {{what}} stands in them.\n"
+XLSX = "---\nname: xlsx\ndescription: Reads sheets.\n---\nRead the sheet.\n"
+
+
+def tree_of(files: Mapping[str, Any]) -> FileTree:
+    texts = {path: content if isinstance(content, str) else json.dumps(content) for path, content in files.items()}
+    return FileTree(where=Path("lib"), paths=tuple(sorted(texts)), read=texts.__getitem__, limits=SafetyLimits())
+
+
+def read_with(evals: Any, skill: str = PDF) -> Written:
+    return SKILLS.read(tree_of({"pdf/SKILL.md": skill, "pdf/evals/evals.json": evals}), "pdf/SKILL.md")
+
+
+def told(written: Written) -> dict[str, tuple[str, int]]:
+    return {left.what: (left.reason, left.count) for left in written.left_out}
+
+
+def checks_in(written: Written) -> list[list[Mapping[str, Any]]]:
+    return [list(row["checks"]) for _, _, row in written.rows]
+
+
+def queries_of(files: Mapping[str, Any]) -> Written:
+    return SKILLS.read(tree_of(files), ROUTING)
+
+
+def test_a_skill_is_found_by_its_folder_and_one_at_the_root_by_its_name() -> None:
+    places = SKILLS.find(tree_of({"SKILL.md": PDF, "plugins/a/skills/xlsx/SKILL.md": XLSX, "readme.md": ""}))
+    assert {place.key: place.parts for place in places} == {
+        "SKILL.md": ("pdf",),
+        "plugins/a/skills/xlsx/SKILL.md": ("plugins", "a", "skills", "xlsx"),
+    }
+
+
+def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> None:
+    written = read_with([])
+    assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} stands in them."
+    assert written.prompt.filled({"document": "a.pdf"})[1].text == "a.pdf"
+    assert (written.path, written.files, written.output) == ("pdf/SKILL.md", ("pdf/SKILL.md",), "text")
+
+
+@pytest.mark.parametrize(
+    ("front", "version"),
+    [
+        ("version: 1.2.0", "1.2.0"),
+        ("version: 1.10", "1.10.0"),
+        ('version: "2"', "2.0.0"),
+        ("metadata:\n  version: v1.0", "1.0.0"),
+        ("metadata:\n  version: 1.0", "1.0.0"),
+        ("version: March", None),
+        ("version: [1]", None),
+        ("metadata: none", None),
+        ("license: MIT", None),
+    ],
+)
+def test_a_version_is_that_of_the_front_matter(front: str, version: str | None) -> None:
+    assert read_with([], f"---\nname: pdf\n{front}\n---\nRead.\n").version == version
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_short_version_is_that_with_zeros(major: int, minor: int, patch: int) -> None:
+    assert semver_of(f"{major}.{minor}") == semver_of(f"v{major}.{minor}.0") == f"{major}.{minor}.0"
+    assert semver_of(f"{major}.{minor}.{patch}") == f"{major}.{minor}.{patch}"
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1." + "9" * 200, "", "1.0.0.0", "ⅷ", "1.0\n1"])
+def test_what_is_no_version_is_none(text: str) -> None:
+    assert semver_of(text) is None
+
+
+def test_each_eval_is_a_case_and_each_expectation_a_sentence_for_the_judge() -> None:
+    written = read_with(
+        {
+            "skill_name": "pdf",
+            "evals": [
+                {
+                    "id": 1,
+                    "prompt": "What is a.pdf?",
+                    "expected_output": "A bill.",
+                    "files": [],
+                    "expectations": ["It is a bill."],
+                },
+                {"id": "two", "prompt": "And b.pdf?", "assertions": [{"id": "a1", "text": "It is a letter."}]},
+                {"prompt": "c.pdf?", "expected_output": "An advert."},
+            ],
+        }
+    )
+    assert [(case_id, line) for case_id, line, _ in written.rows] == [("1", 1), ("two", 2), ("3", 3)]
+    assert written.rows[0][2]["document"] == "What is a.pdf?"
+    assert written.rows[0][2]["expected_output"] == "A bill."
+    assert checks_in(written) == [
+        [{"expect": "It is a bill."}],
+        [{"expect": "It is a letter."}],
+        [{"expect": "The answer is as expected: An advert."}],
+    ]
+    assert written.left_out == ()
+
+
+@pytest.mark.parametrize("wrapper", [lambda e: e, lambda e: {"cases": e, "note": "x"}, lambda e: {"tests": e}])
+def test_evals_may_stand_alone_or_under_another_key(wrapper: Any) -> None:
+    assert checks_in(read_with(wrapper([{"query": "Read it.", "expected_behavior": ["It is read."]}]))) == [
+        [{"expect": "It is read."}]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "check"),
+    [
+        ({"type": "contains", "text": "has it", "value": "Done"}, {"contains": "Done"}),
+        ({"type": "not-contains", "value": "Done"}, {"not_contains": "Done"}),
+        ({"type": "icontains", "value": "done"}, {"contains": "done", "ignore_case": True}),
+        ({"type": "not_icontains", "value": "done"}, {"not_contains": "done", "ignore_case": True}),
+        ({"type": "contains_any", "values": ["a", "b"]}, {"contains_any": ["a", "b"]}),
+        ({"type": "regex", "pattern": "a+"}, {"regex": "a+"}),
+        ({"type": "is-json"}, {"is_json": True}),
+        ({"type": "equals", "value": 9}, {"equals": 9}),
+        ({"type": "llm-rubric", "rubric": "It is kind."}, {"expect": "It is kind."}),
+        (
+            {"name": "names-a-page", "description": "It names a page."},
+            {"expect": "It names a page.", "id": "names-a-page"},
+        ),
+        ({"name": "check-1", "description": "It names a page."}, {"expect": "It names a page."}),
+    ],
+)
+def test_a_typed_expectation_is_a_check_of_its_kind(said: Any, check: Any) -> None:
+    assert checks_in(read_with([{"prompt": "Go.", "assertions": [said]}])) == [[check]]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"type": "command", "value": "pytest"}, "no check here is of type 'command'"),
+        ({"type": "python", "value": "checks.py:f"}, "no check here is of type 'python'"),
+        ({"command": "pytest", "description": "Tests pass."}, "it runs a command"),
+        ({"type": "regex", "value": "(?=a)"}, "RE2"),
+        ({"type": "equals"}, "it says nothing to check"),
+        ({"type": ["x"]}, "no check here is of type"),
+        (7, "it is neither a text nor an object"),
+        ("", "at least 1 character"),
+    ],
+)
+def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, reason: str) -> None:
+    written = read_with([{"id": 1, "prompt": "Go.", "expectations": [said, "It went."]}])
+    assert checks_in(written) == [[{"expect": "It went."}]]
+    (left,) = written.left_out
+    assert (left.what, left.count) == ("check of eval 1", 1)
+    assert reason in left.reason
+
+
+def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
+    written = read_with(
+        [
+            {"id": 1, "prompt": "Read it.", "files": ["a.pdf"]},
+            {"id": 2, "prompt": "Read it.", "files": ["b.pdf"]},
+            {"id": 3, "prompt": "Ask the cluster.", "live_only": True},
+            {"id": 4, "prompt": ["Go."]},
+            {"id": 5, "query": "Go.", "should_trigger": True},
+            {"id": 6, "prompt": "Go.", "expectations": ["It went."], "tags": ["x"], "category": "y"},
+            {"id": 6, "prompt": "Go."},
+            "Go.",
+        ]
+    )
+    assert [case_id for case_id, _, _ in written.rows] == ["6"]
+    assert told(written) == {
+        "eval 1, 2": ("it comes with files", 2),
+        "eval 3": ("it needs a live system", 1),
+        "eval 4": ("it has no prompt that is a text", 1),
+        "eval 5": ("it asks which skill fires; a file such as trigger-eval.json is for that", 1),
+        "'tags' of eval 6": ("nothing here reads it", 1),
+        "eval 6": ("an eval before it has its id", 1),
+        "eval 8": ("it is no object", 1),
+    }
+
+
+def test_the_evals_of_a_skill_that_uses_tools_are_left_out() -> None:
+    skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
+    written = read_with([{"id": 1, "prompt": "Go."}], skill)
+    assert written.rows == ()
+    assert told(written) == {"eval 1": ("its skill uses tools: ['Bash', 'Read']", 1)}
+
+
+def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
+    files = [
+        "LICENSE.txt",
+        "forms.md",
+        "references/a.md",
+        "scripts/x.py",
+        "evals/evals.json",
+        ".git/x",
+        "sub/SKILL.md",
+        "sub/y.md",
+    ]
+    written = SKILLS.read(
+        tree_of({"SKILL.md": PDF, **dict.fromkeys(files, "[]"), "evals/other.json": "[]"}), "SKILL.md"
+    )
+    assert told(written) == {
+        "files beside SKILL.md, such as 'forms.md'": ("only SKILL.md is sent", 3),
+        "'evals/other.json'": ("of tables in evals/ only evals.json is read", 1),
+    }
+
+
+def test_evals_lie_beside_a_skill_in_a_folder_of_its_name_or_above_it_with_its_name() -> None:
+    evals = [{"prompt": "Go.", "expectations": ["It went."]}]
+    for files in (
+        {"skills/pdf/evals/evals.json": evals},
+        {"skills/pdf/evals.json": evals},
+        {"evals/pdf/evals.json": evals},
+        {"skills/evals/pdf/evals.json": evals},
+        {"misc/evals/pdf/evals.json": {"skill_name": "xlsx", "evals": evals}},
+        {"evals/evals.json": {"skill_name": "pdf", "evals": evals}},
+    ):
+        tree = tree_of({"skills/pdf/SKILL.md": PDF, "skills/xlsx/SKILL.md": XLSX, **files})
+        assert len(SKILLS.read(tree, "skills/pdf/SKILL.md").rows) == 1, files
+        assert SKILLS.read(tree, "skills/xlsx/SKILL.md").rows == ()
+        assert len(SKILLS.find(tree)) == 2
+
+
+def test_evals_of_no_skill_are_named_as_not_evaluated() -> None:
+    tree = tree_of({"pdf/SKILL.md": PDF, "evals/evals.json": {"skill_name": "liar", "evals": []}, "x/evals.json": "{"})
+    assert [place.key for place in SKILLS.find(tree)] == ["pdf/SKILL.md", "evals/evals.json", "x/evals.json"]
+    for key in ("evals/evals.json", "x/evals.json"):
+        with pytest.raises(NotEvaluatedError, match=r"no SKILL\.md is that of these evals"):
+            SKILLS.read(tree, key)
+
+
+def test_without_a_skill_nothing_is_found() -> None:
+    assert SKILLS.find(tree_of({"evals/evals.json": "[]", "evals/trigger-eval.json": "[]"})) == []
+
+
+@pytest.mark.parametrize(
+    ("skill", "evals", "problem"),
+    [
+        ("no front matter", [], "no front matter"),
+        ("---\nname: pdf\n---\n \n", [], "has no prompt"),
+        (
+            "---\na: &a [x, x]\nb: &b [*a, *a]\n"
+            + "".join(f"c{n}: &c{n} [*b, *b]\n" for n in range(3))
+            + "d: [" * 60
+            + "\n---\nx",
+            [],
+            "levels deep",
+        ),
+        ("---\nname: a: b\n---\nx", [], "broken YAML"),
+        (PDF, "{", "not JSON"),
+        (PDF, {"evals": {}}, "no list of evals"),
+        (PDF, 7, "no list of evals"),
+        (PDF, "[" * 5000, "not JSON"),
+    ],
+)
+def test_a_skill_that_cannot_be_read_says_why(skill: str, evals: Any, problem: str) -> None:
+    with pytest.raises(ComponentError, match=problem):
+        read_with(evals, skill)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = st.sampled_from(
+    [
+        "id",
+        "name",
+        "prompt",
+        "query",
+        "expectations",
+        "assertions",
+        "files",
+        "type",
+        "text",
+        "value",
+        "expected_output",
+        "should_trigger",
+        "expected_skill",
+        "skill_name",
+        "evals",
+    ]
+)
+ROW = st.dictionaries(
+    KEYS, st.text(max_size=9) | st.lists(st.dictionaries(KEYS, ANY, max_size=3) | ANY, max_size=3) | ANY
+)
+
+
+@given(st.lists(ROW | ANY, max_size=6))
+def test_whatever_stands_in_evals_is_a_case_or_is_left_out(rows: list[Any]) -> None:
+    written = read_with({"evals": rows})
+    left = sum(left.count for left in written.left_out if left.what.startswith("eval "))
+    assert len(written.rows) + left == len(rows)
+    assert len({case_id for case_id, _, _ in written.rows}) == len(written.rows)
+    for case_id, _, row in written.rows:
+        assert is_file_name(case_id)
+        checks = [DeclaredCheck.model_validate(check) for check in row["checks"]]
+        assert len(read_checks(checks, Path(), Path(), ComponentError, lambda path: path)) == len(checks)
+
+
+@given(st.lists(ROW | ANY, max_size=6), st.sampled_from(["pdf/evals", "evals", "tests/xlsx"]))
+def test_whatever_stands_in_trigger_evals_is_a_case_or_is_left_out(rows: list[Any], folder: str) -> None:
+    written = queries_of({"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX, f"{folder}/trigger-eval.json": {"evals": rows}})
+    assert len(written.rows) + sum(left.count for left in written.left_out) == len(rows)
+    assert all(is_file_name(case_id) for case_id, _, _ in written.rows)
+
+
+def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
+    files = {"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX}
+    queries = [
+        {"query": "Read a.pdf.", "should_trigger": True},
+        {"query": "Add these up.", "should_trigger": False},
+        {"query": "Open b.xlsx.", "should_trigger": False, "expected_skill": "xlsx"},
+        {"query": "Hello!", "should_trigger": False, "expected_skill": None},
+        {"query": "Open c.", "should_trigger": True, "expected_skill": "docx"},
+        {"query": "Open d.", "should_trigger": "yes"},
+        {"query": " ", "should_trigger": True},
+        {"query": "Open e.", "should_trigger": 1},
+    ]
+    written = queries_of({**files, "pdf/evals/trigger_eval.json": queries})
+    assert [(case_id, row["document"]) for case_id, _, row in written.rows] == [
+        ("pdf-1", "Read a.pdf."),
+        ("pdf-2", "Add these up."),
+        ("pdf-3", "Open b.xlsx."),
+        ("pdf-4", "Hello!"),
+    ]
+    assert [row["checks"][0]["json"] for _, _, row in written.rows] == [
+        {"at": "/skill", "equals": "pdf"},
+        {"at": "/skill", "not_equals": "pdf"},
+        {"at": "/skill", "equals": "xlsx"},
+        {"at": "/skill", "equals": None},
+    ]
+    assert {left.reason: left.count for left in written.left_out} == {
+        "the skill that it calls for is not among the choices, or two have its name": 2,
+        "it has no query that is a text": 1,
+        "its should_trigger is neither true nor false": 1,
+    }
+
+
+def test_the_choices_are_the_skills_by_name_with_what_they_say_of_themselves() -> None:
+    written = queries_of({"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX, "evals/triggers.yaml": "- {query: a}"})
+    assert written.prompt.system.endswith("\n- pdf: Reads PDFs.\n- xlsx: Reads sheets.")
+    assert written.output == "json"
+    assert written.schema is not None
+    assert written.schema["properties"]["skill"]["enum"] == ["pdf", "xlsx", None]
+    assert (written.path, written.files) == ("evals/triggers.yaml", ("pdf/SKILL.md", "xlsx/SKILL.md"))
+
+
+def test_two_skills_of_one_name_are_told_apart_by_folder_and_copies_are_one() -> None:
+    other = PDF.replace("Reads PDFs.", "Writes PDFs.")
+    files = {"a/pdf/SKILL.md": PDF, "b/pdf/SKILL.md": other, "c/xlsx/SKILL.md": XLSX, "d/xlsx/SKILL.md": XLSX}
+    queries = [{"query": "Go.", "should_trigger": True}]
+    written = queries_of({**files, "b/pdf/evals/trigger-eval.json": queries, "d/xlsx/evals/trigger-eval.json": queries})
+    assert written.schema is not None
+    assert written.schema["properties"]["skill"]["enum"] == ["a/pdf", "b/pdf", "xlsx", None]
+    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["b/pdf", "xlsx"]
+
+
+def test_queries_about_all_skills_name_theirs_and_else_call_for_none() -> None:
+    files = {"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX}
+    rows = [
+        {"query": "A.", "should_trigger": "pdf"},
+        {"query": "B.", "should_trigger": None},
+        {"query": "C.", "should_trigger": False},
+    ]
+    written = queries_of({**files, "evals/trigger-eval.json": rows})
+    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["pdf", None, None]
+    nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
+    assert told(nobody) == {"query trigger-eval-1": ("no skill is named that it is about", 1)}
+
+
+def test_two_files_of_queries_about_one_skill_are_both_asked() -> None:
+    queries = [{"query": "Go.", "should_trigger": True}]
+    files = {"SKILL.md": PDF, "evals/trigger-eval.json": queries, "evals/trigger-eval-fuzzy.json": queries}
+    assert [case_id for case_id, _, _ in queries_of(files).rows] == ["pdf-1", "pdf-trigger-eval-1"]
+
+
+def test_a_skill_that_cannot_be_chosen_and_a_broken_file_are_left_out_of_the_routing() -> None:
+    written = queries_of(
+        {
+            "a/SKILL.md": "none",
+            "b/SKILL.md": "---\nname: b\n---\nx",
+            "n\nl/SKILL.md": PDF.replace("name: pdf", 'name: "p\\nq"'),
+            "s/SKILL.md": XLSX,
+            "pdf/evals/trigger-eval.json": "{",
+            "s/evals/trigger-eval.json": [{"query": "x", "should_trigger": True}],
+        }
+    )
+    assert [left.what for left in written.left_out] == [
+        "choice 'a'",
+        "choice 'b'",
+        r"choice 'n\nl'",
+        "file 'pdf/evals/trigger-eval.json'",
+    ]
+    assert written.prompt.digest
+    assert len(written.rows) == 1
+
+
+def test_descriptions_that_are_too_long_together_are_one_error() -> None:
+    long = PDF.replace("Reads PDFs.", "x" * 600_000)
+    with pytest.raises(ComponentError, match=r"limits\.prompt_bytes"):
+        queries_of({"a/SKILL.md": long, "b/SKILL.md": long.replace("pdf", "b"), "evals/trigger-eval.json": "[]"})
+
+
+def test_a_skill_of_100_megabytes_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
+    for name, text in (("big", PDF), ("pdf", PDF)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(text)
+    with (tmp_path / "big" / "SKILL.md").open("r+b") as handle:
+        handle.truncate(100_000_000)
+    tree = folder_tree(tmp_path, SafetyLimits())
+    assert len(SKILLS.find(tree)) == 2
+    with pytest.raises(ComponentError, match="100,000,000 bytes"):
+        SKILLS.read(tree, "big/SKILL.md")
+    assert SKILLS.read(tree, "pdf/SKILL.md").prompt.system
+
+
+def test_ten_thousand_skills_are_found_and_read_without_a_walk_for_each() -> None:
+    reads = 0
+    texts = {f"plugins/p{n // 100}/skills/s{n}/SKILL.md": PDF for n in range(10_000)}
+    texts |= {f"plugins/p{n // 100}/skills/s{n}/references/{m}.md": "" for n in range(10_000) for m in range(3)}
+    texts["evals/evals.json"] = json.dumps({"skill_name": "s7", "evals": [{"prompt": "Go."}]})
+
+    def read(path: str) -> str:
+        nonlocal reads
+        reads += 1
+        return texts[path]
+
+    tree = FileTree(where=Path("lib"), paths=tuple(sorted(texts)), read=read, limits=SafetyLimits())
+    start = time.process_time()
+    places = SKILLS.find(tree)
+    assert (len(places), reads) == (10_000, 1)
+    assert len(SKILLS.read(tree, "plugins/p0/skills/s7/SKILL.md").rows) == 1
+    for place in places[:1_000]:
+        SKILLS.read(tree, place.key)
+    assert time.process_time() - start < 20  # quadratic would take minutes

@@ -1,0 +1,368 @@
+"""Skills: each SKILL.md a system prompt with the evals for it as cases, and the descriptions of all as one component.
+
+That component, `routing`, answers which skill a query calls for. Its cases are the trigger evals of all skills.
+"""
+
+import posixpath
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from skill_evaluator.checks import CHECKS
+from skill_evaluator.checks.declared import DeclaredCheck, read_checks
+from skill_evaluator.errors import ComponentError, NotEvaluatedError
+from skill_evaluator.files import first_problem
+from skill_evaluator.library.messages import Message, Prompt
+from skill_evaluator.library.reading import parse_front_matter
+from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, semver_of
+from skill_evaluator.library.tables import Row
+from skill_evaluator.repository import within
+from skill_evaluator.text import listed
+
+ROUTING = "routing"
+_SKILL, _EVALS = "SKILL.md", "evals.json"
+_TABLES = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+_ELSEWHERE = ("evals", "misc/evals", "tests")  # that hold <skill>/evals.json, in a folder above it
+_TRIGGERS = re.compile(
+    r"(?:(?:^|/)(?:evals?|tests?)/(?:.*/)?[^/]*trigger|(?:^|/)trigger[_-]?eval)[^/]*\.(?:json|ya?ml)$"
+)
+_NO_RESOURCE = re.compile(r"(?:.*/)?\.|(?i:SKILL\.md$|evals|(?:license|readme|changelog|third_party)[^/]*$)")
+_LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
+_PROMPTS = ("prompt", "query", "input", "user_prompt", "task")
+_SENTENCES = ("expectations", "assertions", "checks", "expect", "expected_behavior", "criteria")
+_CALLED = ("expected_skill", "expect_skill", "should_trigger")
+_NEEDS = {"files": "it comes with files", "live_only": "it needs a live system", "setup": "it needs a setup"}
+_KIND = re.compile(r"(not_)?(i(?=contains))?(\w*)")
+_OTHER_NAMES = {"includes": "contains", "exact_match": "equals", "matches": "regex"}
+_OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "rubric", "semantic", "manual"), "expect")
+_WORDS = ("text", "description", "expectation", "assertion", "criterion", "rubric", "check", "value")
+_ARGUMENTS = ("value", "values", "pattern", "expected", "substring", "text")
+_NAME = re.compile(r"[^\W\d]+(?:[_-][^\W\d]+)+")  # says what a check is about, which a number does not
+_MOST = 100  # characters of a name
+_QUESTION = """Choose the skill that the request calls for, by what the skills say of themselves. Answer with JSON \
+alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
+"""
+
+
+def _find(tree: FileTree) -> list[SourcePlace]:
+    """Return the place of each SKILL.md, of each evals.json that is of none, and of all trigger evals."""
+    skills = [path for path in tree.paths if posixpath.basename(path) == _SKILL]
+    named = cache(partial(_skill_name, tree))
+    taken = {path for skill in skills for path in _eval_files(tree, skill, named)}
+    lost = [path for path in tree.paths if posixpath.basename(path) == _EVALS and path not in taken]
+    places = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
+    if skills:
+        places += [SourcePlace(path, PurePosixPath(path).with_suffix("").parts) for path in lost]
+        places += [SourcePlace(ROUTING, (ROUTING,))] if any(map(_TRIGGERS.search, tree.paths)) else []
+    return places
+
+
+def _name_at_root(tree: FileTree) -> str:
+    try:
+        return str(_skill(tree, _SKILL)[0].get("name") or "skill")[:_MOST]
+    except ComponentError:
+        return "skill"
+
+
+def _read(tree: FileTree, key: str) -> Written:
+    """Return what is written at a place; raise ComponentError, and NotEvaluatedError for evals of no skill."""
+    if key == ROUTING:
+        return _read_routing(tree)
+    if posixpath.basename(key) != _SKILL:
+        advice = "move them into evals/ beside it, or into a folder of its name"
+        raise NotEvaluatedError(f"{tree.where / key}: no SKILL.md is that of these evals; {advice}")
+    front, body = _skill(tree, key)
+    if not body.strip():
+        raise ComponentError(f"{tree.where / key} has no prompt: nothing stands below its front matter")
+    tools = front.get("allowed-tools") or front.get("allowed_tools")
+    cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MOST]}" if tools else "")
+    for path in dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))):
+        for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
+            cases.add_eval(number, row)
+    return Written(
+        path=key,
+        files=(key,),
+        prompt=Prompt(messages=(Message("system", (body.strip(),)),), placeholders="literal"),
+        version=_version(tree, key, front),
+        output="text",
+        rows=tuple(cases.rows),
+        left_out=(*cases.left_out(), *_not_sent(tree, posixpath.dirname(key))),
+    )
+
+
+def _skill(tree: FileTree, path: str) -> tuple[dict[str, Any], str]:
+    return parse_front_matter(tree.text(path), tree.where / path, ComponentError, depth=tree.limits.yaml_depth)
+
+
+def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
+    metadata = front.get("metadata")
+    version = front.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
+    if isinstance(version, float):  # 1.10, which YAML reads as 1.1
+        version = next(iter(re.findall(r"(?m)^\s*version:\s*([\d.]+)", tree.text(path))), version)
+    return semver_of(str(version))
+
+
+def _eval_files(tree: FileTree, skill: str, named: Callable[[str], Any]) -> Iterator[str]:
+    """Yield the evals of a skill: beside it, in a folder of its name, or above all skills with its `skill_name`."""
+    folder = posixpath.dirname(skill)
+    yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
+    name = posixpath.basename(folder)
+    for above in map(str, PurePosixPath(folder).parents if folder else ()):
+        yield from filter(tree.has, (within(above, f"{place}/{name}/{_EVALS}") for place in _ELSEWHERE))
+        shared = within(above, f"evals/{_EVALS}")
+        if tree.has(shared) and not tree.has(within(above, _SKILL)) and named(shared) == name:
+            yield shared
+
+
+def _skill_name(tree: FileTree, path: str) -> Any:
+    try:
+        content = tree.json(path)
+    except ComponentError:  # of a file that is no skill's
+        return None
+    return content.get("skill_name") if isinstance(content, dict) else None
+
+
+def _rows_in(content: Any, where: Path) -> list[Any]:
+    """Return the evals or queries of a file; raise ComponentError if it has no list of them."""
+    if isinstance(content, dict):
+        content = next((content[name] for name in _LISTS if isinstance(content.get(name), list)), None)
+    if not isinstance(content, list):
+        raise ComponentError(f'{where} has no list of evals; write {{"evals": [{{"prompt": …}}]}}')
+    return content
+
+
+def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
+    """Yield what lies beside a SKILL.md: its resources, and other tables in evals/."""
+    start = len(within(folder, ""))
+    paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
+    nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
+    resources = [p for p in paths if nested.isdisjoint(p.parents) and not _NO_RESOURCE.match(str(p))]
+    if resources:
+        what = f"files beside {_SKILL}, such as {str(resources[0])!a}"
+        yield LeftOut(what=what, reason=f"only {_SKILL} is sent", count=len(resources))
+    tables = [p for p in paths if str(p.parent) == "evals" and p.suffix in _TABLES and not _TRIGGERS.search(str(p))]
+    for path in tables:
+        if path.name != _EVALS:
+            yield LeftOut(what=ascii(str(path)), reason=f"of tables in evals/ only {_EVALS} is read")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cases:
+    """The cases that evals and queries make, and the names of what is left out, by what and why.
+
+    With a `reason` each eval is left out for it.
+    """
+
+    reason: str = ""
+    rows: list[tuple[str, int, Row]] = field(default_factory=list)
+    odd: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    ids: Counter[str] = field(default_factory=Counter)
+
+    def add_eval(self, number: int, row: Any) -> None:
+        """Add the case of an eval, or the reason why it makes no case."""
+        case_id = _case_id(row, str(number))
+        prompt = _first(row, _PROMPTS)
+        if reason := self.reason or _why_not(row, prompt):
+            self.odd["eval", reason].append(case_id)
+            return
+        checks = list(self._checks(row, case_id))
+        if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
+            checks = [{"expect": f"The answer is as expected: {row['expected_output'].strip()}"}]
+        for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES})):
+            if isinstance(row.get(name), dict | list) and row[name]:
+                self.odd[f"{name[:_MOST]!a} of eval", "nothing here reads it"].append(case_id)
+        self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
+
+    def add(self, case_id: str, number: int, row: Row) -> None:
+        """Add a case."""
+        self.ids[case_id] += 1
+        if self.ids[case_id] > 1:
+            self.odd["eval", "an eval before it has its id"].append(case_id)
+        else:
+            self.rows.append((case_id, number, row))
+
+    def left_out(self) -> Iterator[LeftOut]:
+        """Yield what is left out."""
+        for (what, reason), names in self.odd.items():
+            yield LeftOut(what=f"{what} {listed(list(dict.fromkeys(names)))}", reason=reason, count=len(names))
+
+    def _checks(self, row: Mapping[str, Any], case_id: str) -> Iterator[Mapping[str, Any]]:
+        ids: set[str] = set()
+        for items in (row[name] for name in _SENTENCES if row.get(name) not in (None, "")):
+            for item in items if isinstance(items, list) else [items]:
+                try:
+                    check = _check(item)
+                    declared = DeclaredCheck.model_validate(check)
+                    read = read_checks((declared,), Path(), Path(), ComponentError, lambda path: path)[0]
+                    if read.id in ids:
+                        raise ValueError("it has the id of a check before it")
+                except ValueError as problem:
+                    reason = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
+                    self.odd["check of eval", reason].append(case_id)
+                else:
+                    ids.add(read.id)
+                    yield check
+
+
+def _first(row: Any, names: tuple[str, ...]) -> Any:
+    """Return the first of these that a row has, None without any."""
+    values = (row[name] for name in names if row.get(name) not in (None, "")) if isinstance(row, dict) else ()
+    return next(iter(values), None)
+
+
+def _case_id(row: Any, other: str) -> str:
+    """Return the id of a row as the name of a file can be, without one `other`."""
+    value = _first(row, ("id", "name"))
+    text = value if isinstance(value, str) else str(value) if isinstance(value, int) and abs(value) < 1e18 else ""
+    return re.sub(r"[^\w@.+-]+", "-", text)[:_MOST].strip("-.") or other
+
+
+def _why_not(row: Any, prompt: Any) -> str:
+    if not isinstance(row, dict):
+        return "it is no object"
+    if "should_trigger" in row:
+        return "it asks which skill fires; a file such as trigger-eval.json is for that"
+    reasons = [reason for name, reason in _NEEDS.items() if row.get(name)]
+    if not isinstance(prompt, str) or not prompt.strip():
+        reasons.append("it has no prompt that is a text")
+    return "; ".join(reasons)
+
+
+def _check(item: Any) -> dict[str, Any]:
+    """Return an expectation as a check; raise ValueError for what cannot be a check, such as a command."""
+    if isinstance(item, str):
+        return {"expect": item}
+    if not isinstance(item, dict):
+        raise ValueError("it is neither a text nor an object")
+    if "command" in item or "script" in item:
+        raise ValueError("it runs a command")
+    written = str(item.get("type") or "").lower().replace("-", "_")
+    parts = _KIND.fullmatch(written)
+    kind = _OTHER_NAMES.get(parts[3], parts[3]) if parts else ""
+    if not parts or kind not in CHECKS or kind == "python":
+        raise ValueError(f"no check here is of type {written[:_MOST]!a}")
+    argument = True if kind == "is_json" else _first(item, _WORDS if kind == "expect" else _ARGUMENTS)
+    if argument is None:
+        raise ValueError("it says nothing to check")
+    name = _first(item, ("id", "name"))
+    return {
+        f"{parts[1] or ''}{kind}": argument,
+        **({"ignore_case": True} if parts[2] else {}),
+        **({"id": name} if isinstance(name, str) and _NAME.fullmatch(name) else {}),
+    }
+
+
+def _read_routing(tree: FileTree) -> Written:
+    """Return the component that chooses a skill for each query; raise ComponentError where none is described."""
+    cases = _Cases()
+    described = _described(tree, cases)
+    counts = Counter(name for name, _ in set(described.values()))  # a copy of a skill is the same choice
+    names = {folder: name if counts[name] == 1 else folder or name for folder, (name, _) in described.items()}
+    choices = {names[folder]: words for folder, (_, words) in described.items()}
+    text = "\n".join([_QUESTION, *(f"- {name}: {words}" for name, words in choices.items())])
+    most, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
+    files = [path for path in tree.paths if _TRIGGERS.search(path)]
+    if not names or not files or size > most.most:
+        problem = f"have {size:,} bytes; {most}" if names and files else "or the queries for them are missing"
+        raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")
+    by_base: dict[str, set[str]] = defaultdict(set)
+    for folder, name in names.items():
+        by_base[posixpath.basename(folder)].add(name)
+    meant = {base: min(of_base) for base, of_base in by_base.items() if len(of_base) == 1}
+    meant |= {name: name for name in choices}
+    for path in files:
+        try:
+            content = tree.json(path) if path.endswith(".json") else tree.yaml(path)
+            rows = _rows_in(content, tree.where / path)
+        except ComponentError as problem:
+            cases.odd["file", str(problem)].append(ascii(path))
+        else:
+            skill_name = content.get("skill_name") if isinstance(content, dict) else None
+            _add_queries(cases, path, rows, _owner(path, skill_name, names, meant), meant)
+    choice = {"skill": {"type": ["string", "null"], "enum": [*sorted(choices), None]}}
+    return Written(
+        path=files[0],
+        files=tuple(within(folder, _SKILL) for folder in names),
+        prompt=Prompt(messages=(Message("system", (text,)),), placeholders="literal"),
+        output="json",
+        schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
+        rows=tuple(cases.rows),
+        left_out=tuple(cases.left_out()),
+    )
+
+
+def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
+    """Return the name and description of each skill by its folder; a skill without them is left out."""
+    described: dict[str, tuple[str, str]] = {}
+    for path in tree.paths:
+        if posixpath.basename(path) != _SKILL:
+            continue
+        folder = posixpath.dirname(path)
+        try:
+            front, _ = _skill(tree, path)
+            words = " ".join(str(front.get("description") or "").split())
+            name = front.get("name")
+            name = name if isinstance(name, str) and name.isprintable() and 0 < len(name) <= _MOST else folder
+            if not words or not name.isprintable():
+                raise ComponentError(f"{path!a} has no {'name that is a line' if words else 'description'}")
+            described[folder] = name, words
+        except ComponentError as problem:
+            cases.odd["choice", str(problem)].append(ascii(folder))
+    return described
+
+
+def _owner(path: str, skill_name: Any, names: Mapping[str, str], meant: Mapping[str, str]) -> str | None:
+    """Return the skill that a file of queries is about, None where nothing says it.
+
+    It is in the skill's folder or in a folder of its name, or has its `skill_name`. The only skill is that of all.
+    """
+    above = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+    by_folder = next((names[folder] for folder in above if folder in names), None)
+    told = (posixpath.basename(posixpath.dirname(path)), skill_name)
+    by_name = next((meant[name] for name in told if isinstance(name, str) and name in meant), names.get(""))
+    return by_folder or by_name or (min(names.values()) if len(set(names.values())) == 1 else None)
+
+
+def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, meant: Mapping[str, str]) -> None:
+    """Add the queries of a file about a skill; where each names its skill, no skill is one more choice."""
+    of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
+    stem = PurePosixPath(path).stem
+    start = _case_id({"id": owner}, stem)
+    for number, row in enumerate(rows, 1):
+        case_id = f"{start}-{_case_id(row, str(number))}"
+        if cases.ids[case_id]:  # two files are about the same skill
+            case_id = f"{start}-{stem}-{_case_id(row, str(number))}"
+        query = _first(row, _PROMPTS)
+        try:
+            if not isinstance(query, str) or not query.strip():
+                raise ValueError("it has no query that is a text")
+            check = _calls_for(row, owner, meant, of_all=of_all)
+        except ValueError as problem:
+            cases.odd["query", str(problem)].append(case_id)
+        else:
+            cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
+
+
+def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
+    """Return the check of the skill that a query calls for; raise ValueError where it names no skill."""
+    fires, skill = row.get("should_trigger"), _first(row, _CALLED)
+    if isinstance(skill, str):
+        if skill not in meant:
+            raise ValueError("the skill that it calls for is not among the choices, or two have its name")
+        return {"equals": meant[skill]}
+    if fires is not True and (of_all or any(name in row and row[name] is None for name in _CALLED)):
+        return {"equals": None}
+    if not isinstance(fires, bool):
+        raise ValueError("its should_trigger is neither true nor false")
+    if owner is None:
+        raise ValueError("no skill is named that it is about")
+    return {"equals" if fires else "not_equals": owner}
+
+
+SKILLS = Source(looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read)

@@ -88,7 +88,10 @@ class Library:
         fixtures: str | Path | None = None,
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
-        self.components, self.config = Path(components), Path(config)
+        from skill_evaluator.library.sources import components_of
+
+        self.config = Path(config)
+        self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
 
     @classmethod

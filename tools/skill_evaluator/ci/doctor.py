@@ -17,7 +17,7 @@ from typing import Any, Literal
 from skill_evaluator.ci.layout import secrets_of, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
 from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
-from skill_evaluator.display.options import COMPONENTS
+from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import moment
@@ -28,6 +28,7 @@ from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
 from skill_evaluator.library.scaffolding import IGNORED
+from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
 from skill_evaluator.providers.program import MODEL, values_of
@@ -296,9 +297,10 @@ def _published() -> Iterator[str]:
 
 def _components() -> Iterator[Component]:
     """Yield the components; what cannot be read is for `lint` to say."""
-    for path in sorted(COMPONENTS.glob("*/prompt.md")):
+    components = components_of(COMPONENTS, CONFIG, COMPONENTS)
+    for name in component_names(components):
         with suppress(SkillEvaluatorError):
-            yield load_component(COMPONENTS, path.parent.name)
+            yield load_component(components, name)
 
 
 def _few(components: Iterable[Component]) -> Iterator[str]:

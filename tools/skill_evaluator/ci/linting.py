@@ -26,10 +26,11 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import attestations_at, check_waivers, load_models, load_settings
+from skill_evaluator.library.sources import component_names, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
-from skill_evaluator.repository import Repository, within
+from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 
 _Checked = tuple[Linted, list[Problem]]
@@ -100,7 +101,7 @@ def lint(request: LintRequest) -> LintedLibrary:
             )
         else:
             linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, settings, models)
-        prompt = within(folder, f"{name}/prompt.md")  # the mark of a problem without a place of its own
+        prompt = prompt_file(request.components, name, folder)  # the mark of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return replace(linted, attested=attested), placed
 
@@ -119,6 +120,8 @@ def lint(request: LintRequest) -> LintedLibrary:
 
 def _names_of_all(components: Path) -> tuple[str, ...]:
     """Return the names of all components and would-be components; raise ComponentError without any."""
+    if sources_in(components):
+        return tuple(component_names(components))
     if not components.is_dir():
         raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals")
@@ -136,7 +139,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Pas
         of_history = problems_of(request.components, name, folder, past)
         return [*of_history, *answer_problems(request.components, name, folder)]
     except SkillEvaluatorError as problem:
-        return [Problem(file=within(folder, f"{name}/prompt.md"), line=1, message=str(problem))]
+        return [Problem(file=prompt_file(request.components, name, folder), line=1, message=str(problem))]
 
 
 def _read_past(request: LintRequest, names: Sequence[str]) -> tuple[str, str | None, Past | None]:

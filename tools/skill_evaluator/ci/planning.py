@@ -24,6 +24,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, attestations_at, retiring, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
+from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
     Bump,
     ComponentVersion,
@@ -88,7 +89,7 @@ def make_plan(request: PlanRequest) -> Plan:
     if request.scenario is not None:
         load_scenario(request.config, request.scenario, request.configuration.settings.limits)
     if request.base is None and not request.drift:
-        names = request.names or sorted(path.parent.name for path in request.components.glob("*/prompt.md"))
+        names = request.names or component_names(request.components)
         if not names:
             raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")
         decisions = [
@@ -179,7 +180,7 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
                 ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
                 asked.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
-            place = repository.place(request.components / skill / "prompt.md")
+            place = prompt_file(request.components, skill, repository.place(request.components))
             asked.faults.append(Problem(file=place, line=1, message=str(problem)))
             continue
         by_id = {model.id: model for model in asking(request.configuration, component).models}

@@ -74,8 +74,15 @@ def _row(parameter: Any, ctx: Any) -> tuple[str, str]:
 
 def component_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the components that a shell may complete a word to."""
-    folders = sorted(path.parent.name for path in Path(ctx.params.get("components") or COMPONENTS).glob("*/prompt.md"))
-    return [name for name in folders if name.startswith(incomplete)]
+    from skill_evaluator.library.sources import component_names as names_in
+    from skill_evaluator.library.sources import components_of
+
+    config = Path(ctx.params.get("config") or CONFIG)
+    try:
+        names = names_in(components_of(Path(ctx.params.get("components") or COMPONENTS), config, COMPONENTS))
+    except SkillEvaluatorError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def agreed(question: str, *, yes: bool) -> bool:
@@ -132,6 +139,10 @@ def command_of(
 
             if elsewhere := load_settings(given["config"]).fixtures:
                 given["fixtures"], _ = fetched_fixtures(elsewhere)
+        if "components" in given:
+            from skill_evaluator.library.sources import components_of
+
+            given["components"] = components_of(given["components"], given.get("config", CONFIG), COMPONENTS)
         raise typer.Exit(story(options(**given)))
 
     fields = sorted(

@@ -18,6 +18,7 @@ from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, plan_runs
 from skill_evaluator.evaluation.story import OnKept, ask_and_score, keep, print_how_to_resume
 from skill_evaluator.library.config import Policy, VerdictName, select_models
+from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import Configuration, lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.selection import runs_of_versions
@@ -100,8 +101,7 @@ def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
     )
     rows: dict[str, SwitchedComponent] = {}
     plans: list[_Plan] = []
-    every = (path.parent.name for path in request.components.glob("*/prompt.md"))
-    for name in dict.fromkeys(request.skills or sorted(every)):
+    for name in dict.fromkeys(request.skills or component_names(request.components)):
         rows[name] = SwitchedComponent(component=name)
         try:
             plans.append(_plan(replace(asked, skill=name), request.old, alone, configuration))

@@ -23,6 +23,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import replace_blocks
 from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.record import SCORED, CaseRecord, Record, read_record, strict_by_replicate
 from skill_evaluator.records.selection import choose
 from skill_evaluator.records.served import served_text
@@ -255,7 +256,8 @@ def _records_of(paths: Iterable[Path], models: Sequence[str]) -> Iterator[Record
 
 def _record_files(source: str, components: Path) -> list[Path]:
     """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
-    if (components / source / "prompt.md").exists():
+    names = component_names(components)
+    if source in names:
         return sorted((components / source / "evals" / "records").glob("*.json"))
     if Path(source).is_file():
         return [Path(source)]
@@ -265,7 +267,6 @@ def _record_files(source: str, components: Path) -> list[Path]:
     except RunError:
         if recorded:
             return recorded
-        names = sorted(path.parent.name for path in components.glob("*/prompt.md"))
         message = f"'{source}' is no component, run or file of a record {nearest(source, names)}"
         raise LeaderboardError(message) from None
     if not (folder / RECORD).exists():

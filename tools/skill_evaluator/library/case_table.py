@@ -25,6 +25,7 @@ from skill_evaluator.library.cases import INPUTS, Case, cases_of_table
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.messages import DOCUMENT
+from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import Columns, Odd, read_table
 from skill_evaluator.parsing import Output
 
@@ -71,7 +72,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
 
     A row that is no case is `odd`.
     """
-    names = sorted(path.parent.name for path in table.components.glob("*/prompt.md"))
+    names = component_names(table.components)
     if table.skill is None and len(names) != 1:
         raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
     limits = load_settings(table.config).limits

@@ -252,9 +252,9 @@ def load_cases(
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
-    table = CaseRows()
+    table = component.rows
     for source in sources:
-        if source.suffix:
+        if source.suffix and source != table.path:
             table = read_table(source, component.columns, component.limits.size_of("document_bytes"), odd)
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
@@ -262,13 +262,20 @@ def load_cases(
         why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
     root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
-    cases = cases_of_table(table, component, odd, ids, folders, root)
+    cases = cases_of_table(table, component, odd, ids, folders, _root_of_rows(component) or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
         except FixtureError as problem:
             odd(problem)
     return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, odd)
+
+
+def _root_of_rows(component: Component) -> Root | None:
+    """Return the folder that files of cases must lie in which a source has."""
+    if component.origin is None:
+        return None
+    return Root(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, odd: Odd) -> tuple[Case, ...]:
@@ -373,11 +380,12 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
     places = places_of(component.folder, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
     sources = [place for place in places if place.is_file()][:1] if is_choice else sources_of(places)
+    sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
     if sources:
         root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
-        return [root.inside(source) for source in sources]
+        return [source if source == component.rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
     if component.fixtures != component.name:  # somebody declared them to be there
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")

@@ -24,9 +24,12 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
-from skill_evaluator.library.prompts import FrontMatter, check_semver, checked_prompt, parse_prompt
+from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import Root, read_yaml
 from skill_evaluator.library.schema_files import read_schema
+from skill_evaluator.library.sources import WrittenAt, origin_of
+from skill_evaluator.library.sources.own import written_own
+from skill_evaluator.library.sources.tree import Written
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
 from skill_evaluator.metrics.base import AgreementMetric, Metric
@@ -245,7 +248,8 @@ class Component:
     """A versioned prompt with its output contract, ready to be evaluated, by itself or under a scenario.
 
     It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
-    of fields that are prose. `checks` are those of all its cases.
+    of fields that are prose. `checks` are those of all its cases. Its prompt is made of `files`. One in a format of its
+    own has an `origin`, and `rows` for cases.
     """
 
     name: str
@@ -268,6 +272,9 @@ class Component:
     inferred: tuple[str, ...] = ()
     prose: Mapping[str, float] = field(default_factory=dict)
     program: ProgramUnderTest | None = None
+    rows: CaseRows = field(default_factory=CaseRows)
+    origin: WrittenAt | None = None
+    files: tuple[Path, ...] = ()
 
     @property
     def leaderboard_path(self) -> Path:
@@ -298,14 +305,20 @@ def load_component(
     The folder of its cases is read only to infer what is not declared.
     """
     folder = components_dir / name
-    front, prompt = _read_prompt(components_dir, name, limits)
+    origin = origin_of(components_dir, name, limits)
+    if origin is None:
+        written, root = _read_own(components_dir, name, limits), folder
+    else:
+        _refuse_links(components_dir, name, limits)
+        written, root = origin.here(limits), origin.root
     where = folder / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
-    table = table_beside(folder, places, fixtures_dir, dataset.columns, limits)
-    checked = bool(dataset.checks) or has_checks(folder, places, fixtures_dir, limits, table)
+    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)
+    table = rows if rows.rows else table_beside(folder, places, fixtures_dir, dataset.columns, limits)
+    checked = bool(written.checks or dataset.checks) or has_checks(folder, places, fixtures_dir, limits, table)
     of_truths = output_of_truths(places, table)
-    answers = _read_contract(folder, front.output, dataset, of_truths, limits, checked)
+    answers = _read_contract(folder, written, dataset, of_truths, limits, checked)
     truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
     plain, prose = find_texts(answers.schema, dataset.fields, truths)
@@ -324,9 +337,9 @@ def load_component(
     return Component(
         name=name,
         folder=folder,
-        version=check_semver(front.version, folder / "prompt.md"),
+        version=check_semver(str(written.version), root / written.path),
         output=answers.output,
-        prompt=prompt,
+        prompt=written.prompt,
         schema=answers.schema,
         contract=answers.contract,
         plan=plan,
@@ -337,7 +350,7 @@ def load_component(
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
         digests={
-            "prompt": prompt.digest,
+            "prompt": written.prompt.digest,
             **answers.digests,
             "datasets": digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
         },
@@ -347,10 +360,14 @@ def load_component(
             where,
             ComponentError,
             Root(components_dir, ComponentError, follow_links=limits.follow_links).inside,
+            before=read_checks(written.checks, root, root / written.path, ComponentError, Path),
         ),
         limits=limits,
-        inferred=answers.inferred,
-        program=front.program,
+        inferred=(*answers.inferred, *map(str, written.left_out)),
+        program=written.program,
+        rows=rows,
+        origin=origin,
+        files=tuple(root / path for path in written.files),
     )
 
 
@@ -402,7 +419,13 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     return dataset
 
 
-def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple[FrontMatter, Prompt]:
+def _refuse_links(components_dir: Path, name: str, limits: SafetyLimits) -> None:
+    root = Root(components_dir, ComponentError, follow_links=limits.follow_links)
+    for file in _FILES:
+        root.inside(components_dir / name / file)
+
+
+def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
     if not is_component_name(name):
         raise ComponentError(f"a component is named like its folder (letters, digits, '.', '_', '-'), not '{name}'")
     if not components_dir.is_dir():
@@ -411,35 +434,36 @@ def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> tuple
     if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
         raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
-    root = Root(components_dir, ComponentError, follow_links=limits.follow_links)
-    for file in _FILES:
-        root.inside(components_dir / name / file)
+    _refuse_links(components_dir, name, limits)
     text = read_text(path, ComponentError, limits.size_of("prompt_bytes"))
     front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
-    return front, checked_prompt(text, front, prompt, path)
+    return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
 
 def _read_contract(
     folder: Path,
-    output: Output | None,
+    written: Written,
     dataset: Dataset,
     of_truths: Output | None,
     limits: SafetyLimits,
     checked: bool,
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
+    output = written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(
             f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
         )
     schema, place, digests = read_schema(folder, dataset.contract, limits)
+    if schema is None and written.schema is not None:
+        schema, place, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
     inferred = []
     if schema is None and output is None and (of_truths == "text" or (checked and of_truths is None)):
         output = "text"
         why = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
-        inferred.append(f"output: text, because {why}; prompt.md declares no output")
+        inferred.append(f"output: text, because {why}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
     contract = Contract({} if schema is None else schema, place)

@@ -445,6 +445,14 @@ class Attestations(StrictModel):
     self_hosted: bool = Field(default=False, description="whether runs on runners of your own are believed")
 
 
+class DeclaredSource(StrictModel):
+    """A folder of components in a format of its own, which are read in place: skills, say."""
+
+    kind: str = Field(description="skills, prompt_yml, promptfoo or text_versions")
+    root: str = Field(default=".", min_length=1, description="the folder, as seen from that of .evaluator")
+    leave_out: tuple[str, ...] = Field(default=(), description="components, or cases as component/case; with * and ?")
+
+
 class Settings(StrictModel):
     """The file settings.yaml; every key has a default, so the file may be absent."""
 
@@ -463,6 +471,7 @@ class Settings(StrictModel):
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS
     fixtures: FixturesElsewhere | None = None
+    sources: tuple[DeclaredSource, ...] = Field(default=(), description="where components in other formats lie")
     ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
     site: SiteSettings = SiteSettings()
     attestations: Attestations = Attestations()

@@ -3,22 +3,34 @@
 Reads `prompt.md` and `schema.json`, at commits of a git repository or in a folder.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import semver
 from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ComponentError, GitError
-from skill_evaluator.files import FrozenModel, parse_json, read_bytes
+from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_json
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, parse_prompt
-from skill_evaluator.parsing import Output
+from skill_evaluator.library.sources import (
+    WrittenAt,
+    dated_at,
+    is_dated,
+    named_origins,
+    origin_of,
+    prompt_file,
+    sources_in,
+)
+from skill_evaluator.library.sources.own import OWN
+from skill_evaluator.library.sources.tree import FileTree, Written, commit_tree
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest
 
@@ -48,7 +60,7 @@ class Problem(FrozenModel):
 class ComponentVersion:
     """A component at one commit: prompt and schema as digests, and `problem` where its version cannot be read.
 
-    A `program` comes with the prompt that it is `asked`.
+    A `program` comes with the prompt that it is `asked`. Problems name the `file`, or prompt.md.
     """
 
     name: str
@@ -60,6 +72,7 @@ class ComponentVersion:
     schema: str | None
     program: ProgramUnderTest | None = None
     asked: Prompt | None = None
+    file: str = ""
 
 
 def bump(before: str | None, after: str) -> Bump:
@@ -73,6 +86,8 @@ def bump(before: str | None, after: str) -> Bump:
     old, new = semver.Version.parse(before), semver.Version.parse(after)
     if new < old:
         return Bump.LOWERED
+    if new > old and is_dated(before) and is_dated(after) and new.build == old.build:
+        return Bump.PATCH
     if new.major > old.major:
         return Bump.MAJOR
     if new.minor > old.minor:
@@ -98,6 +113,8 @@ def read_versions(
 
     A component that is the same at several commits is read once.
     """
+    if sources := sources_in(repository.root / folder):
+        return [_sourced(repository, commit, folder, sources) if commit else {} for commit in commits]
     depth = len(folder.split("/")) if folder not in ("", ".") else 0
     trees = []  # the blobs of prompt and schema at each commit, by component and file name
     for commit in commits:
@@ -126,8 +143,62 @@ def read_versions(
     return history
 
 
+def _sourced(
+    repository: Repository, commit: str, folder: str, sources: Sequence[DeclaredSource]
+) -> dict[str, ComponentVersion]:
+    """Read the components that sources hold at a commit; what cannot be read has a problem."""
+    home = (repository.root / folder).parent.parent
+    roots = {home / source.root: repository.place(home / source.root) for source in sources}
+    trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
+    moments = {place: repository.last_changes(commit, place) for place in roots.values()}
+    files = repository.files(commit, folder)
+    return {
+        name: _of_source(
+            within(folder, name),
+            within(roots[origin.root], origin.key.partition("#")[0]),
+            partial(_dated_at, origin, trees[origin.root], moments[roots[origin.root]], roots[origin.root]),
+            partial(schema_at, repository, files, within(folder, name)),
+        )
+        for name, origin in named_origins(sources, home, trees.__getitem__).items()
+    }
+
+
+def _dated_at(origin: WrittenAt, tree: FileTree, moments: Mapping[str, int], root: str) -> Written:
+    written = origin.read(tree)
+    return replace(written, version=written.version or dated_at(moments, root, written))
+
+
+def _of_source(
+    folder: str, file: str, read: Callable[[], Written], schema_of: Callable[[Written], str]
+) -> ComponentVersion:
+    """Return a component of a source, with a problem where it cannot be read."""
+    version = prompt = schema = problem = None
+    try:
+        written = read()
+        prompt, schema = written.prompt.digest, schema_of(written)
+        version = check_semver(str(written.version), Path(file))
+    except ComponentError as caught:
+        problem = str(caught)
+    name = folder.rpartition("/")[2]
+    return ComponentVersion(
+        name=name, folder=folder, file=file, version=version, line=1, problem=problem, prompt=prompt, schema=schema
+    )
+
+
+def schema_at(repository: Repository, files: Mapping[str, str], folder: str, written: Written) -> str:
+    """Return the digest of the schema of a component in a folder at a commit, of which these are the files."""
+    blob = files.get(within(folder, _SCHEMA))
+    if blob is None:
+        return digest(canonical_json(written.schema))
+    text = repository.contents([blob])[blob].decode("utf-8-sig", "replace")
+    return digest(canonical_json(parse_json(text, Path(folder, _SCHEMA), ComponentError)))
+
+
 def read_version(folder: Path, place: str) -> ComponentVersion | None:
     """Read the component in a folder, which is `place` in its repository; None without a prompt.md."""
+    if origin := origin_of(folder.parent, folder.name, DEFAULT_LIMITS):
+        file = prompt_file(folder.parent, folder.name, place)
+        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), partial(_schema_here, folder))
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     if not prompt.is_file():
         return None
@@ -138,6 +209,11 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
         read_bytes(schema, ComponentError) if schema.is_file() else None,
     )
     return version if version.program is None else _watched(version, version.program.watched_here(folder))
+
+
+def _schema_here(folder: Path, written: Written) -> str:
+    path = folder / _SCHEMA
+    return digest(canonical_json(read_json(path, ComponentError) if path.exists() else written.schema))
 
 
 def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
@@ -166,7 +242,7 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
 
 
 def _prompt_problem(version: ComponentVersion, message: str) -> Problem:
-    return Problem(file=f"{version.folder}/{_PROMPT}", line=version.line, message=message)
+    return Problem(file=version.file or f"{version.folder}/{_PROMPT}", line=version.line, message=message)
 
 
 def _read(name: str, folder: str, raw: bytes, schema: bytes | None) -> ComponentVersion:
@@ -221,8 +297,7 @@ class CommittedPrompt:
 
     commit: str
     version: str
-    output: Output | None
-    prompt: Prompt
+    written: Written
 
 
 def component_with(component: Component, past: PastPrompt) -> tuple[Component, str | None]:
@@ -250,10 +325,11 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
         repository = Repository(component.folder)
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
-    path = within(repository.place(component.folder), "prompt.md")
+    paths = [repository.place(file) for file in component.files]
     named = (past.commit or "").removesuffix(_CHANGED)
-    commits = [commit for commit in (repository.commit(named), *repository.commits_of(path)) if commit is not None]
-    same = [one for one in _prompts_at(repository, commits, path) if one.prompt.digest == past.digest]
+    touching = (commit for path in paths for commit in repository.commits_of(path))
+    commits = [commit for commit in (repository.commit(named), *touching) if commit is not None]
+    same = [one for one in _prompts_at(repository, commits, component) if one.written.prompt.digest == past.digest]
     if same:
         return next((one for one in same if one.version == past.version), same[0])
     missing = named and repository.commit(named) is None
@@ -261,7 +337,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
         f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
     )
     advice = "run `git fetch --unshallow`" if repository.is_shallow else "fetch the branch that holds it"
-    raise ComponentError(f"the prompt of {name} is in no commit of {path} here ({where}); {advice}")
+    raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({where}); {advice}")
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
@@ -276,30 +352,37 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
         raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
     _refuse_program(component, f"at {commit[:12]}")
-    committed = next(_prompts_at(repository, [commit], within(folder, "prompt.md")), None)
+    file = repository.place(component.files[0])
+    every = list(_prompts_at(repository, [commit], component))
+    if not every:
+        raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
+    for one in every:
+        check_semver(one.version, Path(f"{commit[:12]}:{file}"))
+    committed = next((one for one in every if _is_below(one, component)), None)
     if committed is None:
-        raise ComponentError(f"{within(folder, 'prompt.md')} cannot be read at commit {commit[:12]}")
-    version = check_semver(committed.version, Path(f"{commit[:12]}:{folder}/prompt.md"))
-    if semver.Version.parse(version) >= semver.Version.parse(component.version):
+        version = every[0].version
         raise ComponentError(
             f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version}; "
             "name a commit from before the version was raised"
         )
-    blob = repository.files(commit, folder).get(within(folder, "schema.json"))
-    text = "null" if blob is None else repository.contents([blob])[blob].decode("utf-8-sig", "replace")
-    schema = parse_json(text, Path(f"{commit[:12]}:{folder}/schema.json"), ComponentError)
-    if digest(canonical_json(schema)) != component.digests["schema"]:
+    files = repository.files(commit, folder)
+    if schema_at(repository, files, folder, committed.written) != component.digests["schema"]:
         raise _other_schema(component, committed.version)
     return _put_into(component, committed), commit
 
 
+def _is_below(committed: CommittedPrompt, component: Component) -> bool:
+    return semver.Version.parse(committed.version) < semver.Version.parse(component.version)
+
+
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
-    if committed.output not in (None, component.output):
+    output, prompt = committed.written.output, committed.written.prompt
+    if output not in (None, component.output):
         raise ComponentError(
-            f"'{component.name}' {committed.version} had output: {committed.output}, and now it is {component.output}"
+            f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
         )
-    digests = {**component.digests, "prompt": committed.prompt.digest}
-    return replace(component, version=committed.version, prompt=committed.prompt, digests=digests)
+    digests = {**component.digests, "prompt": prompt.digest}
+    return replace(component, version=committed.version, prompt=prompt, digests=digests)
 
 
 def _refuse_program(component: Component, version: str) -> None:
@@ -317,16 +400,14 @@ def _other_schema(component: Component, version: str) -> ComponentError:
     )
 
 
-def _prompts_at(repository: Repository, commits: Iterable[str], path: str) -> Iterator[CommittedPrompt]:
-    """Yield the prompt at each commit at which the file can be read."""
-    folder = path.rpartition("/")[0]
+def _prompts_at(repository: Repository, commits: Iterable[str], component: Component) -> Iterator[CommittedPrompt]:
+    """Yield the prompts at each commit at which the file can be read: one, or versions that lie side by side."""
+    origin = component.origin or WrittenAt(name=component.name, source=OWN, root=component.folder, key=_PROMPT)
+    folder = repository.place(origin.root)
     for commit in dict.fromkeys(commits):
-        blob = repository.files(commit, folder).get(path)
-        if blob is None:
-            continue
-        text = repository.contents([blob])[blob].decode("utf-8-sig", "replace")
         try:
-            front, prompt = parse_prompt(text, Path(path))
+            for written in origin.versions(commit_tree(repository, commit, folder, component.limits)):
+                version = written.version or dated_at(repository.last_changes(commit, folder), folder, written)
+                yield CommittedPrompt(commit=commit, version=version, written=written)
         except ComponentError:  # broken at that commit
             continue
-        yield CommittedPrompt(commit=commit, version=front.version, output=front.output, prompt=prompt)

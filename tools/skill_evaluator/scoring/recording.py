@@ -43,7 +43,7 @@ class Origin:
 def origin_of(component: Component, fixtures: Path | None) -> Origin:
     """Return the commits of a component's prompt and cases; raise FixtureError where there are no cases."""
     return Origin(
-        prompt_commit=commit_of(component.folder / "prompt.md"),
+        prompt_commit=commit_of(*component.files),
         dataset_commit=commit_of(*find_cases(component, fixtures)),
     )
 

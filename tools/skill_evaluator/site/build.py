@@ -38,6 +38,7 @@ from skill_evaluator.errors import (
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Settings, load_models, load_settings, retiring
+from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
@@ -153,7 +154,7 @@ class SiteBuild(ComponentsOption, FixturesOption, ConfigOption):
 def build_site(build: SiteBuild) -> SiteFolder:
     """Write the site; raise ComponentError where there is no component."""
     settings = load_settings(build.config)
-    names = sorted(path.parent.name for path in build.components.glob("*/prompt.md"))
+    names = component_names(build.components)
     if not names:
         raise ComponentError(f"no component in {build.components}; name their folder with --components DIR")
     for name in sorted(settings.site.components.keys() - set(names)):

@@ -30,6 +30,7 @@ from skill_evaluator.errors import AuditError, ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
+from skill_evaluator.library.sources import component_names
 from skill_evaluator.stats import ALPHA
 from skill_evaluator.text import counted, listed, words
 
@@ -158,7 +159,7 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
             f"{request.config / 'scenarios'} holds no scenario; write one, or draft some: scenarios draft"
         )
     scenarios, unreadable = _read_family(request.config, paths, request.limits)
-    benchmarks = sorted(path.parent.name for path in request.components.glob("*/prompt.md"))
+    benchmarks = component_names(request.components)
     trial = _trial(request, scenarios)
     return judge_family(request.family, scenarios, [*unreadable, *check_family(scenarios, benchmarks)], trial)
 

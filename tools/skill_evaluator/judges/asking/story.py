@@ -17,6 +17,7 @@ from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.sources import components_of
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Stop
@@ -191,7 +192,8 @@ class Bench:
             mode=mode_of(submit_only=request.leaves_batches, collecting=self.collecting and resumes),
         )
         if budget is None:
-            components = request.config.parent / COMPONENTS
+            default = request.config.parent / COMPONENTS
+            components = components_of(default, request.config, default)
             session.hold_month(models, config=request.config, components=components, folder=folder)
         return session
 

@@ -1,8 +1,209 @@
-"""The formats that components are read from in place, by the word that `sources` in settings.yaml has for each."""
+"""The formats that components are read from in place, and where the components of a library are written.
 
-from collections.abc import Mapping
+`sources` in settings.yaml names folders of them. What is measured of such a component then lies in
+`.evaluator/components/<name>/`, and nothing is written into those folders.
+"""
 
+import datetime
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
+from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource, SafetyLimits, load_settings
+from skill_evaluator.library.sources.own import OWN
 from skill_evaluator.library.sources.skills import SKILLS
-from skill_evaluator.library.sources.tree import Source
+from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import digest, nearest
 
-SOURCES: Mapping[str, Source] = {"skills": SKILLS}
+SOURCES: Mapping[str, Source] = {"own": OWN, "skills": SKILLS}
+HOME = ".evaluator"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
+_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenAt:
+    """Where a component is written: the format, the folder that is read, the place in it, and cases to leave out."""
+
+    name: str
+    source: Source
+    root: Path
+    key: str
+    leave_out: tuple[str, ...] = ()
+
+    def read(self, tree: FileTree) -> Written:
+        """Read it in a folder or at a commit; raise ComponentError."""
+        written = self.source.read(tree, self.key)
+        left = [
+            row for row in written.rows if any(fnmatchcase(f"{self.name}/{row[0]}", each) for each in self.leave_out)
+        ]
+        if not left:
+            return written
+        out = LeftOut(what="case", count=len(left), reason="leave_out in settings.yaml names it")
+        rows = tuple(row for row in written.rows if row not in left)
+        return replace(written, rows=rows, left_out=(*written.left_out, out))
+
+    def versions(self, tree: FileTree) -> Iterator[Written]:
+        """Yield the versions that lie side by side, the current one first; raise ComponentError."""
+        yield self.read(tree)
+        yield from self.source.earlier(tree, self.key)
+
+    def here(self, limits: SafetyLimits) -> Written:
+        """Read it as it is now, with a version; raise ComponentError."""
+        written = self.read(_folder_tree(self.root, str(Path.cwd()), limits))
+        if written.version is not None:
+            return written
+        moments = _changes(self.root, str(Path.cwd()))
+        edited = {path: int((self.root / path).stat().st_mtime) for path in written.files if path not in moments}
+        return replace(written, version=dated_at({**moments, **edited}, "", written))
+
+
+_DATED = re.compile(r"0\.\d{14}\.0\+[0-9a-f]{8}")
+
+
+def is_dated(version: str) -> bool:
+    """Return whether a version was made of a date and a digest.
+
+    >>> is_dated("0.20261124093000.0+0123abcd"), is_dated("0.2.0")
+    (True, False)
+    """
+    return _DATED.fullmatch(version) is not None
+
+
+def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
+    """Return the version of a prompt that has none: a MINOR of the time of its last change, with its digest.
+
+    `moments` has the time of each file below a `root`, in seconds since 1970. The same prompt later is a PATCH.
+    """
+    moment = max(moments[within(root, path)] for path in written.files)
+    when = datetime.datetime.fromtimestamp(moment, datetime.UTC)
+    return f"0.{when:%Y%m%d%H%M%S}.0+{written.prompt.digest.removeprefix('sha256:')[:8]}"
+
+
+@lru_cache(maxsize=4)
+def _changes(root: Path, _: str) -> dict[str, int]:
+    """Return when each file of a folder that is as committed was last changed; nothing outside git."""
+    try:
+        repository = Repository(root)
+        folder, head = repository.place(root), repository.commit("HEAD")
+        moments = repository.last_changes(head, folder) if head else {}
+        edited = {path for path, blob in repository.work_files().items() if blob is None}
+    except GitError:
+        return {}
+    start = len(within(folder, ""))
+    return {path[start:]: moment for path, moment in moments.items() if path not in edited}
+
+
+_folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))
+
+
+def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
+    """Return the sources of a folder of components: those of the settings beside it, if it is `.evaluator/components`.
+
+    Raises ConfigError.
+    """
+    return load_settings(components.parent).sources if components.parent.name == HOME else ()
+
+
+def components_of(components: Path, config: Path, default: Path) -> Path:
+    """Return the folder of components: the one that is named, else that of the sources if settings.yaml has some."""
+    return config / "components" if components == default and load_settings(config).sources else components
+
+
+def component_names(components: Path) -> list[str]:
+    """Return the names of the components in a folder, or of those that its sources hold; raise ConfigError."""
+    if not sources_in(components):
+        return sorted(path.parent.name for path in components.glob("*/prompt.md"))
+    _forget()
+    return sorted(_origins(components, str(Path.cwd()), load_settings(components.parent).limits))
+
+
+def origin_of(components: Path, name: str, limits: SafetyLimits) -> WrittenAt | None:
+    """Return where a component is written, None if it is one of our own; raise ComponentError, ConfigError.
+
+    A process that goes on sees files that are new when it lists names, or looks for a name that was not there.
+    """
+    if not sources_in(components):
+        return None
+    origins = _origins(components, str(Path.cwd()), limits)
+    if name not in origins:
+        _forget()
+        origins = _origins(components, str(Path.cwd()), limits)
+    if name not in origins:
+        raise ComponentError(f"unknown component '{name}' in the sources of settings.yaml {nearest(name, origins)}")
+    return origins[name]
+
+
+def prompt_file(components: Path, name: str, folder: str) -> str:
+    """Return the file of a component that a problem without a place names; `folder` is how components are called."""
+    with suppress(SkillEvaluatorError):
+        if origin := origin_of(components, name, DEFAULT_LIMITS):
+            return (origin.root / origin.key.partition("#")[0]).as_posix()
+    return within(folder, f"{name}/prompt.md")
+
+
+def _forget() -> None:
+    for cached in (_origins, _folder_tree, _changes):
+        cached.cache_clear()
+
+
+@lru_cache(maxsize=4)
+def _origins(components: Path, cwd: str, limits: SafetyLimits) -> dict[str, WrittenAt]:
+    home = components.parent.parent
+    return named_origins(sources_in(components), home, lambda root: _folder_tree(root, cwd, limits))
+
+
+def named_origins(
+    sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
+) -> dict[str, WrittenAt]:
+    """Return by name where each component of some sources is written; raise ComponentError, ConfigError."""
+    places: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    for index, declared in enumerate(sources):
+        if declared.kind not in SOURCES:
+            where = f"sources[{index}].kind in settings.yaml"
+            raise ConfigError(f"unknown source '{declared.kind}' at {where} {nearest(declared.kind, SOURCES)}")
+        source = SOURCES[declared.kind]
+        places += [(place, source, declared) for place in source.find(tree_of(home / declared.root))]
+    names = _names([place.parts for place, _, _ in places])
+    return {
+        name: WrittenAt(
+            name=name, source=source, root=home / declared.root, key=place.key, leave_out=declared.leave_out
+        )
+        for name, (place, source, declared) in zip(names, places, strict=True)
+        if not _matches(name, declared.leave_out)
+    }
+
+
+def _matches(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _names(places: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a safe name for each place, from the end of its parts: as few as tell them apart.
+
+    >>> _names([("a", "pdf"), ("b", "pdf"), ("b", "my docs")])
+    ['a.pdf', 'b.pdf', 'my-docs']
+    """
+    parts = [
+        [safe for part in place if (safe := _UNSAFE.sub("-", part).strip("-_"))] or ["component"] for place in places
+    ]
+    used = [1] * len(places)
+    while True:
+        names = [".".join(each[-count:])[-_LONGEST:].lstrip(".-_") for each, count in zip(parts, used, strict=True)]
+        counts = Counter(name.casefold() for name in names)
+        alike = [index for index, name in enumerate(names) if counts[name.casefold()] > 1]
+        if longer := [index for index in alike if used[index] < len(parts[index])]:
+            for index in longer:
+                used[index] += 1
+        else:
+            break
+    for index in alike:
+        names[index] += f"-{digest('/'.join(places[index])).removeprefix('sha256:')[:6]}"
+    return names

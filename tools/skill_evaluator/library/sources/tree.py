@@ -20,10 +20,12 @@ from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import LONGEST_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import Root, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import counted
 
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
 _MOST_FILES = 500_000
@@ -100,8 +102,14 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
         if not any(part in _SKIPPED for part in path[start:].split("/")[:-1])
     }
 
+    contents: dict[str, bytes] = {}
+
     def read(path: str) -> str:
-        content = repository.contents([blobs[path]])[blobs[path]]
+        if blobs[path] not in contents:  # files of one name are wanted together
+            name = posixpath.basename(path)
+            alike = [blob for other, blob in blobs.items() if posixpath.basename(other) == name]
+            contents.update(repository.contents(alike))
+        content = contents[blobs[path]]
         if len(content) > most.most:
             raise ComponentError(f"{where / path} has {len(content):,} bytes; {most}")
         return decoded(content, where / path, ComponentError)
@@ -128,6 +136,9 @@ class LeftOut:
     reason: str
     count: int = 1
 
+    def __str__(self) -> str:
+        return f"left out: {counted(self.count, self.what)}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -135,7 +146,8 @@ class Written:
 
     `path` is the file that people edit, and `files` are all that its prompt is made of. The `version` is semver, None
     where the format has none. `rows` are its cases, each with its id and line, as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`. `hints` say which model it was written for: `model`, and parameters by our names.
+    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`. `hints` say which model it was written
+    for: `model`, and parameters by our names.
     """
 
     path: str
@@ -146,8 +158,10 @@ class Written:
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
     rows: tuple[tuple[str, int, Row], ...] = ()
+    rows_path: str | None = None
     left_out: tuple[LeftOut, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
+    program: ProgramUnderTest | None = None
 
 
 def semver_of(text: str) -> str | None:

@@ -1,0 +1,32 @@
+"""Our own format: a folder a component, with `prompt.md` and perhaps `schema.json`."""
+
+import posixpath
+from typing import Any
+
+from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.prompts import FrontMatter, parse_prompt
+from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Written
+
+PROMPT, SCHEMA = "prompt.md", "schema.json"
+
+
+def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> Written:
+    """Return what a prompt.md says."""
+    version, output, program = front.version, front.output, front.program
+    return Written(
+        path=path, files=(path,), version=version, prompt=prompt, output=output, schema=schema, program=program
+    )
+
+
+def _find(tree: FileTree) -> list[SourcePlace]:
+    folders = (posixpath.split(path) for path in tree.paths if path.count("/") == 1)
+    return [SourcePlace(f"{folder}/{PROMPT}", (folder,)) for folder, name in folders if name == PROMPT]
+
+
+def _read(tree: FileTree, key: str) -> Written:
+    front, prompt = parse_prompt(tree.text(key), tree.where / key, depth=tree.limits.yaml_depth)
+    schema = posixpath.join(posixpath.dirname(key), SCHEMA)
+    return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
+
+
+OWN = Source(looks_for="<name>/prompt.md with a version", find=_find, read=_read)

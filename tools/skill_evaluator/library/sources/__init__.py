@@ -17,12 +17,13 @@ from pathlib import Path
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource, SafetyLimits, load_settings
 from skill_evaluator.library.sources.own import OWN
+from skill_evaluator.library.sources.promptfoo import PROMPTFOO
 from skill_evaluator.library.sources.skills import SKILLS
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import digest, nearest
 
-SOURCES: Mapping[str, Source] = {"own": OWN, "skills": SKILLS}
+SOURCES: Mapping[str, Source] = {"own": OWN, "skills": SKILLS, "promptfoo": PROMPTFOO}
 HOME = ".evaluator"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80

@@ -1,0 +1,377 @@
+"""What a promptfoo configuration says is read as promptfoo itself reads it, and what is not read has a name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.config import DEFAULT_LIMITS
+from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
+
+from tests.support.hostile_files import deep_yaml, laughing_yaml
+from tests.support.json_values import json_values, quick
+
+SOURCE = SOURCES["promptfoo"]
+CONFIG = "promptfooconfig.yaml"
+KEY = "sk-proj-Zq8vN3xT7mK2pL5w"
+
+
+def tree_of(files: Mapping[str, str]) -> FileTree:
+    return FileTree(where=Path("lib"), paths=tuple(sorted(files)), read=files.__getitem__, limits=DEFAULT_LIMITS)
+
+
+def read(config: Any, number: int = 1, **files: str) -> Written:
+    named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
+    text = config if isinstance(config, str) else json.dumps(config)
+    return SOURCE.read(tree_of({CONFIG: text, **named}), f"{CONFIG}#{number}")
+
+
+def config(**keys: Any) -> dict[str, Any]:
+    return {"prompts": ["Say {{word}}"], "providers": ["openai:gpt-5"], "tests": [{"vars": {"word": "hi"}}], **keys}
+
+
+def checks_of(*asserts: Any, **test: Any) -> list[dict[str, Any]]:
+    written = read(config(tests=[{"vars": {"word": "hi"}, "assert": list(asserts), **test}]))
+    return [{key: value for key, value in check.items() if key != "id"} for check in written.rows[0][2]["checks"]]
+
+
+def left_out(written: Written) -> dict[str, tuple[int, str]]:
+    return {left.what: (left.count, left.reason) for left in written.left_out}
+
+
+# What promptfoo 0.121.20 sends by its echo provider, written down by hand: defaults, lists, files, CSV, scenarios.
+ORACLE = {
+    CONFIG: """
+prompts:
+  - "Say {{word}} in {{lang}}: {{doc}}"
+  - file://p/several.txt
+providers: [openai:gpt-4o-mini]
+defaultTest:
+  options: {prefix: "PRE ", suffix: " SUF"}
+  vars: {lang: French, doc: "file://p/doc.txt"}
+  assert:
+    - {type: contains, value: "{{word}}"}
+tests:
+  - vars: {word: [a, b], doc: "x {{lang}} y"}
+  - description: third
+    vars: {word: 3.0, lang: null}
+  - file.csv
+  - file://tests.yaml
+scenarios:
+  - config:
+      - vars: {lang: [German, Spanish]}
+    tests:
+      - vars: {word: s}
+""",
+    "p/several.txt": "First {{ word }}\n---\nSecond {{word}}\n{{doc}}\n",
+    "p/doc.txt": 'doc line "quoted"\nnext\n\n',
+    "file.csv": "word,lang,__expected,__expected2\n"
+    'w1,,"contains-any: a, b",note: hi\nw2,Dutch,icontains: Hello,equals: w\n',
+    "tests.yaml": "- vars: {word: y1, obj: {k: v}}\n  options: {disableVarExpansion: true}\n",
+}
+DOC = 'doc line "quoted"\nnext'
+SENT = [
+    "PRE Say a in French: x French y SUF",
+    "PRE Say b in French: x French y SUF",
+    f"PRE Say 3 in : {DOC} SUF",
+    f"PRE Say w1 in : {DOC} SUF",
+    f"PRE Say w2 in Dutch: {DOC} SUF",
+    f"PRE Say y1 in French: {DOC} SUF",
+    f"PRE Say s in German: {DOC} SUF",
+    f"PRE Say s in Spanish: {DOC} SUF",
+]
+
+
+def test_what_is_sent_is_what_promptfoo_sends() -> None:
+    tree = tree_of(ORACLE)
+    assert [place.key for place in SOURCE.find(tree)] == [f"{CONFIG}#{number}" for number in (1, 2, 3)]
+    written = SOURCE.read(tree, f"{CONFIG}#1")
+    assert [written.prompt.filled(row["inputs"])[0].text for _, _, row in written.rows] == SENT
+    second = SOURCE.read(tree, f"{CONFIG}#3")
+    assert second.prompt.filled(second.rows[0][2]["inputs"])[0].text == "PRE Second a\nx French y SUF"
+    assert second.path == "p/several.txt"
+    assert second.files == (CONFIG, "p/several.txt")
+    assert not written.left_out
+
+
+def test_columns_called_expected_are_asserts() -> None:
+    rows = {row["inputs"]["word"]: row["checks"] for _, _, row in SOURCE.read(tree_of(ORACLE), f"{CONFIG}#1").rows}
+    assert [check["id"] for check in rows["w1"]] == ["contains-w1", "contains_any-a-b", "equals-note-hi"]
+    assert {"contains": "Hello", "ignore_case": True, "id": "contains-hello"} in rows["w2"]
+
+
+def test_an_id_stays_when_a_test_is_put_before_it() -> None:
+    tests = [{"vars": {"word": "one"}}, {"vars": {"word": "two"}}, {"vars": {"word": "x"}, "description": "the last"}]
+    before = [case_id for case_id, _, _ in read(config(tests=tests)).rows]
+    after = [case_id for case_id, _, _ in read(config(tests=[{"vars": {"word": "new"}}, *tests])).rows]
+    assert before == after[1:]
+    assert before[0].startswith("one-")
+    assert before[2] == "the-last"
+
+
+def test_a_list_of_messages_is_messages() -> None:
+    talk = [
+        {"role": "developer", "content": "Be {{tone}}."},
+        {"role": "user", "content": [{"type": "text", "text": "{{q}}"}]},
+    ]
+    tests = [{"vars": {"tone": "kind", "q": "Why?"}}]
+    in_json = read(config(prompts=["file://talk.json"], tests=tests), talk_json=json.dumps(talk))
+    in_yaml = read(config(prompts=[{"id": "talk.yaml", "label": "talk"}], tests=tests), talk_yaml=json.dumps(talk))
+    inline = read(config(prompts=[json.dumps(talk)], tests=tests))
+    for written in (in_json, in_yaml, inline):
+        assert [(message.role, message.text) for message in written.prompt.messages] == [
+            ("system", "Be {{tone}}."),
+            ("user", "{{q}}"),
+        ]
+        assert written.prompt.inputs == ("tone", "q")
+
+
+@pytest.mark.parametrize(
+    ("declared", "check"),
+    [
+        ({"type": "contains", "value": "{{word}}!"}, {"contains": "hi!"}),
+        ({"type": "icontains", "value": 5}, {"contains": "5", "ignore_case": True}),
+        ({"type": "not-icontains-all", "value": ["A", "b"]}, {"not_contains_all": ["A", "b"], "ignore_case": True}),
+        ({"type": "contains-any", "value": 'foo, "a, b"'}, {"contains_any": ["foo", "a, b"]}),
+        ({"type": "equals", "value": {"a": 1}}, {"equals": {"a": 1}}),
+        ({"type": "equals", "value": 7}, {"equals": "7"}),
+        ({"type": "starts-with", "value": "x", "weight": 2}, {"starts_with": "x", "weight": 2}),
+        ({"type": "not-regex", "value": r"\d+"}, {"not_regex": r"\d+"}),
+        ({"type": "contains-json"}, {"json": {"at": ""}}),
+        ({"type": "llm-rubric", "value": "It greets {{word}}."}, {"expect": "It greets hi."}),
+        ({"type": "assert-set", "assert": [{"type": "is-json"}]}, {"is_json": True}),
+    ],
+)
+def test_an_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any]) -> None:
+    assert checks_of(declared) == [check]
+
+
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ({"type": "javascript", "value": "output.length"}, "no check here does that"),
+        ({"type": "python", "value": "file://check.py"}, "no check here does that"),
+        ({"type": "not-similar", "value": "x"}, "no check here does that"),
+        ({"type": "regex", "value": "(?=a)"}, "RE2 refuses"),
+        ({"type": "contains", "value": "file://make.py"}, "a program"),
+        ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),
+        ({"type": "contains", "value": "{{env.HOME}}"}, "{{env.HOME}}"),
+        ({"type": "contains", "value": "{{other}}"}, "does not say other"),
+        ({"type": "contains"}, "no text"),
+        ({"type": "not-llm-rubric", "value": "rude"}, "unknown check"),
+        ({"type": "llm-rubric", "value": {"a": 1}}, "no text"),
+        ({"type": "contains", "value": "x", "weight": 0}, "weight"),
+        ({"type": "contains", "value": "x", "transform": "output.trim()"}, "transform"),
+        ({"type": "contains-json", "value": {"type": "object"}}, "schema"),
+    ],
+)
+def test_an_assert_without_counterpart_is_named(declared: dict[str, Any], reason: str) -> None:
+    tests = [{"vars": {"word": word}, "assert": [declared, {"type": "contains", "value": "y"}]} for word in "ab"]
+    written = read(config(tests=tests))
+    assert [len(row["checks"]) for _, _, row in written.rows] == [1, 1]
+    count, why = left_out(written)[f"{declared['type']} assert"]
+    assert count == 2
+    assert reason in why
+
+
+def test_asserts_that_are_equal_count_once_and_others_keep_apart() -> None:
+    asserts = [{"type": "contains", "value": value} for value in ("a b", "A b", "a b")]
+    [(_, _, row)] = read(config(tests=[{"vars": {"word": "x"}, "assert": asserts}])).rows
+    assert row["checks"] == [{"contains": "a b", "id": "contains-a-b"}, {"contains": "A b", "id": "contains-a-b-2"}]
+
+
+def test_the_schema_that_all_tests_share_is_the_contract() -> None:
+    shared = {"type": "is-json", "value": {"type": "object", "required": ["a"]}}
+    written = read(config(defaultTest={"assert": [shared]}))
+    assert written.schema == shared["value"]
+    assert written.output == "json"
+    other = {"vars": {"word": "x"}, "assert": [{"type": "is-json"}]}
+    written = read(config(tests=[other, {**other, "assert": [shared]}]))
+    assert written.schema is None
+    assert left_out(written)["is-json schema"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"prompts": ["file://prompts.py:ask"]}, "a program or a service makes it: file://prompts.py:ask"),
+        ({"prompts": ["prompt.js"]}, "prompt.js"),
+        ({"prompts": ["exec:./ask.sh"]}, "exec:./ask.sh"),
+        ({"prompts": ["langfuse://greeting:1"]}, "langfuse://greeting"),
+        ({"prompts": ["file://absent.txt"]}, "absent.txt"),
+        ({"prompts": ["file://../../etc/passwd.txt"]}, "no file below lib"),
+        ({"prompts": ["Say {% if word %}{{word}}{% endif %}"]}, "{% if word %}"),
+        ({"prompts": ["Say {{ word | upper }}"]}, "{{ word | upper }}"),
+        ({"prompts": ["Say {{env.SECRET}} {{word}}"]}, "{{env.SECRET}}"),
+        ({"prompts": ["Say {word}"], "tests": [{"vars": {"word": "a"}}, {"vars": {"word": "b"}}]}, "no variable"),
+        ({"prompts": ["Say {{wrod}}"]}, "says what wrod is"),
+        ({"prompts": ['{"contents": []}']}, "no list of messages"),
+        ({"prompts": ['[{"role": "tool", "content": "x"}]']}, "role"),
+        ({"prompts": None}, "a prompt is a text"),
+        ({"providers": ["exec:python ask.py"]}, "asks exec:…, which is no bare model"),
+        ({"providers": [{"id": "file://agent.py"}]}, "file://agent.py"),
+        ({"providers": ["openai:assistant:abc"]}, "openai:assistant:abc"),
+        ({"defaultTest": [1]}, "defaultTest"),
+    ],
+)
+def test_what_is_no_plain_prompt_is_refused_by_name(keys: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ComponentError) as problem:
+        read(config(**keys))
+    assert reason in str(problem.value)
+
+
+@pytest.mark.parametrize("name", ["promptfooconfig.js", "promptfooconfig.ts", "promptfooconfig.cjs"])
+def test_a_configuration_that_is_a_program_is_found_and_refused(name: str) -> None:
+    tree = tree_of({f"evals/{name}": "module.exports = {}", "evals/other-promptfoo.yaml": "prompts: [x]"})
+    [place] = SOURCE.find(tree)
+    assert place.parts == ("evals", "evals")
+    with pytest.raises(ComponentError, match="is a program"):
+        SOURCE.read(tree, place.key)
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        ({"options": {"transform": "output.x"}}, "transform"),
+        ({"options": {"prefix": "Dear"}}, "prefix"),
+        ({"provider": "openai:gpt-5"}, "provider"),
+        ({"providerOutput": "x"}, "providerOutput"),
+        ({"vars": {"word": "file://scan.png"}}, "no text"),
+        ({"vars": {"word": "file://make.py"}}, "a program"),
+        ({"vars": {}}, "word"),
+        (
+            {"vars": {"word": [str(number) for number in range(200)], "x": [str(number) for number in range(200)]}},
+            "20,000",
+        ),
+    ],
+)
+def test_a_test_that_asks_in_a_way_of_its_own_is_left_out(test: dict[str, Any], reason: str) -> None:
+    written = read(config(tests=[{"vars": {"word": "hi"}}, {"vars": {"word": "x"}, **test}]))
+    assert len(written.rows) == 1
+    [(count, why)] = left_out(written).values()
+    assert count == 1
+    assert reason in why
+
+
+def test_other_keys_are_named() -> None:
+    written = read(
+        config(
+            passRateThreshold=0.9,
+            tests=[{"vars": {"word": "hi"}, "threshold": 0.5}, 7],
+            providers=["exec:x", {"id": "openai:chat:gpt-5", "config": {"tools": [], "temperature": 0, "top_p": "x"}}],
+        )
+    )
+    assert set(left_out(written)) == {
+        "key passRateThreshold",
+        "test threshold",
+        "entry of tests",
+        "provider exec:…",
+        "tools of providers[1]",
+    }
+    assert written.hints == {"model": "gpt-5", "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("keys", "place"),
+    [
+        ({"providers": [{"id": "openai:gpt-5", "config": {"apiKey": KEY}}]}, "providers[0].config.apiKey"),
+        ({"providers": [{"openai:gpt-5": {"config": {"headers": {"Authorization": KEY}}}}]}, "Authorization"),
+        ({"env": {"OPENAI_API_KEY": KEY}}, "env.OPENAI_API_KEY"),
+        ({"defaultTest": {"options": {"provider": {"config": {"api_key": KEY}}}}}, "provider.config.api_key"),
+    ],
+)
+def test_a_key_in_plain_text_is_warned_of_and_copied_nowhere(keys: dict[str, Any], place: str) -> None:
+    written = read(config(**keys))
+    [(what, reason)] = [(left.what, left.reason) for left in written.left_out if "plain text" in left.what]
+    assert what.startswith("key in plain text at ")
+    assert what.endswith(place)
+    assert "take it out" in reason
+    assert KEY[:6] not in repr(written)
+
+
+def test_the_name_of_a_key_in_the_environment_is_no_key() -> None:
+    provider = {"id": "openai:gpt-5", "config": {"apiKey": "{{env.KEY}}", "apiKeyEnvar": "KEY", "max_tokens": 5}}
+    assert not read(config(providers=[provider], env={"A_TOKEN": "$TOKEN"})).left_out
+
+
+def test_files_of_tests_do_not_go_round_in_circles() -> None:
+    written = read(config(tests="file://a.yaml"), a_yaml="- file://a.yaml\n- vars: {word: x}\n")
+    assert len(written.rows) == 1
+    assert left_out(written)["entry of tests"][0] == 1
+    with pytest.raises(ComponentError, match="no mapping"):
+        read("file://promptfooconfig.yaml")
+
+
+@pytest.mark.parametrize("text", [laughing_yaml(), deep_yaml(), "prompts: [", "\0", "", "[]", "- 1", "x: {? [a] : b}"])
+def test_a_file_that_wants_to_end_the_program_is_one_line(text: str) -> None:
+    for path in (CONFIG, "t.yaml"):
+        files = {CONFIG: json.dumps(config(tests="t.yaml")), path: text}
+        with pytest.raises(ComponentError) as problem:
+            SOURCE.read(tree_of(files), SOURCE.find(tree_of(files))[0].key)
+        assert "\n" not in str(problem.value)
+        if not text.strip() or text[0] in "[-":
+            break
+
+
+def test_texts_that_grow_by_their_variables_are_left_out() -> None:
+    tests = [{"vars": {"word": "{{x}}" * 10_000, "x": "y" * 10_000}}, {"vars": {"word": "hi"}}]
+    written = read(config(tests=tests))
+    assert len(written.rows) == 1
+    assert "characters" in left_out(written)["test"][1]
+
+
+def test_more_tests_than_anybody_writes_are_refused() -> None:
+    tests = [{"vars": {"word": str(number)}} for number in range(200)]
+    with pytest.raises(ComponentError, match="more than 20,000 cases"):
+        read(config(tests=[], scenarios=[{"config": [{"vars": {"x": "y"}}] * 200, "tests": tests}]))
+
+
+def test_a_configuration_of_100_mb_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / CONFIG).open("wb") as file:
+        file.truncate(100_000_000)
+    tree = folder_tree(tmp_path, DEFAULT_LIMITS)
+    [place] = SOURCE.find(tree)
+    with pytest.raises(ComponentError, match="bytes"):
+        SOURCE.read(tree, place.key)
+
+
+PATHS = st.lists(st.integers(0, 5), min_size=1, max_size=6)
+WHOLE = config(
+    description="x",
+    prompts=["Say {{word}}", "file://p.txt", {"raw": "{{word}}", "label": "a\nb"}],
+    providers=[{"id": "openai:gpt-5", "config": {"temperature": 0, "apiKey": KEY}}],
+    defaultTest={"vars": {"lang": "en"}, "assert": [{"type": "is-json", "value": {"type": "object"}}], "options": {}},
+    tests=[{"vars": {"word": ["a", "b"]}, "assert": [{"type": "contains-any", "value": "a, b", "weight": 2}]}, "t.csv"],
+    scenarios=[{"config": [{"vars": {"lang": "de"}}], "tests": [{"vars": {"word": "x"}}]}],
+)
+
+
+def changed(value: Any, path: list[int], new: Any) -> Any:
+    """Put something else at a place that a path of numbers leads to."""
+    if not path or not isinstance(value, dict | list) or not value:
+        return new
+    if isinstance(value, dict):
+        key = sorted(value)[path[0] % len(value)]
+        return {**value, key: changed(value[key], path[1:], new)}
+    index = path[0] % len(value)
+    return [*value[:index], changed(value[index], path[1:], new), *value[index + 1 :]]
+
+
+@quick
+@given(path=PATHS, new=json_values | st.sampled_from(["file://t.csv", "{{word}}", "{{", "*.csv", "[", "\n", "exec:"]))
+def test_a_changed_configuration_is_read_or_refused_in_one_line(path: list[int], new: Any) -> None:
+    tree = tree_of(
+        {CONFIG: json.dumps(changed(WHOLE, path, new)), "p.txt": "Say {{word}}", "t.csv": "word,__expected\na,b\n"}
+    )
+    for place in SOURCE.find(tree):
+        try:
+            written = SOURCE.read(tree, place.key)
+        except ComponentError:
+            continue
+        assert all(f"{left.what}{left.reason}".isprintable() for left in written.left_out)
+        assert KEY not in repr(written)

@@ -1,0 +1,203 @@
+"""promptfoo's asserts → checks, also those in the columns of its CSV that are called `__expected`."""
+
+import csv
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from skill_evaluator.checks.declared import DeclaredCheck, read_checks
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import first_problem
+from skill_evaluator.library.reading import parse_yaml
+
+Leave = Callable[[str, str], None]
+"""Counts something that is left out: what it is, and why."""
+LONGEST = 4_000_000
+PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
+VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+_TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
+_CHECKS = {
+    "contains": "contains",
+    "contains-any": "contains_any",
+    "contains-all": "contains_all",
+    "starts-with": "starts_with",
+    "equals": "equals",
+    "regex": "regex",
+    "is-json": "is_json",
+    "contains-json": "json",
+    "llm-rubric": "expect",
+    "model-graded-closedqa": "expect",
+}
+_OTHERS = (
+    "icontains|icontains-any|icontains-all|answer-relevance|bleu|classifier|contains-html|contains-sql|contains-xml|"
+    "context-faithfulness|context-recall|context-relevance|conversation-relevance|cost|factuality|finish-reason|g-eval|"
+    "gleu|guardrails|is-html|is-refusal|is-sql|is-valid-function-call|is-valid-openai-function-call|"
+    "is-valid-openai-tools-call|is-xml|javascript|latency|levenshtein|meteor|model-graded-factuality|moderation|"
+    "perplexity|perplexity-score|pi|python|rouge-n|ruby|search-rubric|similar|tool-call-f1|webhook|word-count"
+)
+_EXPECTED = re.compile(rf"(?s)((?:not-)?(?:{'|'.join(_CHECKS)}|{_OTHERS}))(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?")
+_ALIASES = {"grade": "llm-rubric", "fn": "javascript", "eval": "javascript"}
+
+
+def checks_of(
+    asserts: Any, texts: Mapping[str, str], loaded: Callable[[Any], Any], leave: Leave
+) -> tuple[list[dict[str, Any]], Any]:
+    """Return the checks that asserts stand for, each under an id of its own, and the last schema among them.
+
+    `loaded` returns a value, or that of the file that it names; it raises ComponentError, or ValueError for a program.
+    """
+    checks: dict[str, dict[str, Any]] = {}
+    digests: dict[str, str] = {}
+    schema = None
+    for declared in _flat(asserts, leave):
+        kind = str(declared.get("type"))
+        try:
+            check, wanted = _check(kind, declared, texts, loaded)
+            made, content = _id_and_digest(json.dumps(check))
+        except ValidationError as problem:
+            leave(f"{kind} assert", first_problem(problem))
+        except (ValueError, csv.Error, ComponentError) as problem:
+            leave(f"{kind} assert", str(problem))
+        else:
+            for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
+                leave(f"{kind} {key}", "the judge that settings.yaml names says yes or no")
+            name = next(name for name in numbered(made) if digests.get(name, content) == content)
+            digests[name], schema = content, wanted or schema
+            checks.setdefault(name, {**check, "id": name})
+    return list(checks.values()), schema
+
+
+def _flat(asserts: Any, leave: Leave) -> Iterator[dict[str, Any]]:
+    for declared in as_list(asserts):
+        if not isinstance(declared, dict) or "$ref" in declared:
+            leave("assert", "it is a reference, or no mapping")
+        elif declared.get("type") != "assert-set":
+            yield declared
+        elif declared.get("threshold") is not None:
+            leave("assert-set", "it has a threshold, and here every check counts by itself")
+        else:
+            yield from _flat(declared.get("assert"), leave)
+
+
+def _check(
+    kind: str, declared: Mapping[str, Any], texts: Mapping[str, str], loaded: Callable[[Any], Any]
+) -> tuple[dict[str, Any], Any]:
+    """Return the check that an assert stands for, and the schema in it; ValueError, csv.Error or ComponentError."""
+    plain = kind.removeprefix("not-")
+    name = plain.removeprefix("i") if plain.startswith("icontains") else plain
+    if name not in _CHECKS:
+        raise ValueError("no check here does that")
+    if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
+        raise ValueError(f"its {used[0]} has no counterpart here")
+    value = loaded(declared.get("value"))
+    value = [_rendered(item, texts) for item in value] if isinstance(value, list) else _rendered(value, texts)
+    schema = None
+    if name.endswith("-json") and value:
+        schema = parse_yaml(value, Path("value"), ComponentError) if isinstance(value, str) else value
+        if kind != "is-json" or not isinstance(schema, dict):
+            raise ValueError("its schema has no counterpart here")
+    check = {("not_" if plain != kind else "") + _CHECKS[name]: _argument(name, value)}
+    check |= {"ignore_case": True} if name != plain else {}
+    return check | ({} if declared.get("weight") is None else {"weight": declared["weight"]}), schema
+
+
+def _argument(name: str, value: Any) -> Any:
+    """Return what a check takes behind its name; raise ValueError or csv.Error."""
+    if name.endswith("-json"):
+        return {"at": ""} if name == "contains-json" else True
+    if name in ("contains-any", "contains-all"):
+        cells = next(csv.reader([as_text(value).replace("\n", " ")], skipinitialspace=True), [])
+        items = value if isinstance(value, list) else [cell.strip() for cell in cells if cell.strip()]
+        return [as_text(item) for item in items]
+    if name == "equals" and isinstance(value, dict | list):
+        return value
+    if value is None or isinstance(value, dict | list) or (_CHECKS[name] == "expect" and not isinstance(value, str)):
+        raise ValueError("its value is no text")
+    return as_text(value)
+
+
+@lru_cache(maxsize=10_000)
+def _id_and_digest(check: str) -> tuple[str, str]:
+    """Return the id that a check has by itself, and its digest; raise ValidationError."""
+    [made] = read_checks([DeclaredCheck.model_validate_json(check)], Path(), Path(), ComponentError, Path)
+    return made.id, made.digest
+
+
+def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
+    """Return the value of an assert with variables in it; raise ValueError for any other template."""
+    if not isinstance(value, str):
+        return value
+    if unknown := [name for name in VARIABLE.findall(value) if name not in texts]:
+        raise ValueError(f"its test does not say {unknown[0]}")
+    if odd := odd_template(value):
+        raise ValueError(f"it has {odd}, and {{{{name}}}} alone is filled here")
+    return filled(value, texts)
+
+
+def odd_template(text: str) -> str | None:
+    """Return the start of the first template in a text that is more than a name; None without one."""
+    odd = _TEMPLATE.search(VARIABLE.sub("", text))
+    return odd and odd[0]
+
+
+def filled(text: str, texts: Mapping[str, str]) -> str:
+    """Return a text with variables in place of their names, once; raise ValueError where it becomes too long."""
+    names = [name for name in VARIABLE.findall(text) if name in texts]
+    if sum(len(texts[name]) for name in names) > LONGEST:
+        raise ValueError(f"with its variables it has more than {LONGEST:,} characters")
+    return VARIABLE.sub(lambda match: texts.get(match[1], match[0]), text) if names else text
+
+
+def as_test(cells: Mapping[str, str]) -> dict[str, Any]:
+    """Return the test that a row of promptfoo's CSV stands for: `__expected` columns are asserts, others variables.
+
+    >>> as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
+    [{'type': 'icontains', 'value': 'hello'}]
+    """
+    test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}}
+    for name, cell in cells.items():
+        if not name.startswith("__"):
+            test["vars"][name] = cell
+        elif name.startswith("__expected") and cell.strip():
+            test["assert"].append(_expected(cell))
+        elif name in ("__prefix", "__suffix"):
+            test["options"][name[2:]] = cell
+        elif cell.strip():
+            test[name[2:]] = cell
+    return test
+
+
+def _expected(cell: str) -> dict[str, Any]:
+    kind, colon, value = cell.partition(":")
+    if colon and kind in _ALIASES:
+        return {"type": _ALIASES[kind], "value": value.strip()}
+    if kind == "file" and PROGRAM.fullmatch(cell):
+        return {"type": "python or javascript"}
+    match = _EXPECTED.fullmatch(cell)
+    if match is None:
+        return {"type": "equals", "value": cell}
+    return {"type": match[1], "value": (match[3] or "").strip(), **({"threshold": match[2]} if match[2] else {})}
+
+
+def numbered(name: str) -> Iterator[str]:
+    """Yield a name, then the same with numbers."""
+    yield name
+    yield from (f"{name[:70]}-{number}" for number in itertools.count(2))
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, none for null, and else a list of the value."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def as_text(value: Any) -> str:
+    """Return a text as it is, an empty one for null, and else the value as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,477 @@
+"""promptfoo's configurations: each prompt is a component, each test a case, each assert a check.
+
+Text and messages are read; what a program makes, of a prompt, a test or an assert, is named and left out. Templates are
+filled as far as `{{name}}` goes, and nothing is taken from the environment.
+"""
+
+import csv
+import io
+import itertools
+import json
+import math
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import parse_json, validated
+from skill_evaluator.library.messages import DOCUMENT, TURNS, Prompt
+from skill_evaluator.library.prompts import WrittenMessage
+from skill_evaluator.library.reading import parse_yaml, yaml_lines
+from skill_evaluator.library.sources.asserts import (
+    LONGEST,
+    PROGRAM,
+    VARIABLE,
+    as_list,
+    as_test,
+    as_text,
+    checks_of,
+    filled,
+    numbered,
+    odd_template,
+)
+from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written
+from skill_evaluator.text import canonical_json, digest, listed
+
+_MOST_TESTS, _MOST_TEXT = 20_000, 200_000_000
+_TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
+_SERVICE = re.compile(r"(?!file:)[\w-]+://")
+_NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
+_SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
+_MODEL = re.compile(
+    r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
+    r"google|groq|huggingface|hyperbolic|litellm|llamafile|localai|mistral|nvidia|ollama|openai|openrouter|perplexity|"
+    r"replicate|togetherai|vertex|voyage|watsonx|xai):"
+    r"(?!(agents?|assistants?|chatkit|claude-agent-sdk|codex[\w-]*|embeddings?|image|knowledge-base|moderation|realtime|"
+    r"speech|transcription|video)(:|$))((chat|completion|converse|deployment|messages|responses|text|text-generation):)?"
+    r"(?P<model>.+)"
+)
+_PARAMETERS = {"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_output_tokens"}
+_PARAMETERS |= {"maxOutputTokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
+_SILENT = re.compile(  # keys that change neither what is asked nor what is checked
+    r"\$schema|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|providers|scenarios|"
+    r"sharing|tags|targets|tests|writeLatestResults"
+)
+_SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
+_OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
+_NOTHING = "it has no counterpart here"
+
+
+class _WrittenPrompt(NamedTuple):
+    """A prompt as it stands in a file, or why it cannot be read."""
+
+    label: str
+    text: str
+    path: str
+    problem: str = ""
+
+
+class _CaseRow(NamedTuple):
+    """A case: the file and line of its test, how that is described, and what it says."""
+
+    path: str
+    line: int
+    described: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Configuration:
+    """A configuration with the files that it names; `left` counts what is left out, and why."""
+
+    tree: FileTree
+    path: str
+    content: Mapping[str, Any]
+    left: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def leave(self, what: str, reason: str) -> None:
+        """Count something that no evaluation uses."""
+        self.left[_line(what), _line(reason)] += 1
+
+    def _named(self, reference: str) -> list[str]:
+        """Return the files that a reference names, with `*` several; raise ComponentError, ValueError for a program."""
+        if PROGRAM.fullmatch(reference) or _SERVICE.match(reference):
+            raise ValueError(f"a program or a service makes it: {_line(reference)}")
+        name = reference.removeprefix("file://")
+        if not re.search(r"[*?\[]", name):
+            return [self.tree.beside(self.path, name)]
+        pattern = posixpath.normpath(posixpath.join(posixpath.dirname(self.path), name))
+        paths = [path for path in self.tree.paths if fnmatchcase(path, pattern)]
+        if not paths:
+            raise ComponentError(f"{self.tree.where / self.path} names {_line(name)}, and no file is that")
+        return paths
+
+    def _content(self, path: str) -> Any:
+        text = self.tree.text(path)
+        return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
+
+    def _loaded(self, value: Any) -> Any:
+        """Return a value, or that of the file that it names; raise as `_named` does."""
+        is_file = isinstance(value, str) and value.startswith("file://")
+        return self._content(self._named(value)[0]) if is_file else value
+
+    def prompts(self) -> list[_WrittenPrompt]:
+        """Return all prompts in their order, also those that cannot be read."""
+        declared = self.content.get("prompts")
+        if isinstance(declared, dict):  # the old way: files with their labels
+            declared = [{"raw": raw, "label": label} for raw, label in declared.items()]
+        prompts: list[_WrittenPrompt] = []
+        for item in declared if isinstance(declared, list) else [declared]:
+            entry = item if isinstance(item, dict) else {"raw": item}
+            raw, label = entry.get("raw") or entry.get("id"), _line(entry.get("label") or "")
+            try:
+                if not isinstance(raw, str):
+                    raise ComponentError("a prompt is a text, or names a file of texts")
+                prompts += self._written(raw, label)
+            except (ComponentError, ValueError) as problem:
+                where = self.tree.where / self.path
+                prompts.append(_WrittenPrompt(label, "", self.path, f"prompt {len(prompts) + 1} of {where}: {problem}"))
+        return prompts
+
+    def _written(self, raw: str, label: str) -> Iterator[_WrittenPrompt]:
+        is_name = raw.startswith("file:") or raw.endswith((*_TEXTS, *_STRUCTURES)) or ("/" in raw and " " not in raw)
+        if "\n" in raw or not (is_name or PROGRAM.fullmatch(raw)):
+            yield _WrittenPrompt(label, raw, self.path)
+            return
+        for path in self._named(raw):
+            if not path.endswith((*_TEXTS, *_STRUCTURES)):
+                raise ComponentError(f"{path} is none of .txt, .md, .j2, .json and .yaml")
+            text = self.tree.text(path)
+            if path.endswith((".yaml", ".yml")):
+                text = as_text(_parsed(path, text, self.tree.where / path))
+            parts = re.split(r"(?m)^[ \t]*---[ \t]*$", text) if path.endswith(".txt") else [text]
+            texts = [part.strip() for part in parts if part.strip()]
+            if not texts:
+                raise ComponentError(f"{path} is empty")
+            stem = label or posixpath.basename(path).partition(".")[0]
+            for number, part in enumerate(texts, 1):
+                yield _WrittenPrompt(f"{stem}-{number}" if len(texts) > 1 else stem, part, path)
+
+    def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
+        """Return the cases of all tests, and the schema that every one of them has; raise ComponentError."""
+        where, size = self.tree.where / self.path, 0
+        too_many = ComponentError(f"{where} makes more than {_MOST_TESTS:,} cases, or too much text")
+        rows: list[_CaseRow] = []
+        schemas: list[Any] = []
+        lacking: set[str] = set()
+        for number, (path, line, shared, test) in enumerate(self._tests()):
+            if number == _MOST_TESTS:
+                raise too_many
+            try:
+                merged = _merged(_merged(default, shared), test)
+                self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
+                for texts in self._variables(merged):
+                    values = {name: text for name, text in texts.items() if text.strip() or name != DOCUMENT}
+                    if lacks := [name for name in inputs if name not in values]:
+                        lacking.update(lacks)
+                        raise ValueError(f"it does not say {listed(lacks)}, which the prompt names")
+                    checks, schema = checks_of(merged["assert"], texts, self._loaded, self.leave)
+                    size += sum(map(len, values.values())) + len(as_text(checks))
+                    described = _line(merged.get("description") or "")
+                    rows.append(_CaseRow(path, line, described, {"inputs": values, "checks": checks}))
+                    schemas.append(schema)
+                    if len(rows) > _MOST_TESTS or size > _MOST_TEXT:
+                        raise too_many
+            except ValueError as problem:
+                self.leave("test", str(problem))
+        if lacking and not rows:
+            raise ComponentError(f"no test in {where} says what {listed(sorted(lacking))} is")
+        if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
+            names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
+            raise ComponentError(f"the prompt names no variable of its tests ({names}): all would ask the same")
+        if len({as_text(schema) for schema in schemas}) == 1:
+            return rows, schemas[0]
+        for _ in filter(None, schemas):
+            self.leave("is-json schema", "the tests do not share one")
+        return rows, None
+
+    def _tests(self) -> Iterator[tuple[str, int, Mapping[str, Any], dict[str, Any]]]:
+        """Yield the file and line of each test, what a scenario says for it, and the test; raise ComponentError."""
+        lines = yaml_lines(self.tree.text(self.path))
+        scenarios = as_list(self.content.get("scenarios"))
+        tests = as_list(self.content.get("tests")) or ([] if scenarios else [{}])
+        for path, line, test in self._listed_tests(tests, lines, ("tests",)):
+            yield path, line, {}, test
+        for number, scenario in enumerate(scenarios):
+            tests, shares = as_list(_mapping(scenario).get("tests")) or [{}], as_list(_mapping(scenario).get("config"))
+            if not shares or not all(isinstance(shared, dict) for shared in shares):
+                self.leave("scenario", "its config is no list of mappings")
+                continue
+            listed_tests = list(self._listed_tests(tests, lines, ("scenarios", str(number), "tests")))
+            for shared, (path, line, test) in itertools.product(shares, listed_tests):
+                yield path, line, shared, test
+
+    def _listed_tests(
+        self, tests: list[Any], lines: Mapping[tuple[str, ...], int], place: tuple[str, ...]
+    ) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        for number, item in enumerate(tests):
+            if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
+                self.leave("entry of tests", f"a program or a service makes them: {item}")
+            elif isinstance(item, str):
+                for path in self._named(item):
+                    yield from self._tests_in(path)
+            elif isinstance(item, dict) and not {"path", "$ref"} & item.keys():
+                yield self.path, lines.get((*place, str(number)), 1), item
+            else:
+                self.leave("entry of tests", "it is neither a test nor a file of tests")
+
+    def _tests_in(self, path: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        text, where = self.tree.text(path), self.tree.where / path
+        tests: list[tuple[int, Any]]
+        if path.endswith(".csv"):
+            tests = [(line, as_test(cells)) for line, cells in _cells(text, where)]
+        elif path.endswith(".jsonl"):
+            lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+            tests = [(number, _parsed(path, line, where)) for number, line in lines]
+        elif path.endswith(_STRUCTURES):
+            places, content = yaml_lines(text), _parsed(path, text, where)
+            tests = [(places.get((str(index),), 1), item) for index, item in enumerate(as_list(content))]
+        else:
+            raise ComponentError(f"{where}: tests are read from .yaml, .json, .jsonl and .csv")
+        for line, test in tests:
+            if isinstance(test, dict):
+                yield path, line, test
+            else:
+                self.leave("entry of tests", "a file of tests holds what is no test")
+
+    def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
+        """Raise ValueError for a test whose prompt or answer is not that of the others; count what does nothing."""
+        changed = [key for key in ("prefix", "suffix") if options.get(key) and options[key] != default.get(key)]
+        changed += [key for key in _OTHER_WAYS if test.get(key) or (key != "provider" and test["options"].get(key))]
+        if changed:
+            raise ValueError(f"its {changed[0]} changes what is asked or answered")
+        for key in [*test, *(f"options.{name}" for name in test["options"])]:
+            if not _SILENT_IN_TESTS.fullmatch(key):
+                self.leave(f"test {key}", _NOTHING)
+
+    def _variables(self, test: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """Yield the variables of each case that a test makes, as texts; raise ComponentError or ValueError."""
+        splits = test["options"].get("disableVarExpansion") is not True
+        choices = []
+        for value in test["vars"].values():
+            if isinstance(value, str) and value.startswith("file://"):
+                if _NO_TEXT.fullmatch(value):
+                    raise ValueError(f"a variable is a file that is no text: {value}")
+                choices.append([as_text(self._content(path)) for path in self._named(value)])
+            else:
+                several = splits and isinstance(value, list) and value and isinstance(value[0], str)
+                choices.append([as_text(item) for item in (value if several else [value])])
+        if math.prod(map(len, choices)) > _MOST_TESTS:
+            raise ValueError(f"its lists of values make more than {_MOST_TESTS:,} cases")
+        for values in itertools.product(*choices):
+            texts = {name: text.removesuffix("\n") for name, text in zip(test["vars"], values, strict=True)}
+            yield {name: filled(text, texts) for name, text in texts.items()}
+
+    def models(self) -> dict[str, Any]:
+        """Return the first model and its parameters; raise ComponentError where no bare model is asked."""
+        hints: dict[str, Any] = {}
+        refused = []
+        for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
+            provider = entry if isinstance(entry, dict) else {"id": entry}
+            if len(provider) == 1 and "id" not in provider:
+                [(name, inner)] = provider.items()
+                provider = {"id": name, **_mapping(inner)}
+            name = _line(provider.get("id"))
+            if not (match := _MODEL.fullmatch(name)) or PROGRAM.fullmatch(name):
+                refused.append(name if name.startswith(("file:", "openai:")) else f"{name.partition(':')[0]}:…")
+                continue
+            config = _mapping(provider.get("config"))
+            for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
+                if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
+                    self.leave(f"{key} of providers[{number}]", "models.yaml says how models are asked")
+            numbers = {_PARAMETERS[key]: config[key] for key in _PARAMETERS.keys() & config.keys()}
+            numbers = {key: value for key, value in numbers.items() if type(value) in (int, float)}
+            hints = hints or {"model": match["model"], **numbers}
+        if refused and not hints:
+            raise ComponentError(
+                f"{self.tree.where / self.path} asks {listed(refused)}, which is no bare model; to ask a program "
+                "write program: in a prompt.md"
+            )
+        for name in refused:
+            self.leave(f"provider {name}", "it is no bare model")
+        return hints
+
+
+def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a test with what it shares with others; raise ValueError."""
+    if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
+        raise ValueError("its vars are no mapping here")
+    return {
+        **shared,
+        **test,
+        "vars": {**_mapping(shared.get("vars")), **_mapping(test.get("vars"))},
+        "assert": [*as_list(shared.get("assert")), *as_list(test.get("assert"))],
+        "options": {**_mapping(shared.get("options")), **_mapping(test.get("options"))},
+    }
+
+
+def _find(tree: FileTree) -> list[SourcePlace]:
+    """Return the place of each prompt of each configuration, one also of what cannot be read."""
+    places = []
+    for path in tree.paths:
+        *above, name = path.split("/")
+        if not re.fullmatch(r"promptfooconfig\.(ya?ml|json|[cm]?[jt]s)", name):
+            continue
+        try:
+            labels = [prompt.label for prompt in _configuration(tree, path).prompts()]
+        except ComponentError:
+            labels = [""]  # to read it says why
+        for number, label in enumerate(labels, 1):
+            unnamed = (above or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
+            places.append(SourcePlace(f"{path}#{number}", (*above, label or unnamed)))
+    return places
+
+
+def _read(tree: FileTree, key: str) -> Written:
+    """Return what a configuration says of one of its prompts; raise ComponentError where it is not text alone."""
+    path, _, number = key.rpartition("#")
+    configuration = _configuration(tree, path)
+    written = configuration.prompts()[int(number) - 1]
+    if written.problem:
+        raise ComponentError(written.problem)
+    hints = configuration.models()
+    default = configuration.content.get("defaultTest") or {}
+    if not isinstance(default, dict):
+        raise ComponentError(f"defaultTest in {tree.where / path} is no mapping here")
+    options = _mapping(default.get("options"))
+    text = f"{as_text(options.get('prefix'))}{written.text}{as_text(options.get('suffix'))}"
+    prompt = _prompt(text, tree.where / written.path)
+    rows, schema = configuration.rows(prompt.inputs, default)
+    for name in configuration.content:
+        if not _SILENT.fullmatch(name):
+            configuration.leave(f"key {name}", _NOTHING)
+    for place in _secrets(configuration.content):
+        configuration.leave(f"key in plain text at {place}", "take it out; nothing of it was copied")
+    files = {row.path for row in rows}
+    return Written(
+        path=written.path,
+        files=tuple(dict.fromkeys([path, written.path])),
+        prompt=prompt,
+        output="text" if schema is None else "json",
+        schema=schema,
+        rows=tuple(
+            (case_id, row.line if len(files) == 1 else 1, row.values)
+            for case_id, row in zip(_ids(rows), rows, strict=True)
+        ),
+        rows_path=min(files) if len(files) == 1 else path,
+        left_out=tuple(LeftOut(what=what, reason=why, count=n) for (what, why), n in configuration.left.items()),
+        hints=hints,
+    )
+
+
+def _configuration(tree: FileTree, path: str) -> _Configuration:
+    if not path.endswith(_STRUCTURES):
+        raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
+    content = _parsed(path, tree.text(path), tree.where / path)
+    if not isinstance(content, dict):
+        raise ComponentError(f"{tree.where / path} is no mapping of keys to values")
+    return _Configuration(tree=tree, path=path, content=content)
+
+
+def _prompt(text: str, where: Path) -> Prompt:
+    """Return the prompt of a text, which may be messages in JSON or YAML; raise ComponentError."""
+    content: Any = [{"role": "user", "content": text}]
+    if text.lstrip().startswith("- role:"):
+        content = _plain(parse_yaml(text, where, ComponentError))
+    elif re.match(r"\s*(\[\s*\{|\{\s*\")", text):
+        content = _parsed(".json", text, where)
+    if not isinstance(content, list):
+        raise ComponentError(f"{where} holds JSON that is no list of messages")
+    messages = []
+    for item in content:
+        item = dict(item) if isinstance(item, dict) else {}
+        parts = item.get("content")
+        if isinstance(parts, list) and all(_mapping(part).keys() == {"type", "text"} for part in parts):
+            item["content"] = "".join(as_text(part["text"]) for part in parts)
+        item["role"] = "system" if item.get("role") == "developer" else item.get("role")
+        messages.append(validated(WrittenMessage, item, where, ComponentError).message)
+    names: dict[str, None] = {}
+    for message in messages:
+        names |= dict.fromkeys(VARIABLE.findall(message.text))
+        if odd := odd_template(message.text):
+            raise ComponentError(f"{where} has {_line(odd)}: {{{{name}}}} alone is filled, nothing of the environment")
+    if TURNS in names:
+        raise ComponentError(f"{where} has a variable {TURNS}, which are the earlier turns here; rename it")
+    prompt = Prompt(messages=tuple(messages), inputs=tuple(names))
+    for fault in prompt.faults():
+        raise ComponentError(f"{where}: {fault}")
+    return prompt
+
+
+def _cells(text: str, where: Path) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a CSV with their lines, by column; raise ComponentError."""
+    csv.field_size_limit(LONGEST)
+    reader = csv.DictReader(io.StringIO(text), restval="", restkey="__rest")
+    try:
+        rows = [(reader.line_num, {name.strip(): row[name] for name in row}) for row in reader]
+    except csv.Error as problem:
+        raise ComponentError(f"{where}:{reader.line_num}: {problem}") from None
+    if rest := [line for line, row in rows if "__rest" in row]:
+        raise ComponentError(f"{where}:{rest[0]}: more cells than the first row has")
+    return rows
+
+
+def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
+    """Yield an id for each case that stays when others come and go: how it is described, or what it begins with."""
+    times = Counter(row.described for row in rows)
+    names = dict.fromkeys(name for row in rows for name in row.values["inputs"])
+    varying = [name for name in names if len({row.values["inputs"].get(name) for row in rows}) > 1]
+    taken: set[str] = set()
+    for row in rows:
+        values = row.values["inputs"]
+        words = row.described or next((values[name][:100] for name in varying if values.get(name)), "")
+        name = re.sub(r"[^\w+-]+", "-", words)[:40].strip("-") or "case"
+        if not row.described or times[row.described] > 1:
+            name += f"-{digest(canonical_json(values)).removeprefix('sha256:')[:6]}"
+        name = next(name for name in numbered(name) if name not in taken)
+        taken.add(name)
+        yield name
+
+
+def _parsed(path: str, text: str, where: Path) -> Any:
+    """Return what JSON or YAML says, dates and the like as texts; raise ComponentError."""
+    is_json = path.endswith((".json", ".jsonl"))
+    value = parse_json(text, where, ComponentError) if is_json else parse_yaml(text, where, ComponentError)
+    value = _plain(value)
+    if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
+        raise ComponentError(f"{where} holds half a surrogate pair, which is no text")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < LONGEST else value  # JavaScript writes 3.0 as 3
+    return value if value is None or isinstance(value, str | int) else str(value)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _line(value: Any) -> str:
+    """Return the start of a value as one line that prints."""
+    return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
+
+
+def _secrets(value: Any, place: str = "") -> Iterator[str]:
+    """Yield where a key of a provider stands in plain text, and not as a name of the environment."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        below = f"{place}[{key}]" if isinstance(key, int) else f"{place}.{key}".lstrip(".")
+        named = isinstance(inner, str) and re.match(r"\s*(\{\{|\$|file:|$)", inner)
+        if isinstance(inner, str) and isinstance(key, str) and _SECRET.fullmatch(key) and not named:
+            yield below
+        elif key != "vars":
+            yield from _secrets(inner, below)
+
+
+PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)

@@ -74,7 +74,7 @@ class FixturesElsewhere(StrictModel):
 
 YAML_DEPTH = 50
 _DEEPEST = 200  # as JSON may be
-_MOST_VALUES = 100_000
+_MOST_VALUES, _MOST_LETTERS = 100_000, 20_000_000
 CONFIGURATION = SizeLimit(most=4_000_000)
 _SHORT = 400
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_:.]{400,}")  # it is read in quadratic time
@@ -82,13 +82,34 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n|$)(.*)", re.DOTALL
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class Plain(str):
+    """A value without quotes, as it is written: `no` or `1.50`, which the dialects of YAML read differently."""
+
+    __slots__ = ()
+
+
+_AsWritten: Any = type("_AsWritten", (_Loader,), {})
+for _tag in ("bool", "float", "int", "str", "timestamp", "value"):
+    _AsWritten.add_constructor(
+        f"tag:yaml.org,2002:{_tag}", lambda _, node: str(node.value) if node.style else Plain(node.value)
+    )
+
+
 def parse_yaml(
-    text: str, where: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
+    text: str,
+    where: Path,
+    error: type[SkillEvaluatorError] = ConfigError,
+    *,
+    depth: int = YAML_DEPTH,
+    as_written: bool = False,
 ) -> Any:
-    """Parse one YAML document of at most `depth` levels; raise `error` with line and column when it is broken."""
+    """Parse one YAML document of at most `depth` levels; raise `error` with line and column when it is broken.
+
+    With `as_written` all values but null are texts, and those without quotes are `Plain`.
+    """
     try:
         _refuse_costly(text, depth)
-        loader = _Loader(text)  # a safe one, in C where it was built
+        loader = (_AsWritten if as_written else _Loader)(text)  # a safe one, in C where it was built
         node = loader.get_single_node()
         _lines_of(node)  # of a key that is there twice the last would win
         return None if node is None else loader.construct_document(node)
@@ -105,45 +126,50 @@ def parse_yaml(
 
 @dataclass(slots=True)
 class _Collection:
-    """A mapping or sequence that has begun: the values before it, and the levels in it so far."""
+    """A mapping or sequence that has begun: the values and letters before it, and the levels in it so far."""
 
     anchor: str | None
     before: int
+    letters: int
     levels: int = 1
 
 
 def _refuse_costly(text: str, depth: int) -> None:
-    """Raise a MarkedYAMLError for too many levels or values, an alias counted as what it stands for."""
+    """Raise a MarkedYAMLError for too many levels, values or letters, an alias counted as what it stands for."""
     if len(text) <= _SHORT and "*" not in text and sum(map(text.count, "[{-?:")) <= depth:
         return  # each level begins with one of these
-    values = 0
+    values = letters = 0
     begun: list[_Collection] = []
-    ended: dict[str | None, tuple[int, int]] = {}  # by anchor: how many values, and levels
+    ended: dict[str | None, tuple[int, int, int]] = {}  # by anchor: how many values, levels and letters
     for event in yaml.parse(text, Loader=_Loader):
-        size, levels, problem = 1, 0, None
+        size, levels, long, problem = 1, 0, 0, None
         if isinstance(event, yaml.CollectionStartEvent):
-            begun.append(_Collection(event.anchor, values))
+            begun.append(_Collection(event.anchor, values, letters))
         elif isinstance(event, yaml.CollectionEndEvent):
             last = begun.pop()
             size, levels = 0, last.levels
-            ended[last.anchor] = values - last.before, levels
+            ended[last.anchor] = values - last.before, levels, letters - last.letters
         elif isinstance(event, yaml.ScalarEvent):
-            ended[event.anchor] = size, levels
+            long = len(event.value)
+            ended[event.anchor] = size, levels, long
             if _LONG_NUMBER.fullmatch(event.value) and not event.implicit[1]:  # a quoted one is a text
                 problem = "a number of more than 400 digits"
         elif isinstance(event, yaml.AliasEvent):
-            size, levels = ended.get(event.anchor, (size, levels))
+            size, levels, long = ended.get(event.anchor, (size, levels, long))
             if any(collection.anchor == event.anchor for collection in begun):
                 problem = f"*{event.anchor} stands for something that it is a part of"
         else:
             size = 0
         values += size
+        letters += long
         if begun:
             begun[-1].levels = max(begun[-1].levels, levels + 1)
         if len(begun) + levels > depth:
             problem = f"nested more than {depth} levels deep (limits.yaml_depth in settings.yaml)"
         elif values > _MOST_VALUES:
             problem = f"more than {_MOST_VALUES:,} values, aliases counted as what they stand for"
+        elif letters > _MOST_LETTERS:
+            problem = f"more than {_MOST_LETTERS:,} letters, aliases counted as what they stand for"
         if problem:
             mark: Any = event.start_mark
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -17,13 +17,30 @@ from pathlib import Path
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource, SafetyLimits, load_settings
 from skill_evaluator.library.sources.own import OWN
+from skill_evaluator.library.sources.prompt_yml import PROMPT_YML
 from skill_evaluator.library.sources.promptfoo import PROMPTFOO
 from skill_evaluator.library.sources.skills import SKILLS
+from skill_evaluator.library.sources.text_versions import TEXT_VERSIONS
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import digest, nearest
 
-SOURCES: Mapping[str, Source] = {"own": OWN, "skills": SKILLS, "promptfoo": PROMPTFOO}
+SOURCES: Mapping[str, Source] = {
+    "own": OWN,
+    "prompt_yml": PROMPT_YML,
+    "promptfoo": PROMPTFOO,
+    "skills": SKILLS,
+    "text_versions": TEXT_VERSIONS,
+}
+_AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
+NOT_READ: Mapping[str, str] = {
+    "*.prompt": f"Dotprompt, Handlebars with helpers of your own; {_AS_PROGRAM}",
+    "*.prompty": f"Prompty, Jinja with loops and conditions; {_AS_PROGRAM}",
+    "*.poml": f"POML, a language of its own; {_AS_PROGRAM}",
+    "*.baml": f"BAML, a language of its own; {_AS_PROGRAM}",
+    "*.waza.yaml": "waza, which tests agents; name the agent: `program:` in the front matter of a component",
+}
+"""The formats that are not read, by the pattern of their files' names: what each is, and what to do."""
 HOME = ".evaluator"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80

@@ -19,7 +19,7 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import decoded, parse_json, read_text
 from skill_evaluator.identifiers import LONGEST_VERSION
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.messages import TURNS, Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import Root, parse_yaml
 from skill_evaluator.library.tables import Row
@@ -174,6 +174,15 @@ def semver_of(text: str) -> str | None:
         if len(text) <= LONGEST_VERSION:
             return str(semver.Version.parse(text.strip().removeprefix("v"), optional_minor_and_patch=True))
     return None
+
+
+def faultless(prompt: Prompt, where: Path) -> Prompt:
+    """Return a prompt that can be sent; raise ComponentError for the first fault of another."""
+    if TURNS in prompt.inputs:
+        raise ComponentError(f"{where}: '{TURNS}' is what the earlier turns of a case are called; rename the variable")
+    for fault in prompt.faults():
+        raise ComponentError(f"{where}: {fault}")
+    return prompt
 
 
 def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:

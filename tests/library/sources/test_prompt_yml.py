@@ -1,0 +1,257 @@
+"""GitHub Models' .prompt.yml: what is sent, which answers pass as with `gh models eval`, and what is left out."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from skill_evaluator.checks.declared import DeclaredCheck, passes, read_checks
+from skill_evaluator.errors import ComponentError, SkillEvaluatorError
+from skill_evaluator.library.config import DEFAULT_LIMITS
+from skill_evaluator.library.sources import NOT_READ, SOURCES
+from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
+from skill_evaluator.parsing import Parsed
+
+PROMPT_YML = SOURCES["prompt_yml"]
+MESSAGES = "messages: [{role: user, content: 'Say {{input}}'}]\n"
+TEST = "testData: [{input: x}]\n"
+
+
+def tree_of(files: dict[str, str]) -> FileTree:
+    return FileTree(where=Path("lib"), paths=tuple(sorted(files)), read=files.__getitem__, limits=DEFAULT_LIMITS)
+
+
+def written(text: str) -> Written:
+    return PROMPT_YML.read(tree_of({"a.prompt.yml": text}), "a.prompt.yml")
+
+
+def passed(file: Written, answer: str) -> bool:
+    """Return whether an answer to the first test passes all checks, held against them as in a run."""
+    declared = [DeclaredCheck.model_validate(check) for check in file.rows[0][2]["checks"]]
+    checks = read_checks([*file.checks, *declared], Path(), Path("x"), ComponentError, lambda path: path)
+    return all(passes(check, answer, Parsed()) for check in checks)
+
+
+SPECIFIED = [  # by hand, from cmd/eval/eval.go and pkg/prompt/prompt.go: string, test data, answer, passed
+    # the answer is trimmed, and equals is exact
+    ("equals: Paris", "input: x", "Paris", True),
+    ("equals: Paris", "input: x", "  Paris \n", True),
+    ("equals: Paris", "input: x", "\u00a0Paris\u2003", True),
+    ("equals: Paris", "input: x", "\u001cParis", False),
+    ("equals: Paris", "input: x", "paris", False),
+    ("equals: Paris", "input: x", "Paris.", False),
+    ("equals: ' Paris'", "input: x", " Paris", False),
+    ("equals: 'Paris '", "input: x", "Paris ", False),
+    ("equals: 'a\n\n  b'", "input: x", "a\nb\n", True),
+    ("equals: a.c", "input: x", "abc", False),
+    ("equals: '{{want}}'", "{input: x, want: ''}", " \n", True),
+    ("equals: '{{want}}'", "{input: x, want: ''}", "something", False),
+    # contains, startsWith and endsWith take A and a for the same
+    ("contains: PARIS", "input: x", "It is Paris, of course.", True),
+    ("contains: Paris", "input: x", "It is Rome.", False),
+    ("contains: É", "input: x", "café", True),
+    ("contains: 'yes '", "input: x", "yes ", False),
+    ("contains: 'yes '", "input: x", "yes sir", True),
+    ("contains: ' yes'", "input: x", " yes", False),
+    ("contains: ' '", "input: x", " one ", False),
+    ("contains: ' '", "input: x", "one two", True),
+    ("startsWith: Dear", "input: x", "\n\ndear Ms Ray", True),
+    ("startsWith: Dear", "input: x", "Oh dear", False),
+    ("startsWith: ' Dear'", "input: x", " Dear", False),
+    ("startsWith: 'Dear '", "input: x", "Dear \n", False),
+    ("endsWith: Regards", "input: x", "Best regards \n", True),
+    ("endsWith: Regards", "input: x", "Regards, Ann", False),
+    ("endsWith: ' regards'", "input: x", "regards", False),
+    ("endsWith: '1+1?'", "input: x", "What is 1+1?", True),
+    # of several texts the first counts, in this order whatever the order in the file; an empty one is none
+    ("{contains: b, equals: a}", "input: x", "a", True),
+    ("{startsWith: a, contains: b}", "input: x", "xb", True),
+    ("{endsWith: a, startsWith: b}", "input: x", "a", False),
+    ("{equals: '', contains: b}", "input: x", "abc", True),
+    # variables are replaced plainly, and those without a value stay
+    ("equals: '{{want}}!'", "{input: x, want: yes}", "yes!", True),
+    ("contains: '{{input}} and {{want}}'", "{input: x, want: y}", "X and Y", True),
+    ("contains: '{{ want }}'", "{input: x, want: y}", "y", False),
+    ("equals: '{{other}}'", "{input: x, want: y}", "{{other}}", True),
+    # what is no text is written as %v of Go
+    ("equals: '{{want}}'", "{input: x, want: 1.50}", "1.5", True),
+    ("equals: '{{want}}'", "{input: x, want: '1.50'}", "1.5", False),
+    ("equals: '{{want}}'", "{input: x, want: [a, true, ~]}", "[a true <nil>]", True),
+    ("equals: '{{want}}'", "{input: x, want: {b: 1, a: no}}", "map[a:no b:1]", True),
+    ("equals: '{{want}}'", "{input: x, want: 1000000.0}", "1e+06", True),
+    ("equals: '{{want}}'", "{input: x, want: 2026-01-02}", "2026-01-02 00:00:00 +0000 UTC", True),
+]
+
+
+@pytest.mark.parametrize(("string", "test", "answer", "expected"), SPECIFIED)
+def test_an_answer_passes_where_gh_models_eval_had_it_pass(string: str, test: str, answer: str, expected: bool) -> None:
+    string, test = (text if text.startswith("{") else f"{{{text}}}" for text in (string, test))
+    file = written(f"{MESSAGES}testData: [{test}]\nevaluators: [{{name: it, string: {string}}}]\n")
+    assert passed(file, answer) is expected
+
+
+WRITTEN_BY_GO = {  # what yaml.v3 and %v make of a value, as a program in Go printed it
+    "yes": "yes", "No": "No", "TRUE": "true", "tRUE": "tRUE", "0x1F": "31", "010": "8", "08": "8", "0o17": "15",
+    "1_000": "1000", "-0b11": "-3", "+5": "5", "1e3": "1000", "1e21": "1e+21", "0.0001": "0.0001", "1e-5": "1e-05",
+    "18446744073709551616": "1.8446744073709552e+19", ".5": "0.5", "-0.0": "-0", ".inf": "+Inf", ".NaN": "NaN",
+    "1:30": "1:30", "2026-02-30": "2026-02-30", "2026-1-2 3:4:5.50": "2026-01-02 03:04:05.5 +0000 UTC",
+    "2026-01-02T10:00:00+02:00": "2026-01-02 10:00:00 +0200 +0200", "~": "<nil>", "'~'": "~", "1e999": "1e999",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", WRITTEN_BY_GO)
+def test_a_value_that_is_no_text_is_sent_as_go_writes_it(value: str) -> None:
+    ((_, _, row),) = written(f"{MESSAGES}testData: [{{input: {value}}}]\n").rows
+    assert row["inputs"] == {"input": WRITTEN_BY_GO[value]}
+
+
+WHOLE = """name: Replies
+description: To customers
+model: openai/gpt-4o-mini
+modelParameters: {temperature: 0.5, maxTokens: 50, topP: 1, seed: 7}
+responseFormat: json_schema
+jsonSchema: '{"name": "reply", "strict": true, "schema": {"type": "object", "required": ["reply"]}}'
+messages:
+  - {role: system, content: You are {{persona}}.}
+  - role: user
+    content: |
+      {{user name}} asks: {{input}} {{#if x}}
+testData:
+  - {persona: kind, user name: Ann, input: "Hi {{persona}}", expected: a greeting}
+  - {persona: curt, user name: Bo, input: No, category: bye}
+  - {persona: curt, input: Nobody's}
+evaluators:
+  - {name: says hello!, string: {contains: "{{category}}"}}
+  - {name: says hello!, string: {startsWith: "{", regex: x}}
+  - {name: similar, uses: github/similarity}
+  - {name: judged, llm: {modelId: a, prompt: "{{completion}}", choices: [{choice: yes, score: 1}]}}
+  - {name: nothing, string: {equals: ""}}
+""".replace("content: You are {{persona}}.", 'content: "You are {{persona}}."')
+
+
+def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None:
+    file = written(WHOLE)
+    assert file.version is None
+    assert file.prompt.inputs == ("persona", "user name", "input")
+    assert [message.text for message in file.prompt.filled(file.rows[0][2]["inputs"])] == [
+        "You are kind.",
+        "Ann asks: Hi {{persona}} {{#if x}}",
+    ]
+    assert [(case_id, line) for case_id, line, _ in file.rows] == [("test-1", 13), ("test-2", 14)]
+    assert file.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
+    assert [check.id for check in file.checks] == ["says-hello-2"]
+    assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})
+    assert file.hints == {
+        "model": "openai/gpt-4o-mini",
+        "max_output_tokens": 50,
+        "temperature": 0.5,
+        "top_p": 1,
+    }
+    assert [left.split(";")[0] for left in map(str, file.left_out)] == [
+        "left out: 1 key: seed: gh models eval has no such key",
+        "left out: 1 column: expected: no message and no evaluator with a text names it",
+        "left out: 1 test: 3: it lacks a variable of the messages, which a model would see unfilled",
+        "left out: 1 evaluator: says hello!: startsWith alone counts, not regex beside it",
+        "left out: 1 evaluator: similar: github/similarity is graded by a model",
+        "left out: 1 evaluator: judged: a prompt for a judge with choices of its own",
+        "left out: 1 evaluator: nothing: it has no equals, contains, startsWith or endsWith",
+    ]
+
+
+def test_a_prompt_without_tests_has_its_variables_and_no_case() -> None:
+    file = written("messages: [{role: user, content: 'Compare {{a}} and {{b}}'}]\nmodel: openai/gpt-4o\n")
+    assert (file.prompt.inputs, file.rows, file.output, file.left_out) == (("a", "b"), (), "text", ())
+
+
+def test_files_are_found_by_their_ending_wherever_they_lie() -> None:
+    paths = (
+        "x/a.prompt.yml",
+        "x/b.prompt.yaml",
+        "x/c_prompt.yml",
+        ".prompt.yml",
+        "x/prompts.yml",
+        "x/d.prompt.yml.bak",
+    )
+    places = PROMPT_YML.find(tree_of(dict.fromkeys(paths, "")))
+    assert [place.parts for place in places] == [("prompt",), ("x", "a"), ("x", "b"), ("x", "c")]
+
+
+HOSTILE = {
+    "a list": ("- a\n", "a mapping of keys to values is expected"),
+    "nothing": ("", "a mapping of keys to values is expected"),
+    "no messages": ("model: x\n", "a required key is missing at messages"),
+    "tests that are no list": (f"{MESSAGES}testData: {{a: 1}}\n", "a list is expected at testData"),
+    "a test that is a text": (f"{MESSAGES}testData: [x]\n", "a mapping of keys to values is expected at testData[0]"),
+    "a role of its own": ("messages: [{role: tool, content: x}]\n", "at messages[0].role"),
+    "no user": ("messages: [{role: system, content: x}]\n", "the last one must be the user's"),
+    "an empty message": ("messages: [{role: user, content: ''}]\n", "one is empty"),
+    "a schema that is a mapping": (f"{MESSAGES}jsonSchema: {{a: b}}\n", "at jsonSchema"),
+    "a schema without a name": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: '{{}}'\n", "name and schema"),
+    "a schema that is no JSON": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: 'x'\n", "not JSON"),
+    "no schema": (f"{MESSAGES}responseFormat: json_schema\n", "name and schema"),
+    "a format of its own": (f"{MESSAGES}responseFormat: xml\n", "at responseFormat"),
+    "a variable called turns": ("messages: [{role: user, content: '{{turns}}'}]\n", "rename the variable"),
+    "a bomb": (f"{MESSAGES}a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n"
+               "c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\n"
+               "testData: [{x: [" + "*d, " * 24 + "]}]\n", "more than 100,000 values"),
+    "a long text many times": (f"{MESSAGES}a: &a {'x' * 500_000}\ntestData: [{{x: [{'*a, ' * 50_000}]}}]\n",
+                               "more than 20,000,000 letters"),
+    "a key that is there twice": (f"{MESSAGES}model: a\nmodel: b\n", "already"),
+    "a variable of a variable": (f"{MESSAGES}testData: [{{input: {'x' * 60_000}}}]\n"
+                                 "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "once filled"),
+    "too many checks": (f"{MESSAGES}testData: [{'{input: x}, ' * 1_000}]\n"
+                        f"evaluators: [{'{string: {equals: x}}, ' * 1_000}]\n", "1,000 tests of 1,000 evaluators"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_file_that_cannot_be_read_is_one_line_of_error(hostile: str) -> None:
+    text, advice = HOSTILE[hostile]
+    with pytest.raises(ComponentError) as caught:
+        written(text)
+    assert advice in str(caught.value)
+    assert "lib/a.prompt.yml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "a b", "größe", "a.*b|c", "document"])
+def test_a_variable_may_have_any_name(name: str) -> None:
+    file = written(
+        f"messages: [{{role: user, content: {json.dumps(f'<{{{{{name}}}}}>')}}}]\n"
+        f"testData: [{{{json.dumps(name)}: 1}}, {{{json.dumps(name)}: '{{{{x}}}}'}}]\n"
+    )
+    assert [file.prompt.filled(row["inputs"])[-1].text for _, _, row in file.rows] == ["<1>", "<{{x}}>"]
+
+
+def test_a_test_with_an_empty_document_is_left_out_by_its_number() -> None:
+    file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
+    assert [case_id for case_id, _, _ in file.rows] == ["test-2"]
+    assert [left.reason.partition(":")[0] for left in file.left_out] == ["1"]
+
+
+def test_nested_values_with_odd_keys_are_no_traceback() -> None:
+    file = written(f"{MESSAGES}testData: [{{input: {{~: 1, a: 2}}}}]\n")
+    assert file.rows[0][2]["inputs"]["input"].startswith("map[")
+
+
+def test_a_large_file_is_refused_and_many_files_are_found_at_once(tmp_path: Path) -> None:
+    (tmp_path / "big.prompt.yml").write_text(f"{MESSAGES}model: {'x' * 1_000_001}\n")
+    tree = folder_tree(tmp_path, DEFAULT_LIMITS)
+    with pytest.raises(SkillEvaluatorError, match="at most 1,000,000 are read"):
+        PROMPT_YML.read(tree, "big.prompt.yml")
+    many = tree_of(dict.fromkeys((f"d{number % 100}/p{number}.prompt.yml" for number in range(10_000)), MESSAGES))
+    start = time.process_time()
+    assert len(PROMPT_YML.find(many)) == 10_000
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("text", ["{{" * 200_000, "{{" + " " * 400_000, "{{a" * 130_000, "{{" + "a" * 400_000])
+def test_messages_of_braces_take_no_long_time(text: str) -> None:
+    start = time.process_time()
+    written(f"messages: [{{role: user, content: {json.dumps(text)}}}]\n")
+    assert time.process_time() - start < 3
+
+
+def test_each_format_that_is_not_read_says_what_to_do() -> None:
+    assert {"*.prompt", "*.prompty", "*.poml", "*.baml", "*.waza.yaml"} <= NOT_READ.keys()
+    assert all("`program:`" in advice for advice in NOT_READ.values())

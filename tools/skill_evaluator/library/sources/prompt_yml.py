@@ -1,0 +1,288 @@
+"""GitHub Models' `.prompt.yml` → components: messages, tests and evaluators, as `gh models eval` understood them.
+
+Its specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-models, written in Go.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt
+from pydantic.alias_generators import to_camel
+
+from skill_evaluator.checks.declared import DeclaredCheck
+from skill_evaluator.errors import ComponentError
+from skill_evaluator.files import parse_json, validated
+from skill_evaluator.library.messages import DOCUMENT, Prompt
+from skill_evaluator.library.prompts import WrittenMessage
+from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
+from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, faultless
+from skill_evaluator.library.tables import Row
+from skill_evaluator.text import listed
+
+_FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # its own examples are called sample_prompt.yml
+_VARIABLE = re.compile(r"\{\{([^{}\n]{1,200})\}\}")
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+_BLANK, _MARK = r"[\s\x0b\x85\pZ]", r"[^\s\x0b\x85\pZ]"  # what Go trims, and the rest
+_NEVER = r"\A[^\x00-\x{10ffff}]"
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_CLOCK = r"(\d\d?):(\d\d?):(\d\d?)(\.\d{1,9})?"
+_MOMENT = re.compile(rf"(\d{{4}})-(\d\d?)-(\d\d?)(?:[Tt]{_CLOCK}(Z|[-+]\d\d:\d\d)| {_CLOCK})?")
+_CONSTANTS = re.compile(
+    r"(true|True|TRUE)|(false|False|FALSE)|([+]?\.(?:inf|Inf|INF))|(-\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
+)
+_OF_CONSTANTS = ("NaN", "true", "false", "+Inf", "-Inf")
+_MOST_CHECKS, _LONGEST = 200_000, 100_000
+_KINDS = ("equals", "contains", "startsWith", "endsWith")
+_NO_TEXT = "it has no equals, contains, startsWith or endsWith"
+_SENTENCE = 'write what it asks as a sentence, {"expect": …}, among the checks of datasets.json'
+
+
+class _OfGitHub(BaseModel):
+    """A part of the file; keys that GitHub does not read are kept, to be named."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel)
+
+
+class _Parameters(_OfGitHub):
+    max_completion_tokens: PositiveInt | None = None
+    max_tokens: PositiveInt | None = None
+    temperature: NonNegativeFloat | None = None
+    top_p: NonNegativeFloat | None = None
+
+
+class _TextRule(_OfGitHub):
+    """What an answer is held against; of several the first counts, in this order."""
+
+    equals: str | None = None
+    contains: str | None = None
+    starts_with: str | None = None
+    ends_with: str | None = None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts that are not empty, by the word for how they are compared."""
+        every = (self.equals, self.contains, self.starts_with, self.ends_with)
+        return {kind: text for kind, text in zip(_KINDS, every, strict=True) if text}
+
+
+class _Evaluator(_OfGitHub):
+    name: str | None = None
+    string: _TextRule | None = None
+    llm: Any = None
+    uses: str | None = None
+
+
+class _PromptYml(_OfGitHub):
+    name: str | None = None
+    description: str | None = None
+    model: str | None = None
+    model_parameters: _Parameters | None = None
+    response_format: Literal["text", "json_object", "json_schema"] | None = None
+    json_schema: str | None = None
+    messages: tuple[WrittenMessage, ...]
+    test_data: tuple[dict[str, Any], ...] | None = None
+    evaluators: tuple[_Evaluator, ...] | None = None
+
+
+class _Rule(NamedTuple):
+    """A text that answers are held against, with its variables, and how: equals, contains, startsWith or endsWith."""
+
+    id: str
+    kind: str
+    text: str
+
+    def check(self, values: Mapping[str, str], where: Path) -> dict[str, Any] | None:
+        """Return the check of the answers to a test with these values, None if each answer passes.
+
+        The blanks around an answer do not count, and letters are the same in both cases but for equals. Raise
+        ComponentError for a text that grows too long.
+        """
+        size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
+        if size > _LONGEST:
+            raise ComponentError(f"evaluator {self.id} in {where} has more than {_LONGEST:,} characters, once filled")
+        text = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), self.text)
+        if not text and self.kind != "equals":
+            return None
+        at_start, at_end = self.kind in ("equals", "startsWith"), self.kind in ("equals", "endsWith")
+        begins, ends = _is_blank(text[:1]), _is_blank(text[-1:])
+        if self.kind == "contains" and not begins and not ends:
+            return {"id": self.id, "contains": text, "ignore_case": True}
+        before = rf"\A{_BLANK}*" if at_start else f"{_MARK}.*" if begins else ""
+        after = rf"{_BLANK}*\z" if at_end else f".*{_MARK}" if ends else ""
+        fits = not (begins and at_start) and not (ends and at_end)
+        pattern = f"(?s){before}{re.escape(text)}{after}" if fits else _NEVER
+        return {"id": self.id, "regex": pattern, "ignore_case": self.kind != "equals"}
+
+
+def _as_go_writes(value: Any) -> str:
+    """Return a value of a test as the text that Go's `%v` makes of it.
+
+    >>> [_as_go_writes(Plain(text)) for text in ("1.50", "010", "no", "2026-1-2")]
+    ['1.5', '8', 'no', '2026-01-02 00:00:00 +0000 UTC']
+    >>> _as_go_writes({"b": [Plain("TRUE"), None], "a": "1.50"})
+    'map[a:1.50 b:[true <nil>]]'
+    """
+    if value is None:
+        return "<nil>"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_as_go_writes, value))}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_as_go_writes(value[name])}' for name in sorted(value, key=str))}]"
+    if not isinstance(value, Plain):
+        return str(value)
+    if constant := _CONSTANTS.fullmatch(value):
+        return _OF_CONSTANTS[constant.lastindex or 0]
+    if (match := _MOMENT.fullmatch(value)) and (moment := _moment(*match.groups("0"))):
+        return moment
+    digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
+    if _INTEGER.fullmatch(digits):
+        octal = re.fullmatch(r"([-+]?)0([0-7]+)", digits)
+        if -(2**63) <= (whole := int(f"{octal[1]}0o{octal[2]}" if octal else digits, 0)) < 2**64:
+            return str(whole)
+    if _NUMBER.fullmatch(digits) and abs(fraction := float(digits)) < math.inf:
+        number = Decimal(repr(fraction)).normalize()
+        if fraction == 0 or 1e-4 <= abs(fraction) < 1e6:
+            return f"{number:f}"
+        mantissa, _, exponent = f"{number:e}".partition("e")
+        return f"{mantissa}e{int(exponent):+03}"
+    return str(value)
+
+
+def _moment(year: str, month: str, day: str, *rest: str) -> str:
+    """Return a moment as Go writes it, empty where none is that; `rest` is a clock with a zone, and one without."""
+    *clock, fraction = rest[:4] if rest[4] != "0" else rest[5:]
+    try:
+        moment = datetime(*map(int, (year, month, day, *clock)))  # type: ignore[arg-type]
+    except ValueError:
+        return ""
+    zone = rest[4].replace(":", "")
+    named = "+0000 UTC" if zone in ("0", "Z", "+0000", "-0000") else f"{zone} {zone}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction.rstrip('0').rstrip('.')} {named}"
+
+
+def _is_blank(mark: str) -> bool:
+    return mark.isspace() and not "\x1c" <= mark <= "\x1f"
+
+
+def _find(tree: FileTree) -> list[SourcePlace]:
+    places = []
+    for path in tree.paths:
+        *folders, name = path.split("/")
+        if match := _FILE.fullmatch(name):
+            places.append(SourcePlace(path, (*folders, match[1] or "prompt")))
+    return places
+
+
+def _read(tree: FileTree, path: str) -> Written:
+    where, text = tree.where / path, tree.text(path)
+    raw = parse_yaml(text, where, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
+    file = validated(_PromptYml, raw, where, ComponentError)
+    tests = [{name: _as_go_writes(value) for name, value in test.items()} for test in file.test_data or ()]
+    prompt = _prompt(file, {name for test in tests for name in test}, where)
+    rules = _rules(file.evaluators or ())
+    if len(tests) * len(rules) > _MOST_CHECKS:
+        raise ComponentError(f"{where} has {len(tests):,} tests of {len(rules):,} evaluators; split the file")
+    of_tests = [rule for rule in rules if "{{" in rule.text]
+    lines = yaml_lines(text) if tests else {}
+    rows: list[tuple[str, int, Row]] = []
+    unfilled: list[str] = []
+    for number, test in enumerate(tests, 1):
+        inputs = {name: test[name] for name in prompt.inputs if name in test}
+        if len(inputs) < len(prompt.inputs) or not inputs.get(DOCUMENT, "x").strip():
+            unfilled.append(str(number))
+            continue
+        checks = [check for rule in of_tests if (check := rule.check(test, where))]
+        case_id = f"test-{number:0{len(str(len(tests)))}d}"
+        rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
+    used = {*prompt.inputs, *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
+    of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, where))]
+    return Written(
+        path=path,
+        files=(path,),
+        prompt=prompt,
+        output="json" if file.response_format in ("json_object", "json_schema") else "text",
+        schema=_schema(file, where),
+        checks=tuple(validated(DeclaredCheck, check, where, ComponentError) for check in of_all),
+        rows=tuple(rows),
+        left_out=tuple(_left_out(file, tests, used, unfilled)),
+        hints=_hints(file),
+    )
+
+
+def _prompt(file: _PromptYml, columns: Collection[str], where: Path) -> Prompt:
+    """Return the messages, with an input for each `{{…}}` that is a name, or is a column of the tests."""
+    messages = tuple(message.message for message in file.messages)
+    if not messages or messages[-1].role != "user":
+        raise ComponentError(f"{where}: messages: the last one must be the user's")
+    names = dict.fromkeys(name.strip() for message in messages for name in _VARIABLE.findall(message.text))
+    inputs = tuple(name for name in names if name in columns or _NAME.fullmatch(name))
+    return faultless(Prompt(messages=messages, inputs=inputs), where)
+
+
+def _schema(file: _PromptYml, where: Path) -> Mapping[str, Any] | None:
+    if file.response_format != "json_schema":
+        return None
+    written = parse_json(file.json_schema or "null", where / "jsonSchema", ComponentError)
+    if not isinstance(written, dict) or "name" not in written or not isinstance(written.get("schema"), dict):
+        raise ComponentError(f"jsonSchema in {where} is no JSON text of an object with name and schema")
+    return dict(written["schema"])
+
+
+def _hints(file: _PromptYml) -> dict[str, Any]:
+    params = file.model_parameters or _Parameters()
+    hints = {
+        "model": file.model,
+        "max_output_tokens": params.max_completion_tokens or params.max_tokens,
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+    }
+    return {name: value for name, value in hints.items() if value is not None}
+
+
+def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
+    rules: dict[str, _Rule] = {}
+    for number, evaluator in enumerate(evaluators, 1):
+        if evaluator.string is not None and (texts := evaluator.string.texts):
+            name = re.sub(r"\W+", "-", evaluator.name or "").strip("-")[:60] or "evaluator"
+            while name in rules:
+                name = f"{name[:60]}-{number}"
+            rules[name] = _Rule(name, *next(iter(texts.items())))
+    return list(rules.values())
+
+
+def _left_out(
+    file: _PromptYml, tests: Sequence[Mapping[str, str]], used: Collection[str], unfilled: Sequence[str]
+) -> Iterator[LeftOut]:
+    """Yield what the file says and no evaluation uses: keys, columns of the tests, tests and evaluators."""
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)  # by what they are, and why they are not used
+    parameters = file.model_parameters and file.model_parameters.model_extra
+    names["key", "gh models eval has no such key"] = [*(file.model_extra or ()), *(parameters or ())]
+    if file.json_schema is not None and file.response_format != "json_schema":
+        names["key", "responseFormat is not json_schema"] = ["jsonSchema"]
+    columns = dict.fromkeys(name for test in tests for name in test if name not in used)
+    names["column", "no message and no evaluator with a text names it"] = list(columns)
+    names["test", "it lacks a variable of the messages, which a model would see unfilled"] = list(unfilled)
+    for number, evaluator in enumerate(file.evaluators or (), 1):
+        reason = ""
+        if evaluator.string is not None:
+            counts, *others = [*evaluator.string.texts, *(evaluator.string.model_extra or ())] or [""]
+            if others or not counts:
+                reason = f"{counts} alone counts, not {listed(others)} beside it" if counts in _KINDS else _NO_TEXT
+        elif evaluator.llm is not None:
+            reason = f"a prompt for a judge with choices of its own; {_SENTENCE}"
+        else:
+            reason = f"{evaluator.uses} is graded by a model; {_SENTENCE}" if evaluator.uses else _NO_TEXT
+        names["evaluator", reason].append(evaluator.name or str(number))
+    for (what, reason), of_it in names.items():
+        if reason and of_it:
+            yield LeftOut(what=what, reason=f"{listed(of_it)}: {reason}", count=len(of_it))
+
+
+PROMPT_YML = Source(looks_for="*.prompt.yml and *_prompt.yml (or .yaml) of GitHub Models", find=_find, read=_read)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks.declared import DeclaredCheck, read_checks
-from skill_evaluator.errors import ComponentError, NotEvaluatedError
+from skill_evaluator.errors import ComponentError
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.sources import SOURCES
@@ -31,8 +31,8 @@ def read_with(evals: Any, skill: str = PDF) -> Written:
     return SKILLS.read(tree_of({"pdf/SKILL.md": skill, "pdf/evals/evals.json": evals}), "pdf/SKILL.md")
 
 
-def told(written: Written) -> dict[str, tuple[str, int]]:
-    return {left.what: (left.reason, left.count) for left in written.left_out}
+def told(written: Written) -> dict[str, int]:
+    return {f"{left.what}: {left.reason}": left.count for left in written.left_out}
 
 
 def checks_in(written: Written) -> list[list[Mapping[str, Any]]]:
@@ -162,8 +162,9 @@ def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, 
     written = read_with([{"id": 1, "prompt": "Go.", "expectations": [said, "It went."]}])
     assert checks_in(written) == [[{"expect": "It went."}]]
     (left,) = written.left_out
-    assert (left.what, left.count) == ("check of eval 1", 1)
+    assert (left.what, left.count) == ("check", 1)
     assert reason in left.reason
+    assert left.reason.endswith("(1)")
 
 
 def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
@@ -181,13 +182,13 @@ def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
     )
     assert [case_id for case_id, _, _ in written.rows] == ["6"]
     assert told(written) == {
-        "eval 1, 2": ("it comes with files", 2),
-        "eval 3": ("it needs a live system", 1),
-        "eval 4": ("it has no prompt that is a text", 1),
-        "eval 5": ("it asks which skill fires; a file such as trigger-eval.json is for that", 1),
-        "'tags' of eval 6": ("nothing here reads it", 1),
-        "eval 6": ("an eval before it has its id", 1),
-        "eval 8": ("it is no object", 1),
+        "eval: it comes with files (1, 2)": 2,
+        "eval: it needs a live system (3)": 1,
+        "eval: it has no prompt that is a text (4)": 1,
+        "eval: it asks which skill fires; a file such as trigger-eval.json is for that (5)": 1,
+        "key: nothing reads 'tags' (6)": 1,
+        "eval: an eval before it has its id (6)": 1,
+        "eval: it is no object (8)": 1,
     }
 
 
@@ -195,7 +196,7 @@ def test_the_evals_of_a_skill_that_uses_tools_are_left_out() -> None:
     skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
     written = read_with([{"id": 1, "prompt": "Go."}], skill)
     assert written.rows == ()
-    assert told(written) == {"eval 1": ("its skill uses tools: ['Bash', 'Read']", 1)}
+    assert told(written) == {"eval: its skill uses tools: ['Bash', 'Read'] (1)": 1}
 
 
 def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
@@ -213,8 +214,8 @@ def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
         tree_of({"SKILL.md": PDF, **dict.fromkeys(files, "[]"), "evals/other.json": "[]"}), "SKILL.md"
     )
     assert told(written) == {
-        "files beside SKILL.md, such as 'forms.md'": ("only SKILL.md is sent", 3),
-        "'evals/other.json'": ("of tables in evals/ only evals.json is read", 1),
+        "file: only SKILL.md is sent, and not what lies beside it, such as 'forms.md'": 3,
+        "file: of tables in evals/ only evals.json is read ('other.json')": 1,
     }
 
 
@@ -231,15 +232,16 @@ def test_evals_lie_beside_a_skill_in_a_folder_of_its_name_or_above_it_with_its_n
         tree = tree_of({"skills/pdf/SKILL.md": PDF, "skills/xlsx/SKILL.md": XLSX, **files})
         assert len(SKILLS.read(tree, "skills/pdf/SKILL.md").rows) == 1, files
         assert SKILLS.read(tree, "skills/xlsx/SKILL.md").rows == ()
-        assert len(SKILLS.find(tree)) == 2
+        assert not list(SKILLS.lost(tree))
 
 
-def test_evals_of_no_skill_are_named_as_not_evaluated() -> None:
+def test_evals_of_no_skill_are_told_and_are_no_component() -> None:
     tree = tree_of({"pdf/SKILL.md": PDF, "evals/evals.json": {"skill_name": "liar", "evals": []}, "x/evals.json": "{"})
-    assert [place.key for place in SKILLS.find(tree)] == ["pdf/SKILL.md", "evals/evals.json", "x/evals.json"]
-    for key in ("evals/evals.json", "x/evals.json"):
-        with pytest.raises(NotEvaluatedError, match=r"no SKILL\.md is that of these evals"):
-            SKILLS.read(tree, key)
+    assert [place.key for place in SKILLS.find(tree)] == ["pdf/SKILL.md"]
+    (lost,) = SKILLS.lost(tree)
+    assert (lost.what, lost.count) == ("file", 2)
+    assert lost.reason.endswith("('evals/evals.json', 'x/evals.json')")
+    assert not list(SKILLS.lost(tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": []})))
 
 
 def test_without_a_skill_nothing_is_found() -> None:
@@ -303,7 +305,7 @@ ROW = st.dictionaries(
 @given(st.lists(ROW | ANY, max_size=6))
 def test_whatever_stands_in_evals_is_a_case_or_is_left_out(rows: list[Any]) -> None:
     written = read_with({"evals": rows})
-    left = sum(left.count for left in written.left_out if left.what.startswith("eval "))
+    left = sum(left.count for left in written.left_out if left.what == "eval")
     assert len(written.rows) + left == len(rows)
     assert len({case_id for case_id, _, _ in written.rows}) == len(written.rows)
     for case_id, _, row in written.rows:
@@ -344,10 +346,10 @@ def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
         {"at": "/skill", "equals": "xlsx"},
         {"at": "/skill", "equals": None},
     ]
-    assert {left.reason: left.count for left in written.left_out} == {
-        "the skill that it calls for is not among the choices, or two have its name": 2,
-        "it has no query that is a text": 1,
-        "its should_trigger is neither true nor false": 1,
+    assert told(written) == {
+        "trigger eval: the skill that it calls for is not among the choices, or two have its name (pdf-5, pdf-6)": 2,
+        "trigger eval: it has no query that is a text (pdf-7)": 1,
+        "trigger eval: its should_trigger is neither true nor false (pdf-8)": 1,
     }
 
 
@@ -380,7 +382,7 @@ def test_queries_about_all_skills_name_theirs_and_else_call_for_none() -> None:
     written = queries_of({**files, "evals/trigger-eval.json": rows})
     assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["pdf", None, None]
     nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
-    assert told(nobody) == {"query trigger-eval-1": ("no skill is named that it is about", 1)}
+    assert told(nobody) == {"trigger eval: no skill is named that it is about (trigger-eval-1)": 1}
 
 
 def test_two_files_of_queries_about_one_skill_are_both_asked() -> None:
@@ -400,11 +402,12 @@ def test_a_skill_that_cannot_be_chosen_and_a_broken_file_are_left_out_of_the_rou
             "s/evals/trigger-eval.json": [{"query": "x", "should_trigger": True}],
         }
     )
-    assert [left.what for left in written.left_out] == [
-        "choice 'a'",
-        "choice 'b'",
-        r"choice 'n\nl'",
-        "file 'pdf/evals/trigger-eval.json'",
+    assert [left.what for left in written.left_out] == ["skill", "skill", "skill", "file"]
+    assert [left.reason.rpartition("(")[2] for left in written.left_out] == [
+        "'a')",
+        "'b')",
+        r"'n\nl')",
+        "'pdf/evals/trigger-eval.json')",
     ]
     assert written.prompt.digest
     assert len(written.rows) == 1
@@ -443,7 +446,8 @@ def test_ten_thousand_skills_are_found_and_read_without_a_walk_for_each() -> Non
     tree = FileTree(where=Path("lib"), paths=tuple(sorted(texts)), read=read, limits=SafetyLimits())
     start = time.process_time()
     places = SKILLS.find(tree)
-    assert (len(places), reads) == (10_000, 1)
+    assert (len(places), reads) == (10_000, 0)
+    assert not list(SKILLS.lost(tree))
     assert len(SKILLS.read(tree, "plugins/p0/skills/s7/SKILL.md").rows) == 1
     for place in places[:1_000]:
         SKILLS.read(tree, place.key)

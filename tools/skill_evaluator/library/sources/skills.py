@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from skill_evaluator.checks import CHECKS
 from skill_evaluator.checks.declared import DeclaredCheck, read_checks
-from skill_evaluator.errors import ComponentError, NotEvaluatedError
+from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.messages import Message, Prompt
 from skill_evaluator.library.reading import parse_front_matter
@@ -51,16 +51,25 @@ alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 
 
 def _find(tree: FileTree) -> list[SourcePlace]:
-    """Return the place of each SKILL.md, of each evals.json that is of none, and of all trigger evals."""
-    skills = [path for path in tree.paths if posixpath.basename(path) == _SKILL]
-    named = cache(partial(_skill_name, tree))
-    taken = {path for skill in skills for path in _eval_files(tree, skill, named)}
-    lost = [path for path in tree.paths if posixpath.basename(path) == _EVALS and path not in taken]
+    """Return the place of each SKILL.md, and one for all trigger evals."""
+    skills = _skills_in(tree)
     places = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
-    if skills:
-        places += [SourcePlace(path, PurePosixPath(path).with_suffix("").parts) for path in lost]
-        places += [SourcePlace(ROUTING, (ROUTING,))] if any(map(_TRIGGERS.search, tree.paths)) else []
-    return places
+    routed = skills and any(map(_TRIGGERS.search, tree.paths))
+    return [*places, SourcePlace(ROUTING, (ROUTING,))] if routed else places
+
+
+def _lost(tree: FileTree) -> Iterator[LeftOut]:
+    """Yield how many evals.json are of no skill."""
+    named = cache(partial(_skill_name, tree))
+    taken = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill, named)}
+    lost = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in taken]
+    if lost:
+        advice = "move them into evals/ beside it, or into a folder of its name"
+        yield LeftOut(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(lost)})", count=len(lost))
+
+
+def _skills_in(tree: FileTree) -> list[str]:
+    return [path for path in tree.paths if posixpath.basename(path) == _SKILL]
 
 
 def _name_at_root(tree: FileTree) -> str:
@@ -71,18 +80,16 @@ def _name_at_root(tree: FileTree) -> str:
 
 
 def _read(tree: FileTree, key: str) -> Written:
-    """Return what is written at a place; raise ComponentError, and NotEvaluatedError for evals of no skill."""
+    """Return what is written at a place; raise ComponentError."""
     if key == ROUTING:
         return _read_routing(tree)
-    if posixpath.basename(key) != _SKILL:
-        advice = "move them into evals/ beside it, or into a folder of its name"
-        raise NotEvaluatedError(f"{tree.where / key}: no SKILL.md is that of these evals; {advice}")
     front, body = _skill(tree, key)
     if not body.strip():
         raise ComponentError(f"{tree.where / key} has no prompt: nothing stands below its front matter")
     tools = front.get("allowed-tools") or front.get("allowed_tools")
     cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MOST]}" if tools else "")
-    for path in dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))):
+    evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
+    for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row)
     return Written(
@@ -92,6 +99,7 @@ def _read(tree: FileTree, key: str) -> Written:
         version=_version(tree, key, front),
         output="text",
         rows=tuple(cases.rows),
+        rows_path=next(iter(evals), None),
         left_out=(*cases.left_out(), *_not_sent(tree, posixpath.dirname(key))),
     )
 
@@ -144,17 +152,17 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
     resources = [p for p in paths if nested.isdisjoint(p.parents) and not _NO_RESOURCE.match(str(p))]
     if resources:
-        what = f"files beside {_SKILL}, such as {str(resources[0])!a}"
-        yield LeftOut(what=what, reason=f"only {_SKILL} is sent", count=len(resources))
+        beside = f"only {_SKILL} is sent, and not what lies beside it, such as {str(resources[0])!a}"
+        yield LeftOut(what="file", reason=beside, count=len(resources))
     tables = [p for p in paths if str(p.parent) == "evals" and p.suffix in _TABLES and not _TRIGGERS.search(str(p))]
-    for path in tables:
-        if path.name != _EVALS:
-            yield LeftOut(what=ascii(str(path)), reason=f"of tables in evals/ only {_EVALS} is read")
+    if others := [ascii(path.name) for path in tables if path.name != _EVALS]:
+        reason = f"of tables in evals/ only {_EVALS} is read ({listed(others)})"
+        yield LeftOut(what="file", reason=reason, count=len(others))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases that evals and queries make, and the names of what is left out, by what and why.
+    """The cases that evals and queries make, and what is left out: what it is and why → where.
 
     With a `reason` each eval is left out for it.
     """
@@ -176,7 +184,7 @@ class _Cases:
             checks = [{"expect": f"The answer is as expected: {row['expected_output'].strip()}"}]
         for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES})):
             if isinstance(row.get(name), dict | list) and row[name]:
-                self.odd[f"{name[:_MOST]!a} of eval", "nothing here reads it"].append(case_id)
+                self.odd["key", f"nothing reads {name[:_MOST]!a}"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
 
     def add(self, case_id: str, number: int, row: Row) -> None:
@@ -189,8 +197,9 @@ class _Cases:
 
     def left_out(self) -> Iterator[LeftOut]:
         """Yield what is left out."""
-        for (what, reason), names in self.odd.items():
-            yield LeftOut(what=f"{what} {listed(list(dict.fromkeys(names)))}", reason=reason, count=len(names))
+        for (what, reason), places in self.odd.items():
+            where = listed(list(dict.fromkeys(places)))
+            yield LeftOut(what=what, reason=f"{reason} ({where})", count=len(places))
 
     def _checks(self, row: Mapping[str, Any], case_id: str) -> Iterator[Mapping[str, Any]]:
         ids: set[str] = set()
@@ -204,7 +213,7 @@ class _Cases:
                         raise ValueError("it has the id of a check before it")
                 except ValueError as problem:
                     reason = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
-                    self.odd["check of eval", reason].append(case_id)
+                    self.odd["check", reason].append(case_id)
                 else:
                     ids.add(read.id)
                     yield check
@@ -300,9 +309,7 @@ def _read_routing(tree: FileTree) -> Written:
 def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
     """Return the name and description of each skill by its folder; a skill without them is left out."""
     described: dict[str, tuple[str, str]] = {}
-    for path in tree.paths:
-        if posixpath.basename(path) != _SKILL:
-            continue
+    for path in _skills_in(tree):
         folder = posixpath.dirname(path)
         try:
             front, _ = _skill(tree, path)
@@ -313,7 +320,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
                 raise ComponentError(f"{path!a} has no {'name that is a line' if words else 'description'}")
             described[folder] = name, words
         except ComponentError as problem:
-            cases.odd["choice", str(problem)].append(ascii(folder))
+            cases.odd["skill", f"it is no choice: {problem}"].append(ascii(folder))
     return described
 
 
@@ -344,7 +351,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, m
                 raise ValueError("it has no query that is a text")
             check = _calls_for(row, owner, meant, of_all=of_all)
         except ValueError as problem:
-            cases.odd["query", str(problem)].append(case_id)
+            cases.odd["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
@@ -365,4 +372,6 @@ def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all:
     return {"equals" if fires else "not_equals": owner}
 
 
-SKILLS = Source(looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read)
+SKILLS = Source(
+    looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read, lost=_lost
+)

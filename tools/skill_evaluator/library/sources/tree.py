@@ -190,14 +190,21 @@ def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:
     yield from ()
 
 
+def nothing_lost(tree: FileTree) -> Iterator[LeftOut]:
+    """Yield nothing: no file of the format is without its component."""
+    yield from ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
 
     `earlier` yields the versions before the current one, the newest first, of a format that keeps them side by side.
+    `lost` yields what belongs to no component.
     """
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
     read: Callable[[FileTree, str], Written]
     earlier: Callable[[FileTree, str], Iterator[Written]] = no_earlier
+    lost: Callable[[FileTree], Iterator[LeftOut]] = nothing_lost

@@ -38,7 +38,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     )
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
-    bare: bool = flag("Ask with the schema alone, without the prompt, to see what the prompt adds.")
+    bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
     invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
     adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")

@@ -157,7 +157,10 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
         prompt = "Answer with the letter of the right option."
     elif component.schema is not None:
         prompt = f"Answer with JSON that this JSON Schema allows:\n\n{json.dumps(component.schema, indent=2)}"
+    elif component.origin is not None and component.prompt.is_plain:  # a skill: its cases are whole requests
+        prompt = ""
     else:
         raise ConfigError(f"'{component.name}' has no schema, so that nothing is left to ask without its prompt")
     digests = {**component.digests, "scenario": digest(prompt)}
-    return replace(component, prompt=component.prompt.bare(prompt), scenario=SCHEMA_ALONE, digests=digests)
+    bare = component.prompt.bare(prompt) if prompt else replace(component.prompt, messages=())
+    return replace(component, prompt=bare, scenario=SCHEMA_ALONE, digests=digests)

@@ -230,7 +230,7 @@ def _served(baseline: Record, candidate: Record) -> str:
 
 def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     if baseline.scenario == SCHEMA_ALONE != candidate.scenario:
-        yield "the baseline was asked with the schema alone, without the prompt"
+        yield "the baseline was asked without the prompt"
     same_model = baseline.model_id == candidate.model_id
     if not same_model:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"

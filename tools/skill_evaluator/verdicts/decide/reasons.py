@@ -14,6 +14,7 @@ from scipy.special import stdtr, stdtrit
 
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.config import Gate
+from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair, Rewording, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
@@ -124,6 +125,7 @@ def reasons_of(
     if _is_of_one_case(results, rules):
         yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind != "field" or result.tier != "advisory"]
+    yield from _lift(compared, results)
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
     for measured, result in _critical(compared, results):
@@ -161,6 +163,18 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
 def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tuple[Measured, MeasureResult]]:
     pairs = zip(compared.measured, results, strict=True)
     return [(measured, result) for measured, result in pairs if result.tier == "critical"]
+
+
+def _lift(compared: Compared, results: Sequence[MeasureResult]) -> Iterator[str]:
+    """Yield what the prompt adds, where the baseline was asked without it."""
+    baseline, name = compared.pair.baseline, compared.pair.candidate.skill
+    for _, result in _critical(compared, results):
+        if (
+            baseline is not None
+            and baseline.scenario == SCHEMA_ALONE
+            and None not in (result.baseline, result.candidate)
+        ):
+            yield f"{result.metric}: with {name} {result.candidate:.3f}, without {result.baseline:.3f}"
 
 
 def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:

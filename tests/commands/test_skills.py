@@ -1,0 +1,78 @@
+"""A repository of skills is evaluated in place: each skill by its evals, all of them by the queries for them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.library import REPLAY, Library
+
+SKILL = "---\nname: pdf\ndescription: Reads PDFs.\nversion: '1.0'\n---\nName a library.\n"
+EVALS = [
+    {"id": 1, "prompt": "How do I read a.pdf?", "assertions": [{"type": "contains", "value": "pypdf"}]},
+    {"id": 2, "prompt": "And b.pdf?", "assertions": [{"type": "contains", "value": "pypdf"}]},
+    {"id": 3, "prompt": "Read c.pdf.", "files": ["c.pdf"]},
+]
+QUERIES = [
+    {"query": "Read a.pdf.", "should_trigger": True},
+    {"query": "Add up column B.", "should_trigger": False},
+]
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Library:
+    library = Library.__new__(Library)
+    library.stand_in(tmp_path)
+    library.settings(sources=[{"kind": "skills", "root": "skills"}])
+    library.models(REPLAY)
+    library.write("skills/pdf/SKILL.md", SKILL)
+    library.write("skills/xlsx/SKILL.md", SKILL.replace("pdf", "xlsx").replace("PDFs", "sheets"))
+    library.write("skills/pdf/evals/evals.json", {"skill_name": "pdf", "evals": EVALS})
+    library.write("skills/pdf/evals/trigger-eval.json", QUERIES)
+    library.record_answers({(case_id, at): "Use pypdf." for case_id in ("1", "2") for at in range(2)})
+    return library
+
+
+def _files(library: Library) -> set[str]:
+    return {path for path, content in library.tree().items() if content is not None}
+
+
+def test_a_skill_is_measured_by_its_evals_and_nothing_is_written_beside_it(skills: Library) -> None:
+    before = _files(skills)
+    done = skills.call("evaluate", "pdf", "--format", "json")
+    assert done.code == 0, done.err
+    (run,) = done.json["runs"]
+    assert (run["skill_version"], run["primary_metric"], run["n_cases"]) == ("1.0.0", "checks", 2)
+    assert run["accuracy"]["checks"]["mean"] == 1.0
+    assert all(path.startswith(".evaluator/") for path in _files(skills) - before)
+
+
+def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:
+    assert skills.call("evaluate", "pdf").code == 0
+    skills.record_answers({(case_id, at): "I cannot." for case_id in ("1", "2") for at in range(2)})
+    alone = skills.call("evaluate", "pdf", "--bare")
+    assert alone.code == 0, alone.err
+    assert "checks: with pdf 1.000, without 0.000" in alone.out
+    assert "the baseline was asked without the prompt" in alone.out
+
+
+def test_without_its_skill_a_request_is_asked_as_the_user_wrote_it(skills: Library) -> None:
+    from skill_evaluator.library.components import load_component
+    from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
+
+    component = load_component(skills.root / ".evaluator" / "components", "pdf")
+    bare = apply_scenario(component, skills.root / ".evaluator", SCHEMA_ALONE)
+    (message,) = bare.prompt.filled({"document": "How do I read a.pdf?"})
+    assert (message.role, message.text) == ("user", "How do I read a.pdf?")
+
+
+def test_which_skill_fires_is_measured_over_all_queries(skills: Library) -> None:
+    answers = {"pdf-1": '{"skill": "pdf"}', "pdf-2": '{"skill": "xlsx"}'}
+    skills.record_answers({(case_id, at): text for case_id, text in answers.items() for at in range(2)})
+    done = skills.call("evaluate", "routing", "--format", "json")
+    assert done.code == 0, done.err
+    (run,) = done.json["runs"]
+    assert run["accuracy"]["checks"]["mean"] == run["accuracy"]["schema_valid"]["mean"] == 1.0
+    skills.record_answers({(case_id, at): '{"skill": "pdf"}' for case_id in answers for at in range(2)}, "other.jsonl")
+    skills.models({**REPLAY, "params": {"file": "other.jsonl"}})
+    (run,) = skills.call("evaluate", "routing", "--format", "json").json["runs"]
+    assert run["accuracy"]["checks"]["mean"] == 0.5

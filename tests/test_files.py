@@ -23,9 +23,9 @@ from skill_evaluator.files import (
     locked,
     parse_json,
     read_bytes,
+    read_checked,
     read_json,
     read_lines,
-    read_models,
     read_text,
 )
 from skill_evaluator.library.reading import read_yaml
@@ -276,7 +276,7 @@ def test_any_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
 
 def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, '{"name": "a"}\n\n{"name": "b"}\n{"name": 5}')
-    lines = read_models(path, Entry, FixtureError)
+    lines = read_checked(path, Entry.model_validate, FixtureError)
     assert [next(lines), next(lines)] == [(1, Entry(name="a")), (3, Entry(name="b"))]
     with pytest.raises(FixtureError, match=r"file:4: Input should be a valid string at name$"):
         next(lines)

@@ -63,10 +63,12 @@ def record_files() -> list[Path]:
     return sorted(Path(FOLDER, "evals", "records").glob("*.json"))
 
 
-def linted(capsys: pytest.CaptureFixture[str], base: str | None = "HEAD", **options: Any) -> tuple[int, list[str], str]:
-    """Exit code, problems, stderr."""
+def linted(
+    capsys: pytest.CaptureFixture[str], base: str | None = "HEAD", names: tuple[str, ...] = (SKILL,), **options: Any
+) -> tuple[int, list[str], str]:
+    """Exit code, problems, stderr; whoever is named is checked, be it changed or not."""
     capsys.readouterr()
-    code = lint(LintOptions(base=base, format="json", **options))
+    code = lint(LintOptions(base=base, format="json", names=names, **options))
     printed = capsys.readouterr()
     problems = [problem for one in json.loads(printed.out)["components"] for problem in one["problems"]]
     return code, problems, printed.err
@@ -251,9 +253,48 @@ def test_a_component_may_go_as_a_whole_but_not_leave_its_records_behind(
     prompt.write_text(prompt.read_text().replace(SKILL, "stays"))
     base = commit(root)
     Path(FOLDER, "prompt.md").unlink()
-    assert linted(capsys, base)[0] == 2
+    assert linted(capsys, base, names=())[0] == 2
     shutil.rmtree(FOLDER)
-    assert linted(capsys, base) == (0, [], "")
+    assert linted(capsys, base, names=()) == (0, [], f"1 component of 1 unchanged since {base}, not checked again\n")
+
+
+def test_what_a_change_leaves_as_it_was_is_not_checked_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("alone", "sharing", "broken"):
+        shutil.copytree(FOLDER, f"components/{name}", ignore=shutil.ignore_patterns("evals", "leaderboard.json"))
+        replace_in(lambda name=name: Path(f"components/{name}/prompt.md"), SKILL, name)()
+        shutil.copytree(f"fixtures/{SKILL}", f"fixtures/{name}")
+    Path("components/sharing/evals").mkdir()
+    Path("components/sharing/evals/datasets.json").write_text(
+        json.dumps({"datasets": [{"id": "a", "fixtures": SKILL}]})
+    )
+    Path("components/broken/prompt.md").write_text("no version\n")
+    base = commit(root)
+    changes = {  # and the components that are checked again
+        "components/alone/README.md": ["alone"],
+        "components/alone/evals/records/new.json": ["alone"],
+        "fixtures/alone/cases/alpha/document.md": ["alone", "sharing"],
+        f"fixtures/{SKILL}/cases/alpha/document.md": [SKILL, "sharing"],
+        "components/gone/prompt.md": [],
+        "components/shared.json": ["alone", "broken", SKILL, "sharing"],
+        "fixtures/common/a.txt": ["alone", "broken", SKILL, "sharing"],
+        ".evaluator/settings.yaml": ["alone", "broken", SKILL, "sharing"],
+    }
+    for path, checked in changes.items():
+        for committed in (False, True):
+            git(root, "reset", "-q", "--hard", base)
+            git(root, "clean", "-qfd")
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text("{}\n")
+            if committed:
+                commit(root)
+            if "gone" in path:  # it came and went
+                shutil.rmtree("components/gone")
+            capsys.readouterr()
+            lint(LintOptions(base=base, format="json"))
+            printed = capsys.readouterr()
+            assert sorted(one["component"] for one in json.loads(printed.out)["components"]) == sorted(checked), path
+            left = 4 - len(checked)
+            assert (f"{left} component{'s'[: left > 1]} of 4 unchanged since {base}" in printed.err) == bool(left), path
 
 
 def test_an_unknown_base_is_said_and_the_rest_is_checked(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

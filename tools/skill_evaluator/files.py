@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, from_json, to_json
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, refuse_constant
@@ -31,8 +31,6 @@ _UMASK = os.umask(0o022)  # it can be read only by setting it
 os.umask(_UMASK)
 _SYNC_S = 0.2  # between two waits for the disk; one takes milliseconds
 _JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
-_KEY = re.compile(r'"\s*:')  # in a text without escapes the end of each key, and texts that begin with a colon
-_INFINITE = (float("inf"), float("-inf"))
 _JSON_COMMAS = 4_000_000  # an array of nothing takes two bytes in a file and some 70 in memory
 
 
@@ -136,8 +134,9 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
     if finite and "\\" not in text:
         with contextlib.suppress(ValueError):  # what is wrong is found below, with its place
-            value = from_json(text, allow_inf_nan=False)
-            if _keys_in(value, finite=True) == len(_KEY.findall(text)):
+            (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # the parser has one level more than is read
+            written = to_json(value)  # has a colon less for a key that was there twice, and 1e999 as Infinity
+            if written.count(b":") == text.count(":") and b"Infinity" not in written:
                 return value
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,27 +158,14 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         value = json.loads(text, **strict)
     except RecursionError:
         raise ValueError(too_deep) from None
-    if text.count("[") + text.count("{") > _JSON_LEVELS and _keys_in(value, finite=False) is None:  # else do not look
-        raise ValueError(too_deep)
+    if text.count("[") + text.count("{") > _JSON_LEVELS:  # else do not look
+        level: list[Any] = [[value]]
+        for _ in range(_JSON_LEVELS + 1):
+            members = (child for part in level for child in (part.values() if isinstance(part, dict) else part))
+            level = [child for child in members if isinstance(child, dict | list)]
+        if level:
+            raise ValueError(too_deep)
     return value
-
-
-def _keys_in(value: Any, *, finite: bool) -> int | None:
-    """Count the keys of all objects; None for too many levels, or for a number that has to be `finite` and is not."""
-    keys = 0
-    level: list[Any] = [[value]]
-    for _ in range(_JSON_LEVELS + 1):
-        below: list[Any] = []
-        for parent in level:
-            keys += len(parent) if type(parent) is dict else 0
-            for child in parent.values() if type(parent) is dict else parent:
-                kind = type(child)
-                if kind is list or kind is dict:
-                    below.append(child)
-                elif finite and kind is float and child in _INFINITE:
-                    return None
-        level = below
-    return None if level else keys
 
 
 def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEvaluatorError] = ConfigError) -> ModelT:
@@ -346,20 +332,16 @@ def read_lines(
     return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
 
 
-def read_models(
-    path: Path, model: type[ModelT], error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE
-) -> Iterator[tuple[int, ModelT]]:
-    """Yield the number and the checked value of each line; raise `error` with file, line and key path."""
-    return read_checked(path, model.model_validate, error, limit)
-
-
 def read_checked(
     path: Path,
     check: Callable[[Any], CheckedT],
     error: type[SkillEvaluatorError] = ConfigError,
     limit: SizeLimit = _ANY_FILE,
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number of each line and what `check` makes of it, which may raise ValidationError."""
+    """Yield the number of each line and what `check` makes of it, which may raise ValidationError.
+
+    Raise `error` with file, line and key path.
+    """
     for number, value in read_lines(path, error, limit=limit):
         try:
             yield number, check(value)

@@ -112,7 +112,7 @@ class Repository:
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listed = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
-        return {path: mode.split()[2] for mode, _, path in entries if mode.split()[1] == "blob"}
+        return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}  # after six digits of the mode
 
     def work_files(self) -> dict[str, str | None]:
         """List the files of the work tree that git does not ignore: path → blob, None for a new or changed file."""
@@ -121,6 +121,13 @@ class Repository:
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
         changed = self._text("ls-files", "-m", "-o", "-z", "--full-name", "--exclude-standard").split("\0")
         return files | dict.fromkeys(filter(None, changed))
+
+    def changed_since(self, commit: str) -> set[str]:
+        """List the paths of the work tree that are not as at a commit; files that git ignores are left out."""
+        how = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
+        changed = self._text("diff", *how, commit, "--", env=_harmless(self.root))
+        new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
+        return set(filter(None, (changed + new).split("\0")))
 
     def commits_of(self, path: str) -> list[str]:
         """List the commits of HEAD's history that touched a path, newest first."""

@@ -40,16 +40,21 @@ def canonical_json(value: Any) -> str:
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
     """
-    return json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_canonical(value), separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 def _canonical(value: Any) -> Any:
     # Loops, since a comprehension takes a second frame for each level of nesting: there may be hundreds of levels.
-    # Most values are numbers in lists: a call for each would take longer than all else.
+    # Most values are numbers and short texts: a call for each would take longer than all else.
     if isinstance(value, dict):
-        members = {}
-        for key, child in _members(value).items():
-            members[key] = child if type(child) is int else _canonical(child)
+        members, named = {}, value if "".join(value).isascii() else _members(value)
+        for key in sorted(named):
+            child = named[key]
+            kind = type(child)
+            if kind is float:
+                members[key] = int(child) if child.is_integer() else child
+            elif child is not None:
+                members[key] = child if kind is int or (kind is str and child.isascii()) else _canonical(child)
         return members
     if isinstance(value, list):
         items = []
@@ -58,7 +63,7 @@ def _canonical(value: Any) -> Any:
             if kind is float:
                 items.append(int(child) if child.is_integer() else child)
             else:
-                items.append(child if kind is int else _canonical(child))
+                items.append(child if kind is int or child is None else _canonical(child))
         return items
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)

@@ -32,6 +32,7 @@ from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.text import counted
 
 _Checked = tuple[Linted, list[Problem]]
 
@@ -42,7 +43,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 
     names: Names = ()
     base: str | None = option(
-        "Also check what changed since: versions, and records, which may only be added to.",
+        "Check only what changed since: also that versions rise, and that records are only added.",
         metavar="COMMIT",
     )
     no_cases: bool = rare("Check versions, records and attestations alone: read no case and no contract.", False)
@@ -71,7 +72,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
     settings = load_settings(request.config)
     limits, trusted = settings.limits, settings.attestations
-    folder, commit, past = _read_past(request, names)
+    folder, commit, names, past = _read_past(request, names)
     old, edited = past, {}
     if commit is not None:  # what a change says of itself is not what it is checked by
         repository = Repository(request.components)
@@ -142,21 +143,41 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Pas
         return [Problem(file=prompt_file(request.components, name, folder), line=1, message=str(problem))]
 
 
-def _read_past(request: LintRequest, names: Sequence[str]) -> tuple[str, str | None, Past | None]:
-    """Return how problems call the folder of the components, the base's commit, and what was in the folder there."""
+def _read_past(request: LintRequest, names: tuple[str, ...]) -> tuple[str, str | None, tuple[str, ...], Past | None]:
+    """Return how problems call the folder of the components, the base's commit, who is checked, and what was there."""
     if request.base is None:
-        return request.components.as_posix(), None, None
+        return request.components.as_posix(), None, names, None
     repository = Repository(request.components)
     folder, commit = repository.place(request.components), repository.commit(request.base)
     if commit is None:
         print(f"warning: no commit '{request.base}' here; what changed is not checked", file=sys.stderr)
-        return folder, None, None
+        return folder, None, names, None
     if not repository.is_ancestor(commit, "HEAD"):
         print(
             f"warning: '{request.base}' is not in the history of HEAD; what was added there counts as removed here",
             file=sys.stderr,
         )
-    return folder, commit, past_at(repository, commit, folder, names)
+    touched = names if request.names else _touched(request, repository, commit, names)
+    if len(touched) < len(names):
+        unchanged = counted(len(names) - len(touched), "component")
+        print(f"{unchanged} of {len(names):,} unchanged since {request.base}, not checked again", file=sys.stderr)
+    return folder, commit, touched, past_at(repository, commit, folder, touched)
+
+
+def _touched(request: LintRequest, repository: Repository, commit: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the components whose folder changed since a commit, or that of their cases; all if anything else did."""
+    folders = [request.components.resolve(), (request.fixtures or Path("fixtures")).resolve()]
+    declared = [folders[0] / name / "evals" / "datasets.json" for name in names]
+    sharing = {path.parts[-3] for path in declared if path.exists() and b'"fixtures"' in path.read_bytes()}
+    touched: set[str] = set()
+    for path in repository.changed_since(commit):
+        place = repository.root.resolve() / path
+        folder = next(filter(place.is_relative_to, folders), None)
+        name = "" if folder is None else place.relative_to(folder).parts[0]
+        if folder is None or (name not in names and (folder / name).exists()):
+            return names  # any may use it: settings, a folder that several share
+        touched |= {name} if folder == folders[0] else {name, *sharing}  # who says where its cases are may mean these
+    return tuple(name for name in names if name in touched)
 
 
 def _line(problem: Problem) -> str:

@@ -487,7 +487,7 @@ def recorded_boards(
         (path, blob)
         for commit in commits
         for path, blob in repository.files(commit, folder).items()
-        if path == within(folder, f"{PurePosixPath(path).parent.name}/leaderboard.json")
+        if path.endswith("/leaderboard.json") and path.count("/") == within(folder, "name/leaderboard.json").count("/")
     ]
     texts = repository.contents(blob for _, blob in blobs)
     boards: dict[str, dict[str, RecordedRun]] = {}

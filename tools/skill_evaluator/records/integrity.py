@@ -103,7 +103,7 @@ def problems_of(components: Path, name: str, folder: str, past: Past | None) -> 
 
 def disagreements(books: Books) -> Iterator[Problem]:
     """Yield files that cannot be read, rows out of order, and rows and records that differ or lack each other."""
-    records: dict[str, Record] = {}
+    records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(books.records.items()):
         try:
             records[run_id] = _read_record(raw, books, run_id)
@@ -123,10 +123,10 @@ def disagreements(books: Books) -> Iterator[Problem]:
             missing = books.record_path(row.run_id)
             yield _problem_at_row(books, row.run_id, f"row '{row.run_id}' has no record: {missing} is missing")
         elif row.run_id in records:
-            yield from _contradictions(books, row, records[row.run_id])
+            yield from _contradictions(books, row, *records[row.run_id])
     in_rows = {row.run_id for row in rows}
-    for run_id in records:
-        if run_id not in in_rows and records[run_id].has_row:
+    for run_id, (_, record) in records.items():
+        if run_id not in in_rows and record.has_row:
             message = f"{books.board_path} has no row of this record; the two are added together"
             yield Problem(file=books.record_path(run_id), line=1, message=message)
 
@@ -144,19 +144,20 @@ def _edited_prompts(books: Books, rows: Sequence[Row]) -> Iterator[Problem]:
             yield _problem_at_row(books, entry.run_id, message)
 
 
-def _contradictions(books: Books, row: Row, record: Record) -> Iterator[Problem]:
+def _contradictions(books: Books, row: Row, value: Any, record: Record) -> Iterator[Problem]:
     """Yield where a row differs from its record, and whether the record was replaced since the row was added."""
     if record.draft:
         yield _problem_at_row(
             books, row.run_id, f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         )
+    if row == Row.model_validate(value | {"digest": row.digest}) and row.digest == digest(canonical_json(value)):
+        return  # which is as it should be; a record of other keys, or of fewer, is looked at in full
     expected = record.row()
     keys = [key for key in Row.model_fields if key != "digest" and getattr(row, key) != getattr(expected, key)]
     if keys:
         message = f"row '{row.run_id}' says otherwise than its record of {', '.join(keys)}"
         yield _problem_at_row(books, row.run_id, message)
-    is_as_added = row.digest in (None, expected.digest)  # or a later evaluator, which knows more keys, added the row
-    if not is_as_added and row.digest != digest(canonical_json(_json_or_none(books.records[row.run_id]))):
+    if row.digest not in (None, expected.digest, digest(canonical_json(value))):  # a later evaluator knows more keys
         message = f"this record was edited: its digest is not the one in row '{row.run_id}' of {books.board_path}"
         yield Problem(file=books.record_path(row.run_id), line=1, message=message)
 
@@ -221,12 +222,13 @@ def _read_rows(books: Books) -> list[Row]:
     return parse_leaderboard(_parse(books.leaderboard, path), path, books.skill).runs
 
 
-def _read_record(raw: bytes, books: Books, run_id: str) -> Record:
+def _read_record(raw: bytes, books: Books, run_id: str) -> tuple[Any, Record]:
     path = Path(books.record_path(run_id))
-    record = parse_record(_parse(raw, path), path)
+    value = _parse(raw, path)
+    record = parse_record(value, path)
     if (record.run_id, record.skill) != (run_id, books.skill):
         raise LeaderboardError(f"{path} holds run '{record.run_id}' of '{record.skill}'; a record is named by its run")
-    return record
+    return value, record
 
 
 def _parse(raw: bytes, path: Path) -> Any:

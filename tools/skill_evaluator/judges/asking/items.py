@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import FrozenModel, read_models
+from skill_evaluator.files import FrozenModel, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -58,7 +58,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
     """Read items by id; raise JudgeError with file and line for a wrong or repeated item, or without any."""
     items: dict[str, ItemT] = {}
-    for number, item in read_models(path, model, JudgeError):
+    for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
             raise JudgeError(f"{path}:{number}: the id '{item.id}' is there already")
         items[item.id] = item

@@ -22,7 +22,7 @@ from skill_evaluator.files import (
     StrictModel,
     first_problem,
     locked,
-    read_models,
+    read_checked,
     read_text,
 )
 from skill_evaluator.identifiers import Label, Timestamp
@@ -209,7 +209,7 @@ def _append(path: Path, lines: Sequence[BaseModel]) -> None:
 
 def _read(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
     """Yield the lines of a file with their numbers; a file that is not there has none."""
-    return read_models(path, model, JudgeError) if path.exists() else iter(())
+    return read_checked(path, model.model_validate, JudgeError) if path.exists() else iter(())
 
 
 COLUMNS = ("item", "reviewer", "at", "first", "question", "answer", "impact", "note", "source")

@@ -184,3 +184,14 @@ def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrar
     share = before["shares"][POLITE]
     assert share["judged"] == 1.0
     assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
+
+
+def test_a_patch_takes_the_answers_of_the_judge_too(library: JudgedLibrary, server: ChatServer) -> None:
+    assert library.evaluated().code == 0
+    asked = server.requests
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
+    assert (library.evaluated().code, server.requests) == (0, asked)
+    patched, first = library.records()
+    assert patched["judged"] == first["judged"]
+    assert patched["taken"]["answers"] == CALLS

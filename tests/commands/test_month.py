@@ -72,18 +72,20 @@ def test_what_other_components_and_runs_that_stopped_cost_counts_and_last_month_
     assert (month["runs"], month["spent_usd"], month["unknown"]) == (2, pytest.approx(5.0 + cost), [])
 
 
-def test_a_run_in_shards_that_came_in_parts_or_was_topped_up_counts_once(capped: Library) -> None:
+def test_a_run_in_shards_that_came_in_parts_counts_once_and_so_do_answers_taken(capped: Library) -> None:
     _spend(capped, 2.0, f"stopped{PARTIAL}3")
     _spend(capped, 3.0, "stopped")
     _spend(capped, 1.0, "early")
-    _spend(capped, 4.0, "whole", tops_up=f"{NOW:%Y%m%dT%H%M%SZ}-000000-early")
+    _spend(
+        capped, 4.0, "whole", taken={"run_ids": [f"{NOW:%Y%m%dT%H%M%SZ}-000000-early"], "answers": 1, "cost_usd": 1.0}
+    )
     for part in ("1of2", "2of2"):
         _spend(capped, 0.5, f"joined-{part}", shard=part.replace("of", "/"))
         _spend(capped, 0.25, f"apart-{part}", shard=part.replace("of", "/"))
     _spend(capped, 1.0, "joined")
     GitRepository(capped.root).commit()
     month = _planned(capped)
-    assert (month["runs"], month["spent_usd"]) == (5, 8.5)
+    assert (month["runs"], month["spent_usd"]) == (6, 8.5)
 
 
 def test_runs_of_unknown_cost_are_said_and_those_of_other_tools_are_not_counted(capped: Library) -> None:

@@ -47,8 +47,10 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     refuse_amounts(
         {"--replicates": request.replicates, "--concurrency": request.concurrency}, request.max_calls, request.max_cost
     )
-    if request.resume is not None and (not request.resume or request.dry_run):
-        raise RunError("--resume takes a run id, a run folder or nothing, and cannot be combined with --dry-run")
+    if request.resume is not None and (not request.resume or request.dry_run or request.fresh):
+        raise RunError(
+            "--resume takes a run id, a run folder or nothing, and cannot be combined with --dry-run or --fresh"
+        )
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     if request.adaptive and (request.shard is not None or request.cases):

@@ -19,7 +19,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Configuration, lack_of
 from skill_evaluator.records.summaries import FEWEST_LABELS, CorrectedShare, JudgedChecks
-from skill_evaluator.runner.journal import outcomes
+from skill_evaluator.runner.journal import JUDGE, outcomes
 from skill_evaluator.runner.prices import call_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate
@@ -27,7 +27,6 @@ from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.checked import CheckScore, CheckScores
 from skill_evaluator.stats import rounded, total_or_none
 
-JUDGE = "judge"  # the folder of a run that holds the answers of its judge
 _NOT_JUDGED = "not judged"
 Text = tuple[str, str]
 """The id of a case, and an answer to it."""

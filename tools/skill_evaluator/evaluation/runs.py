@@ -1,28 +1,55 @@
-"""The runs of an evaluation: new ones, those of a design, or unfinished ones that are taken up again."""
+"""The runs of an evaluation: new ones, those of a design, or unfinished ones that are taken up again.
 
+Nobody pays twice for an answer to the same question. A draft, so also `try`, and `--failing` neither give answers to
+a later run nor take any: the best of many drafts would pass for an improvement.
+"""
+
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.files import storing, try_lock
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
+from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.providers import lack_of
-from skill_evaluator.records.archive import read_entries, why_refused
+from skill_evaluator.records.archive import RecordedRun, read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.runner.journal import Kept, Manifest, Role, find_runs, outcomes, read_manifest
-from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
+from skill_evaluator.records.summaries import TakenAnswers
+from skill_evaluator.runner.journal import (
+    JUDGE,
+    MANIFEST,
+    Journal,
+    Kept,
+    Manifest,
+    Role,
+    create_run,
+    edited_since,
+    find_runs,
+    is_unfinished,
+    outcomes,
+    read_component_manifest,
+    read_manifest,
+)
+from skill_evaluator.runner.prices import call_cost, input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run
+from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed
+
+_ANEW = "(--fresh asks anew)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,20 +77,22 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
 
     Raise RunError for what cannot be asked as the options say, or could not be recorded once it was paid for.
     """
+    recorded = read_entries(inputs.component.leaderboard_path)
     if request.resume is not None:
         planned = _resume_runs(inputs, request, request.resume)
     else:
         planned = _new_runs(inputs, request)
-    recorded = read_entries(inputs.component.leaderboard_path)
+        if not (request.fresh or request.dry_run or request.draft or request.failing or request.invocation):
+            planned = _with_earlier_answers(planned, inputs, request, [entry for entry in recorded if entry.complete])
     for manifest in (run.manifest for run in planned.runs if is_measurement(run, request)):
         if manifest.draft:
             continue
         why = why_refused(recorded, manifest.skill_version, manifest.digests["prompt"])
         if why is not None:
             raise RunError(f"'{inputs.component.name}' {why}")
-    if request.resume is None and not request.dry_run:  # which says it itself
-        for line in beside_words(planned.runs):
-            print(line, file=sys.stderr)
+    anew = [run for run in planned.runs if not run.folder.exists()]
+    for line in () if request.dry_run else beside_words(anew):  # a dry run says it itself
+        print(line, file=sys.stderr)
     return planned
 
 
@@ -134,7 +163,9 @@ def beside_words(runs: Sequence[Run]) -> list[str]:
     """Return what is asked beside new versions, and how many calls that makes of each, a line a version."""
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
-    for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
+    for manifest in (
+        run.manifest for run in runs if run.manifest.role == "baseline" and run.manifest.beside in replicates
+    ):
         times = 1 + manifest.replicates / replicates[str(manifest.beside)]
         models.setdefault(f"beside {manifest.skill_version}: {times:.3g} × the calls", []).append(manifest.model_id)
     alone = "" if any(run.manifest.asked_again for run in runs) else " (--recorded asks the new version alone)"
@@ -188,6 +219,91 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
 def record_path(run: Run, component: Component) -> Path:
     """Return where the record of a complete run is kept."""
     return component.records_dir / f"{run.manifest.run_id}.json"
+
+
+def _with_earlier_answers(
+    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, recorded: Sequence[RecordedRun]
+) -> PlannedRuns:
+    """Return what was begun like these runs and left unfinished, else the runs with answers that others have.
+
+    A run that takes answers is put on disk with them, and asked without a baseline beside it.
+    """
+    runs = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
+    earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs, request)}
+    for invocation in sorted({invocation_of(name) for name in earlier}, reverse=True):
+        names = [invocation + run.manifest.run_id.removeprefix(invocation_of(run.manifest.run_id)) for run in runs]
+        begun = [earlier[name] for name in names if name in earlier]
+        alike = [was.manifest.is_planned_as(run.manifest) for was, run in zip(begun, runs, strict=False)]
+        if len(begun) == len(runs) and all(alike) and any(_is_left(was, recorded) for was in begun):
+            print(f"{invocation} was left unfinished, and goes on {_ANEW}", file=sys.stderr)
+            return _resume_runs(inputs, replace(request, models=tuple(run.model.id for run in runs)), invocation)
+    taking: dict[str | None, Run | None] = {}
+    for run in () if request.with_baseline else runs:
+        offers = [(one, answers) for one in earlier.values() if (answers := _answers_of(one, run, recorded, inputs))]
+        if offers:  # those of the newest
+            taking |= {run.manifest.beside: None, run.manifest.run_id: _taking(run, *offers[-1], inputs)}
+    instead = [taking.get(run.manifest.run_id, run) for run in planned.runs]
+    return replace(planned, runs=[run for run in instead if run is not None])
+
+
+def _earlier_runs(runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> Iterator[Run]:
+    """Yield the runs on this machine whose prompt, contract and settings are those of new ones; none under way."""
+    models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # which costs nothing
+    for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{MANIFEST}")):
+        with suppress(RunError):  # what cannot be read is nobody's
+            manifest = read_component_manifest(folder)
+            alike = manifest.model_id in models and any(manifest.asks_like(run.manifest) for run in runs)
+            as_named = manifest.run_id == folder.name and request.seed in (None, manifest.seed)
+            if alike and as_named and try_lock(folder / ".lock") is not None:  # which is given back at once
+                yield Run(model=models[manifest.model_id], manifest=manifest, folder=folder)
+
+
+def _is_left(run: Run, recorded: Sequence[RecordedRun]) -> bool:
+    """Return whether a run is unfinished, and nothing was recorded since of its model and scenario."""
+    same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (run.model.id, run.manifest.scenario))
+    newest = max((invocation_of(entry.run_id) for entry in same), default="")
+    return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
+
+
+def _answers_of(source: Run, run: Run, recorded: Sequence[RecordedRun], inputs: Inputs) -> list[Replicate]:
+    """Return the answers of a run left unfinished, or of a version before a PATCH, to the questions of a new run."""
+    new, old = run.manifest, source.manifest
+    plain = all((one.role, one.adaptive, one.transport) == (None, False, "direct") for one in (new, old))
+    if not (plain and old.asks_like(new)):
+        return []
+    same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (new.model_id, new.scenario))
+    steps = {entry.run_id: bump(entry.version, new.skill_version) for entry in same}
+    if old.run_id in steps:
+        edited = edited_since(source.folder, old, inputs.component.records_dir)
+        usable = edited is None and steps[old.run_id] is Bump.PATCH and Bump.SAME not in steps.values()
+    else:
+        usable = new.beside is None and _is_left(source, recorded)
+    journal = outcomes(source.folder) if usable else {}
+    calls = schedule_calls([name for name in new.cases if new.cases[name] == old.cases.get(name)], new.replicates)
+    return [journal[call] for call in calls if call in journal and journal[call].answered]
+
+
+def _taking(run: Run, source: Run, answers: Sequence[Replicate], inputs: Inputs) -> Run:
+    """Put a run on disk with answers of an earlier one, which it names, and whose seed its other calls have."""
+    old, price = source.manifest, price_of(run.model, inputs.kinds[run.model.provider])
+    taken = TakenAnswers(
+        run_ids=(*(old.taken.run_ids if old.taken else ()), old.run_id),
+        answers=len(answers),
+        cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers)),
+    )
+    told = {"seed": old.seed, "beside": None, "server": old.server, "in_flight": old.in_flight, "taken": taken}
+    manifest = run.manifest.model_copy(update=told)
+    journal = Journal(run.folder)
+    for made in answers:
+        journal.append(made)
+    journal.close()
+    if (source.folder / JUDGE).exists():
+        with storing(run.folder / JUDGE):
+            shutil.copytree(source.folder / JUDGE, run.folder / JUDGE)
+    create_run(run.folder, manifest)
+    words = f"{len(answers)} of {manifest.calls} answers are those of {old.run_id} ({old.skill_version})"
+    print(f"{run.model.id}: {words}; it counts as recorded {_ANEW}", file=sys.stderr)
+    return replace(run, manifest=manifest)
 
 
 def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> PlannedRuns:

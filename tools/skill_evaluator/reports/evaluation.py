@@ -297,6 +297,9 @@ def remarks(record: Record, quote: Quote) -> list[str]:
     """Return what a draft is, what looks and judges make of it, pass^k of several answers, what broke the contract."""
     remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
     remarks += [*_looked_at(record), *_judged_shares(record, quote)]
+    if record.taken is not None:
+        whose = f"{record.taken.answers} of {record.planned} answers are those of {record.taken.run_ids[-1]}"
+        remarks.append(f"{whose}; this run counts as recorded")
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:

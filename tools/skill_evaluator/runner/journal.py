@@ -42,7 +42,7 @@ from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.summaries import LATER, InFlight, Server
+from skill_evaluator.records.summaries import LATER, InFlight, Server, TakenAnswers
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
@@ -50,7 +50,9 @@ MANIFEST = "manifest.json"
 ANSWERS = "replicates.jsonl"
 RECORD = "record.json"
 REPORT = "report.md"
+JUDGE = "judge"  # the folder in it that holds the answers of its judge
 TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
+_PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "adaptive", "transport")
 _RUNS_NAMED = 5
 Role = Literal["baseline", "again", "neutral"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
@@ -90,7 +92,8 @@ class Manifest(StrictModel):
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
+    batches, which a later process may collect. `server` and `in_flight` become known while it is asked. `taken`: which
+    answers are those of other runs.
     """
 
     run_id: RunId
@@ -123,6 +126,7 @@ class Manifest(StrictModel):
     kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
     in_flight: InFlight | None = LATER
+    taken: TakenAnswers | None = LATER
 
     @property
     def asked(self) -> int:
@@ -148,6 +152,16 @@ class Manifest(StrictModel):
     def asked_again(self) -> bool:
         """Whether the cases that failed are asked once more, both versions beside each other."""
         return bool(self.selection) and self.beside is not None
+
+    def asks_like(self, other: "Manifest") -> bool:
+        """Return whether all that shapes the answers to a case is equal; never of drafts or of cases asked again."""
+        same = all(getattr(self, name) == getattr(other, name) for name in ("skill", "model_id", "digests"))
+        return same and not any(run.draft or run.asked_again for run in (self, other))
+
+    def is_planned_as(self, other: "Manifest") -> bool:
+        """Return whether both were to ask the same calls in the same way, whatever the seeds."""
+        same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
+        return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
 
     def asks(self, call: Call) -> bool:
         """Return whether a call is one of the run's."""
@@ -230,7 +244,7 @@ def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Ma
     folders = sorted(path.parent for path in results_dir.glob(f"*/{MANIFEST}"))
     runs = [(folder, manifest) for folder in folders if (manifest := read_manifest(folder)).skill == skill]
     if wanted == "latest":
-        unfinished = [folder for folder, _ in runs if _is_unfinished(folder)]
+        unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
         wanted = invocation_of(unfinished[-1].name)
@@ -240,7 +254,7 @@ def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Ma
     return fitting
 
 
-def _is_unfinished(folder: Path) -> bool:
+def is_unfinished(folder: Path) -> bool:
     """Check for a record or report that is missing (the run was killed), or a record of a run that is not complete."""
     try:
         return not read_record(folder / RECORD).complete or not (folder / REPORT).exists()

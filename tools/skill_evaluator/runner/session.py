@@ -280,6 +280,8 @@ class _RunningRun:
                 session.budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 questions.on_outcome(run, replicate)
+        if run.manifest.taken is not None:  # a different run paid for them
+            session.budget.count_earlier(-(run.manifest.taken.cost_usd or 0.0))
         self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
         self.unmade = len(self.todo)
         self.begun = max((call.replicate for call in earlier), default=-1)

@@ -18,7 +18,7 @@ from skill_evaluator.library.config import Price, Settings, load_models
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import PARTIAL
-from skill_evaluator.records.summaries import RowTokens
+from skill_evaluator.records.summaries import RowTokens, TakenAnswers
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.batch_journal import BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, RECORD, read_answers, read_manifest
@@ -112,7 +112,7 @@ class _Paid(BaseModel):
     tokens: RowTokens = RowTokens(input=None, output=None)
     transport: Label = "direct"
     judged: _Judged | None = None
-    tops_up: RunId | None = None
+    taken: TakenAnswers | None = None
     reasons: dict[str, int] = {}
 
     def cost_by(self, prices: Mapping[str, Priced]) -> float | None:
@@ -121,7 +121,8 @@ class _Paid(BaseModel):
         if own is None and self.model_id in prices:
             counts = {"input_tokens": self.tokens.input, "output_tokens": self.tokens.output}
             own = usage_cost(prices[self.model_id][1], Usage(**counts, batch=self.transport == "batch"))
-        return own if self.judged is None else total_or_none((own, self.judged.cost_usd))
+        before = -(self.taken.cost_usd or 0.0) if self.taken else 0.0
+        return total_or_none((own, before, self.judged.cost_usd if self.judged else 0.0))
 
 
 class _Job(BaseModel):
@@ -166,7 +167,6 @@ def month_of(
     prices = {model.id: (model, price_of(model, kinds[model.provider])) for model in models}
     places = (month, components, repository, refs)
     costs: dict[str, list[float | None]] = {}
-    contained: set[str | None] = set()  # runs that another one topped up: its record has their calls
     unknown: set[str] = set()
     for name, text in (*_texts(_RECORDS, *places), *_kept_records(month, components, results)):
         try:
@@ -177,28 +177,24 @@ def month_of(
             if paid.settings is not None and paid.timestamp.startswith(month):
                 run_id = paid.run_id.partition(PARTIAL)[0]
                 costs.setdefault(run_id, []).append(paid.cost_by(prices))
-                contained.add(paid.tops_up)
                 unknown |= {run_id} if LOST in paid.reasons else set()
     # a record may be there several times, and tell how far a run had come; a run in shards may be joined
     spent = {
         run_id: max(told, key=lambda cost: -1 if cost is None else cost)
         for run_id, told in costs.items()
-        if run_id not in contained and (_SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs)
+        if (_SHARD.sub("", run_id) == run_id or _SHARD.sub("", run_id) not in costs)
     }
     lying = {name: most for name, most in _lying(_texts(_PENDING, *places), month) if name not in costs}
     unknown = (unknown & spent.keys()) | {run_id for run_id, cost in {**spent, **lying}.items() if cost is None}
     for name, folder in _unrecorded(components, results, own):
         try:
             manifest = read_manifest(folder)
-            if (
-                {manifest.run_id, manifest.judging} & costs.keys()
-                or manifest.tops_up
-                or not manifest.created.startswith(month)
-            ):
+            if {manifest.run_id, manifest.judging} & costs.keys() or not manifest.created.startswith(month):
                 continue
             priced = prices.get(manifest.model_id)
             made = [_cost_of(made, priced) for made in read_answers(folder, lambda _: None)]
             made += [None] if BatchJournal.read(folder).open else []
+            made += [-(manifest.taken.cost_usd or 0.0)] if manifest.taken else []
         except RunError:
             made = [None]
         spent[name] = (spent.get(name) or 0.0) + sum(cost or 0.0 for cost in made)

@@ -85,6 +85,7 @@ class Recorder:
             provider=manifest.provider,
             saved_calls=manifest.saved_calls,
             tops_up=manifest.tops_up,
+            taken=manifest.taken,
             seed=manifest.seed,
             shard=manifest.shard,
             scenario=manifest.scenario,

@@ -101,8 +101,17 @@ def test_what_is_sent_is_what_promptfoo_sends() -> None:
 
 def test_columns_called_expected_are_asserts() -> None:
     rows = {row["inputs"]["word"]: row["checks"] for _, _, row in SOURCE.read(tree_of(ORACLE), f"{CONFIG}#1").rows}
-    assert [check["id"] for check in rows["w1"]] == ["contains-w1", "contains_any-a-b", "equals-note-hi"]
-    assert {"contains": "Hello", "ignore_case": True, "id": "contains-hello"} in rows["w2"]
+    assert [check["id"] for check in rows["w1"]] == ["contains-word", "expected", "expected2"]
+    assert rows["w1"][2]["equals"] == "note: hi"
+    assert {"contains": "Hello", "ignore_case": True, "id": "expected"} in rows["w2"]
+
+
+def test_an_assert_that_tests_share_is_one_line_of_a_report() -> None:
+    tests = [{"vars": {"word": word, "day": f"on {word}"}} for word in ("Mon", "Tue")]
+    shared = [{"type": "contains", "value": "{{day}}"}, {"type": "equals", "value": "{{word}}", "metric": "Is right"}]
+    rows = read(config(tests=tests, defaultTest={"assert": shared})).rows
+    assert [[check["id"] for check in row["checks"]] for _, _, row in rows] == [["contains-day", "is-right"]] * 2
+    assert [row["checks"][0]["contains"] for _, _, row in rows] == ["on Mon", "on Tue"]
 
 
 def test_an_id_stays_when_a_test_is_put_before_it() -> None:

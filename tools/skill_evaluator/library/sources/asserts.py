@@ -50,7 +50,8 @@ def checks_of(
 ) -> tuple[list[dict[str, Any]], Any]:
     """Return the checks that asserts stand for, each under an id of its own, and the last schema among them.
 
-    `loaded` returns a value, or that of the file that it names; it raises ComponentError, or ValueError for a program.
+    An assert with variables, or a `metric`, has the same id in all tests. `loaded` returns a value, or that of the file
+    that it names; it raises ComponentError, or ValueError for a program.
     """
     checks: dict[str, dict[str, Any]] = {}
     digests: dict[str, str] = {}
@@ -60,6 +61,9 @@ def checks_of(
         try:
             check, wanted = _check(kind, declared, texts, loaded)
             made, content = _id_and_digest(json.dumps(check))
+            template = as_text(declared.get("value"))
+            shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
+            made = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or made
         except ValidationError as problem:
             leave(f"{kind} assert", first_problem(problem))
         except (ValueError, csv.Error, ComponentError) as problem:
@@ -158,17 +162,17 @@ def as_test(cells: Mapping[str, str]) -> dict[str, Any]:
     """Return the test that a row of promptfoo's CSV stands for: `__expected` columns are asserts, others variables.
 
     >>> as_test({"text": "Hi", "__expected": "icontains: hello"})["assert"]
-    [{'type': 'icontains', 'value': 'hello'}]
+    [{'type': 'icontains', 'value': 'hello', 'metric': 'expected'}]
     """
     test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}}
     for name, cell in cells.items():
         if not name.startswith("__"):
             test["vars"][name] = cell
         elif name.startswith("__expected") and cell.strip():
-            test["assert"].append(_expected(cell))
+            test["assert"].append({**_expected(cell), "metric": cells.get("__metric") or name[2:]})
         elif name in ("__prefix", "__suffix"):
             test["options"][name[2:]] = cell
-        elif cell.strip():
+        elif cell.strip() and name != "__metric":
             test[name[2:]] = cell
     return test
 

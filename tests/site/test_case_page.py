@@ -65,7 +65,7 @@ def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(b
         page.get_by_role("button", name="Show all cases").click()
         table = page.get_by_role("table", name="Cases beside models")
         table.get_by_role("button", name="example-small").press("Enter")
-        scores = [float(text) for text in table.locator("td:nth-child(3) > a:first-child").all_inner_texts()]
+        scores = [float(text) for text in table.locator("td:nth-child(3) .part > a").all_inner_texts()]
         assert scores == sorted(scores) != scores[::-1]
         assert page.evaluate("document.activeElement.textContent").startswith("example-small")
         assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == 10 > few

@@ -100,12 +100,18 @@ def test_from_the_overview_to_a_figure_in_two_clicks(browser: Any, root: Path) -
 
 def test_what_changed_since_a_version_and_since_the_last_visit(browser: Any, root: Path, served: str) -> None:
     with watched(browser, served) as watch:
-        assert watch.open("changes.html").locator(".change").count() == 6
+        page = watch.open("changes.html")
+        assert page.locator(".change-of").count() == 3
+        assert page.locator(".change").count() == 6
+        page.get_by_label("Verdict").select_option("regressed")
+        page.get_by_text("1 of 3 versions").wait_for()
+        assert "verdict=regressed" in page.url
         page = watch.open("changes.html#version=1.2.0")
-        assert page.locator(".change").count() == 2
+        assert page.locator(".change-of").count() == 1
+        page.locator(".change-of summary").click()
         assert "example-small" in page.inner_text(".changes")
         page.get_by_label("Since").fill("2030-01-01")
-        page.get_by_text("No verdict since then.").wait_for()
+        page.get_by_text("No such verdict since then.").wait_for()
         other = page.context.new_page()  # another visit: a new tab has a session of its own
         other.goto(f"{watch.root}changes.html")
         other.get_by_role("heading", name="Nothing new since your last visit").wait_for()

@@ -175,7 +175,20 @@ def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
         AGREEMENT: [model["reproducibility"][AGREEMENT]],
         "USD per 1,000": [model["usd_per_1000_cases"]],
         "Median s": [model["latency_p50_s"]],
+        "Change": _change(known, _text(row, "Model")),
     }
+
+
+def _change(known: Recorded, model: str) -> Sequence[Figure]:
+    """Return by how much a model's highest version moved: since the anchor if that took more, or mends too little."""
+    points = next(one["points"] for one in known.history["models"] if one["model_id"] == model)
+    step = points[-1]["step"]
+    if step is None:
+        return []
+    watch = step["watch"]
+    if watch and (step["verdict"] == "improved" or watch["verdict"] == "regressed"):
+        return [watch["difference"]]
+    return [step["difference"]]
 
 
 def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
@@ -320,8 +333,12 @@ def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence
 
 
 _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
-    "Components beside models": lambda known, row: _run(known.newest(_text(row, "Model"))),
+    "Components beside models": lambda known, row: {
+        **_run(known.newest(_text(row, "Model"))),
+        "Change": _change(known, _text(row, "Model")),
+    },
     "Models, the best first": _of_ranking,
+    "More of each model": _of_ranking,
     "Every version of every model": _of_version,
     "The figures": lambda known, row: _run(known.newest(_text(row, "Model"))),
     "Failures": lambda known, row: {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]},

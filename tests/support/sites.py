@@ -80,8 +80,9 @@ class Watched:
         return self.page
 
     def open_drawn(self, place: str) -> Any:
-        """Open a page and go down it until every chart is drawn."""
+        """Open a page, unfold its charts and go down it until every one is drawn."""
         page = self.open(place)
+        page.evaluate("for (const fold of document.querySelectorAll('details:has(.chart)')) fold.open = true")
         for chart in page.locator(".chart").all():
             chart.scroll_into_view_if_needed()
             chart.locator("svg").first.wait_for()

@@ -28,11 +28,11 @@ _VERDICT_COLOURS = {
     "inconclusive": "#8c8c8c",
     "incomparable": "#8c8c8c",
 }
-_NAMES = alt.Axis(labelLimit=160, labelPadding=12, domain=False, ticks=False)  # a longer name is whole in the table
-_LEGEND = alt.Legend(title=None, orient="top", direction="horizontal", columns=2, labelLimit=110, symbolOpacity=1)
+# Models begin alike and end differently, so a name that is too long loses its middle; it is whole in the table.
+_SHORT = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
+_NAMES = alt.Axis(labelLimit=190, labelExpr=_SHORT, labelPadding=12, domain=False, ticks=False)
+_SCORES = alt.Scale(domain=["@domain"])  # wide enough that no step looks larger than it is
 _WORDS: dict[str, Any] = {"tooltip": alt.Tooltip("words:N"), "description": "words:N"}
-_SERIES_COLOUR = alt.Color("series:N", scale=alt.Scale(domain=["@series"], range=list(_COLOURS)), legend=_LEGEND)
-_SERIES_SHAPE = alt.Shape("series:N", scale=alt.Scale(domain=["@series"], range=list(_SHAPES)), legend=_LEGEND)
 _ROW_HEIGHT = 30
 
 
@@ -62,29 +62,35 @@ def _spans(base: alt.Chart, width: float, opacity: float) -> alt.Chart:
     return base.transform_filter("datum.low !== null").mark_rule(strokeWidth=width, opacity=opacity, aria=False)
 
 
-def _model_colour(legend: alt.Legend | None) -> alt.Color:
-    return alt.Color("model:N", scale=alt.Scale(domain=["@models"], range=list(_COLOURS)), legend=legend)
+def _legend(**more: Any) -> alt.Legend:
+    """Return a legend above the chart, where a phone has room for it, in as many columns as fit."""
+    look: dict[str, Any] = {"title": None, "orient": "top", "direction": "horizontal", "labelLimit": 220}
+    return alt.Legend(columns={"expr": "max(1, floor(width / 200))"}, labelExpr=_SHORT, symbolOpacity=1, **look, **more)
 
 
-def _legend_on_top(title: str) -> alt.Legend:
-    """Return a legend above the chart, where a phone has room for it."""
-    return alt.Legend(title=title, orient="top", direction="horizontal", columns=3, labelLimit=220, symbolOpacity=1)
+def _colour(of: str, names: str, legend: alt.Legend | None) -> alt.Color:
+    return alt.Color(of, scale=alt.Scale(domain=[names], range=list(_COLOURS)), legend=legend)
+
+
+def _series_shape() -> alt.Shape:
+    scale = alt.Scale(domain=["@series"], range=list(_SHAPES))
+    return alt.Shape("series:N", scale=scale, legend=_legend())
 
 
 def _trend() -> alt.LayerChart:
     """Draw each model over the versions: lines end where versions cannot be compared, unfinished runs are hollow."""
     x = alt.X("version:N", sort=["@versions"], title="version", axis=alt.Axis(labelAngle=-35, labelOverlap=True))
-    value = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
-    base = _rows().encode(x=x, color=_model_colour(_legend_on_top("model")))
+    value = alt.Y("value:Q", title="@metric", scale=_SCORES, axis=alt.Axis(format=".1f", tickCount=5))
+    base = _rows().encode(x=x, color=_colour("model:N", "@models", _legend()))
     complete = base.transform_filter("datum.complete")
     shape = alt.Shape(
         "verdict:N",
         scale=alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values())),
-        legend=_legend_on_top("verdict"),
+        legend=_legend(values=["@verdicts"]),
     )
     hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
     return alt.layer(
-        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
+        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title="@metric", scale=_SCORES), y2="high:Q"),
         complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
         complete.mark_point(filled=True, size=90, opacity=1).encode(y=value, shape=shape, **_WORDS),
         hollow.encode(y=value, **_WORDS),
@@ -93,25 +99,25 @@ def _trend() -> alt.LayerChart:
 
 def _balance() -> alt.LayerChart:
     """Draw accuracy against reproducibility, a point a model."""
-    shares = alt.Axis(labelExpr="datum.value > 1.0001 ? '' : datum.label", tickCount=6)  # beyond 1 marks alone
-    across = alt.X("reproducibility:Q", title="@agreement", scale=alt.Scale(zero=False, padding=20), axis=shares)
-    up = alt.Y("value:Q", title="@metric", scale=alt.Scale(zero=False, padding=12), axis=shares)
-    base = _rows().encode(x=across, color=_model_colour(_legend_on_top("model")))
+    shares = alt.Axis(labelExpr="datum.value > 1.0001 ? '' : datum.label", format=".1f", tickCount=5)
+    across = alt.X("reproducibility:Q", title="@agreement", scale=_SCORES, axis=shares)
+    up = alt.Y("value:Q", title="@metric", scale=_SCORES, axis=shares)
+    base = _rows().encode(x=across, color=_colour("model:N", "@models", _legend()))
     scale = alt.Scale(domain=["@models"], range=list(_SHAPES))
-    shape = alt.Shape("model:N", scale=scale, legend=_legend_on_top("model"))
+    shape = alt.Shape("model:N", scale=scale, legend=_legend())
     return alt.layer(
-        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
+        _spans(base, 1.5, 0.45).encode(y=alt.Y("low:Q", title="@metric", scale=_SCORES), y2="high:Q"),
         base.mark_point(filled=True, size=140, opacity=1).encode(y=up, shape=shape, **_WORDS),
     ).properties(width="container", height=300)
 
 
 def _by_model() -> alt.Y:
-    return alt.Y("model:N", sort=["@models"], title=None, axis=alt.Axis(labelLimit=150))
+    return alt.Y("model:N", sort=["@models"], title=None, axis=_NAMES)
 
 
 def _strips(title: str) -> alt.LayerChart:
     """Draw how calls are spread: a mark, a bar over the middle half, a line from the 5th to the 95th %."""
-    base = _rows().encode(y=_by_model(), color=_model_colour(None))
+    base = _rows().encode(y=_by_model(), color=_colour("model:N", "@models", None))
     outer = base.transform_filter("datum.p5 !== null").mark_rule(strokeWidth=2, opacity=0.6, aria=False)
     half = base.transform_filter("datum.p25 !== null").mark_bar(height=14, opacity=0.35, aria=False)
     return alt.layer(
@@ -123,24 +129,22 @@ def _strips(title: str) -> alt.LayerChart:
 
 def _counts(title: str, height: int) -> alt.Chart:
     """Return bars of counts from the left, a row each."""
-    x = alt.X("count:Q", title=title, axis=alt.Axis(format="d", tickMinStep=1))
+    x = alt.X("count:Q", title=title, axis=alt.Axis(format="d", values=["@ticks"]))
     bars = _rows().mark_bar(height=height).encode(x=x, **_WORDS)
     return bars.properties(width="container", height=alt.Step(_ROW_HEIGHT))
 
 
 def _failures() -> alt.Chart:
-    scale = alt.Scale(domain=["@kinds"], range=list(_COLOURS))
-    return _counts("calls that were not scored", 14).encode(
-        y=_by_model(), color=alt.Color("kind:N", scale=scale, legend=_legend_on_top("reason"))
-    )
+    colour = _colour("kind:N", "@kinds", _legend())
+    return _counts("calls that were not scored", 14).encode(y=_by_model(), color=colour)
 
 
 def _items() -> alt.Chart:
     """Draw what became of the values in arrays, a bar an array and model."""
     scale = alt.Scale(domain=["right", "wrong", "missing", "extra"], range=[_COLOURS[i] for i in (0, 1, 5, 3)])
     return _counts("values in items, over all answers", 16).encode(
-        y=alt.Y("label:N", sort=["@labels"], title=None, axis=alt.Axis(labelLimit=170)),
-        color=alt.Color("outcome:N", scale=scale, legend=_legend_on_top("outcome")),
+        y=alt.Y("label:N", sort=["@labels"], title=None, axis=_NAMES),
+        color=alt.Color("outcome:N", scale=scale, legend=_legend()),
         order=alt.Order("place:Q"),
     )
 
@@ -148,16 +152,17 @@ def _items() -> alt.Chart:
 def _forest() -> alt.LayerChart:
     """Draw differences from the worst to the best, a line for each 95 % interval, and a rule at no difference."""
     title = "after − before"
-    x = alt.X("difference:Q", title=title, axis=alt.Axis(format="+.2f", tickCount=6))
-    y = alt.Y("name:N", sort=["@names"], title=None, axis=alt.Axis(labelLimit=180))
+    reach = alt.Scale(domain=["@domain"], nice=False)
+    x = alt.X("difference:Q", title=title, scale=reach, axis=alt.Axis(format="+.2~f", tickCount=5))
+    y = alt.Y("name:N", sort=["@names"], title=None, axis=_NAMES)
     scale = alt.Scale(domain=list(_VERDICT_COLOURS), range=list(_VERDICT_COLOURS.values()))
     shapes = alt.Scale(domain=list(_VERDICT_COLOURS), range=[_VERDICT_SHAPES[name] for name in _VERDICT_COLOURS])
     shape = alt.Shape("verdict:N", scale=shapes, legend=None)
     base = _rows().encode(y=y, color=alt.Color("verdict:N", scale=scale, legend=None))
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color="@soft", strokeDash=[4, 3], aria=False)
     return alt.layer(
-        zero.encode(x=alt.X("zero:Q", title=title)),
-        _spans(base, 2, 0.55).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
+        zero.encode(x=alt.X("zero:Q", title=title, scale=reach)),
+        _spans(base, 2, 0.55).encode(x=alt.X("low:Q", title=title, scale=reach), x2="high:Q"),
         base.mark_point(filled=True, size=90, opacity=1).encode(x=x, shape=shape, **_WORDS),
     ).properties(width="container", height=alt.Step(24))
 
@@ -168,13 +173,13 @@ def _intervals() -> alt.LayerChart:
     x = alt.X("value:Q", title="@title", scale=scale, axis=alt.Axis(format=".2~f", tickCount=5))
     y = alt.Y("label:N", sort=["@labels"], title=None, axis=_NAMES)
     offset = alt.YOffset("series:N", sort=["@series"], scale=alt.Scale(paddingOuter=0.4))
-    base = _rows().encode(y=y, yOffset=offset, color=_SERIES_COLOUR)
+    base = _rows().encode(y=y, yOffset=offset, color=_colour("series:N", "@series", _legend()))
     points = base.transform_filter("datum.value !== null").mark_point(filled=True, size=95, opacity=1)
     marks = _rows("marks").mark_rule(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c")
     return alt.layer(
         marks.encode(x=alt.X("at:Q", title="@title", scale=scale), **_WORDS),
         _spans(base, 3, 0.4).encode(x=alt.X("low:Q", title="@title", scale=scale), x2="high:Q"),
-        points.encode(x=x, shape=_SERIES_SHAPE, **_WORDS),
+        points.encode(x=x, shape=_series_shape(), **_WORDS),
     ).properties(width="container", height=alt.Step(17, **{"for": "offset"}))
 
 
@@ -183,12 +188,12 @@ def _reliability() -> alt.LayerChart:
     unit, axis = alt.Scale(domain=[0, 1]), alt.Axis(format=".1f", tickCount=5)
     x = alt.X("confidence:Q", title="confidence that was given", scale=unit, axis=axis)
     y = alt.Y("value:Q", title="share that was right", scale=unit, axis=axis)
-    base = _rows().encode(x=x, color=_SERIES_COLOUR)
+    base = _rows().encode(x=x, color=_colour("series:N", "@series", _legend()))
     diagonal = _rows("diagonal").mark_line(strokeDash=[5, 4], strokeWidth=1.5, color="#8c8c8c", aria=False)
     return alt.layer(
         diagonal.encode(x=x, y=y),
         _spans(base, 3, 0.4).encode(y=alt.Y("low:Q", title="share that was right", scale=unit), y2="high:Q"),
-        base.mark_point(filled=True, size=95, opacity=1).encode(y=y, shape=_SERIES_SHAPE, **_WORDS),
+        base.mark_point(filled=True, size=95, opacity=1).encode(y=y, shape=_series_shape(), **_WORDS),
     ).properties(width="container", height=260)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, ends, number, signed
+from skill_evaluator.display import WHOLE, arrow, ends, number, signed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.pages import MOST_ROWS, SiteBlock, sheet_block, word_block
 from skill_evaluator.display.sheets import Sheet
@@ -29,8 +29,9 @@ from skill_evaluator.verdicts.history.component import ComponentStanding, Record
 
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40
+_MOST_LOST = 12  # fields and cases that a verdict names
 _CAPTIONS = {"metric": "Metrics", "field": "Fields", "noise from": "What moves the primary metric by chance"}
-_FOLDED = frozenset({"noise from", "the run", "the runs"})
+_FOLDED = frozenset({"metric", "noise from", "the run", "the runs"})
 Answers = Callable[[ModelVerdict], str | None]  # under which key the answers that changed are, if they may be shown
 
 
@@ -62,11 +63,22 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
                 "after": model.candidate.title,
                 "words": model_words(model, result.gate),
                 "forest": _forest(model),
+                "lost": _lost(model),
                 "blocks": list(_tables(result.skill, model)),
                 "answers": answers(model),
             }
             for model in worst_first(result)
         ],
+    }
+
+
+def _lost(model: ModelVerdict) -> dict[str, Any]:
+    """Return the fields that fell beyond chance and the cases that broke, as names with what became of each."""
+    fields = sorted((one for one in model.fields if one.verdict == "regressed"), key=lambda one: one.difference or 0.0)
+    return {
+        "fields": [f"{one.metric or WHOLE} {arrow(one.baseline, one.candidate)}" for one in fields[:_MOST_LOST]],
+        "cases": [case.case_id for case in model.cases.broke[:_MOST_LOST]],
+        "more": [max(0, len(names) - _MOST_LOST) for names in (fields, model.cases.broke)],
     }
 
 

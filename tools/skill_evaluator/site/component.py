@@ -64,7 +64,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "itemsTitle": _items_title(parts["items"][0]),
         "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
         "left": {name: left for name, (_, left) in parts.items()},
-        "trendTitle": _trend_title(history),
+        "trendTitle": _trend_title(standing),
         "titles": _titles(standing),
         "remarks": list(_remarks(history)),
     }
@@ -120,11 +120,14 @@ def _judged(point: Point) -> dict[str, Any]:
     }
 
 
-def _trend_title(history: History) -> str:
-    """Return what the trend shows: the verdicts on the highest versions."""
-    newest = [(model.model_id, model.points[-1]) for model in history.models]
-    steps = [f"{name} {point.version} {point.step.verdict}" for name, point in newest if point.step is not None]
-    return listed(steps, 3) if steps else "One version so far: nothing to compare it with"
+def _trend_title(standing: ComponentStanding) -> str:
+    """Return what the trend shows: the verdicts on the highest versions, as the ranking has them."""
+    judged: dict[str, list[str]] = {}
+    for model_id in standing.newest:
+        step = verdict_of(model_id, standing)
+        if step["before"] is not None:
+            judged.setdefault(f"{step['verdict']} since {step['before']}", []).append(model_id)
+    return "; ".join(f"{listed(models, 2)} {words}" for words, models in judged.items())
 
 
 def _spreads(record: Record) -> dict[str, Any]:
@@ -140,23 +143,21 @@ def _titles(standing: ComponentStanding) -> dict[str, str]:
     """Return what each chart of the newest runs shows, as its title."""
     runs = {model_id: run_figures(record) for model_id, record in standing.newest.items()}
 
-    def foremost(key: str, least: bool = False) -> str | None:
-        measured = [model_id for model_id, run in runs.items() if run[key] is not None]
-        choose = min if least else max
-        return choose(measured, key=lambda model_id: runs[model_id][key], default=None)
+    def reach(key: str) -> str:
+        """Name the least and the most, as they are: that models differ was tested of their accuracy alone."""
+        by_model = {model_id: run[key] for model_id, run in runs.items() if run[key] is not None}
+        ends_of = sorted(by_model, key=lambda model_id: by_model[model_id])
+        named = dict.fromkeys([*ends_of[:1], *ends_of[-1:]])
+        return " to ".join(f"{by_model[model_id]:,.2f} ({model_id})" for model_id in named)
 
-    right, same, quick, cheap = (
-        foremost("accuracy"),
-        foremost("reproducibility"),
-        foremost("p50", True),
-        foremost("usd", True),
-    )
-    both = f"{right} is most often right {'and' if right == same else f', {same}'} most repeatable".replace(" ,", ",")
+    first, *others = standing.ranking.models
+    tied = [first.model_id, *(other.model_id for other in others if set(other.groups) & set(first.groups))]
+    apart = f"{first.model_id} is right most often"
     failed = sum(count for record in standing.newest.values() for count in record.failures.values())
     return {
-        "balance": both if right and same else "Accuracy against reproducibility",
-        "latency": f"{quick} answers quickest: {runs[quick]['p50']:.2f} s in the median" if quick else "",
-        "cost": f"{cheap} costs least: USD {runs[cheap]['usd']:.2f} for 1,000 answers" if cheap else "",
+        "balance": apart if len(tied) == 1 else f"{listed(tied, 3)} cannot be told apart by how often they are right",
+        "latency": f"Median seconds to an answer: {reach('p50')}",
+        "cost": f"USD for 1,000 answers: {reach('usd')}",
         "failures": f"{counted(failed, 'call')} of the newest runs {'was' if failed == 1 else 'were'} not scored",
     }
 
@@ -270,10 +271,12 @@ def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, An
 
 
 AGREEMENT = "pairwise_exact_match"
+_DRAWN = 15  # versions in the small line of the overview
 
 
 def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, str | None]) -> list[dict[str, Any]]:
     """Return a row for each model: the figures of its newest complete run of its highest version."""
+    points = {model.model_id: model.points[-_DRAWN:] for model in standing.history.models}
     return [
         {
             "component": name,
@@ -281,6 +284,7 @@ def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, s
             "model": model_id,
             **run_figures(record),
             **verdict_of(model_id, standing),
+            "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
         for model_id, record in standing.newest.items()
@@ -310,15 +314,20 @@ def run_figures(record: Record) -> dict[str, Any]:
 
 
 def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
-    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does.
+    """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does, and the change.
 
     A version that mends the one before is *improved* only if it is better than the anchor, too; else the verdict is
-    that since the anchor.
+    that since the anchor. So is the change, and where most was lost since then.
     """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     points = next(model.points for model in standing.history.models if model.model_id == model_id)
     step = points[-1].step
-    verdict: VerdictName | None = ranked.verdict if ranked is not None else None if step is None else step.verdict
-    if verdict == "improved" and step is not None and step.watch is not None:
-        verdict = step.watch.verdict
-    return {"verdict": verdict}
+    if step is None:
+        return {"verdict": None if ranked is None else ranked.verdict, "difference": None, "before": None}
+    verdict: VerdictName | None = step.verdict if ranked is None else ranked.verdict
+    watch, metric = step.watch, standing.history.metric
+    fell = watch is not None and verdict == "regressed" == watch.verdict and metric == watch.metric
+    if watch is not None and (verdict == "improved" or (fell and watch.difference < (step.difference or 0.0))):
+        difference = watch.difference if metric == watch.metric else None
+        return {"verdict": watch.verdict, "difference": difference, "before": watch.anchor_version}
+    return {"verdict": verdict, "difference": step.difference, "before": step.before}

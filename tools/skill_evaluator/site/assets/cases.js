@@ -1,8 +1,8 @@
 // The cases of a component beside its models: what of each is right, wrong or flaky, and the way to its page.
 "use strict";
 (function () {
-  const { el, state, link, share, dash, table, shares } = window.site;
-  const MOST = 100; // rows before a reader asks for all
+  const { el, state, link, share, dash, table, shares, flawless } = window.site;
+  const MOST = 15; // rows before a reader asks for all
   const STANDINGS = { r: "stable_right", w: "stable_wrong", f: "flaky", s: "stable", u: "unscored" };
   const OFF = "wf"; // the letters of a field that is wrong in every answer, or flaky
 
@@ -19,26 +19,32 @@
     const models = index.models.includes(now.model) ? [now.model] : index.models;
     const differs = (row) => models.some((name) => row.models[name] && OFF.includes(row.models[name][1][place]));
     const kept = now.field && (place >= 0 || !index.fieldsLeft) ? index.cases.filter((row) => place >= 0 && differs(row)) : index.cases;
+    const profile = (of) => of[2] || counts(of[1]);
+    const right = (row) => models.every((name) => row.models[name] && flawless(profile(row.models[name])));
+    const sound = now.field || order.sort ? [] : kept.filter(right);
     const value = (row) => (row.models[order.sort] ? row.models[order.sort][0] ?? 2 : 2); // not measured comes last
-    const sorted = order.sort ? [...kept].sort((a, b) => (order.down ? value(b) - value(a) : value(a) - value(b))) : kept;
+    const lowest = (row) => Math.min(...models.map((name) => (row.models[name] ? row.models[name][0] ?? 2 : 2)));
+    const open = kept.filter((row) => !sound.includes(row));
+    const sorted = open.sort((a, b) => (!order.sort ? lowest(a) - lowest(b) : order.down ? value(b) - value(a) : value(a) - value(b)));
     const rows = all ? sorted : sorted.slice(0, MOST);
     const to = (row, model, ...words) => link("case", { component: index.component, case: row.id, model, field: now.field }, ...words);
     const cell = (row, model) => {
       const of = row.models[model];
-      return of ? [to(row, model, share(of[0])), shares(of[2] || counts(of[1]))] : dash();
+      return of ? el("div", { class: "part" }, to(row, model, share(of[0])), shares(profile(of))) : dash();
     };
     const columns = [{ title: "Case", cell: (row) => to(row, now.model, el("bdi", {}, row.id)) }, ...index.models.map((name) => ({ title: name, sort: name, cell: (row) => cell(row, name) }))];
     const onsort = (sort) => again(all, { sort, down: order.sort === sort && !order.down }).querySelector("th[aria-sort] button").focus();
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
-      el("p", { class: "soft" }, `Each model's newest version: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
+      el("p", { class: "soft" }, `Each model's newest version, the worst case first: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
       index.runs.length ? el("p", {}, "Every answer of a run on one page: ", index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${run.version}`)])) : null,
       now.field && place < 0 && index.fieldsLeft ? el("p", { class: "notice" }, "This list has no room for how the cases stand in ", el("bdi", {}, now.field), "; the page of each case says it.")
       : now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,
       index.fieldsLeft ? el("p", { class: "soft" }, `By field there is room here for ${index.fields.length} of ${index.fields.length + index.fieldsLeft} fields.`) : null,
-      rows.length ? table("Cases beside models", columns, rows, { class: "fields", ...order, onsort }) : el("p", { class: "notice" }, "No such case."),
-      rows.length < kept.length ? el("button", { type: "button", class: "print", onclick: () => again(true, order) }, `Show all ${kept.length} cases`) : null,
+      rows.length ? table("Cases beside models", columns, rows, { class: "fields", ...order, onsort }) : el("p", { class: "notice" }, sound.length ? "Every case is right in every answer of every model." : "No such case."),
+      rows.length < open.length ? el("button", { type: "button", class: "print", onclick: () => again(true, order) }, `Show all ${open.length} of these`) : null,
+      sound.length ? el("details", {}, el("summary", {}, `${sound.length} ${sound.length === 1 ? "case" : "cases"} right in every answer of every model`), table("Cases beside models: right everywhere", columns, sound, { class: "fields" })) : null,
       index.left ? el("p", { class: "soft" }, `${index.left} more cases have no room here; case.html#component=${index.component}&case=ID shows each.`) : null);
     const again = (whole, way) => { const fresh = section(index, whole, way); box.replaceWith(fresh); return fresh; };
     box.again = again;

@@ -1,9 +1,10 @@
-// What changed: the verdicts on new versions, the newest first, since the last visit, a day or a version.
+// What changed: a line a version, the newest first, since the last visit, a day or a version; the verdicts unfold.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, age, page } = window.site;
+  const { el, load, state, link, badge, age, page, signed, MARKS } = window.site;
+  const MOST = 20; // versions before a reader asks for all
+  const ORDER = [...Object.keys(MARKS), null]; // null: a first version
   const KEPT = "skill-evaluator-last-visit";
-  const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
 
   /** Return the moment of the last visit; where nothing may be kept, as in private windows, there was none. */
   function lastVisit() {
@@ -17,10 +18,39 @@
 
   function entry(row) {
     const figures = row.difference === null ? "" : `${row.metric} ${signed(row.difference)}${row.low === null ? "" : ` (${signed(row.low)} to ${signed(row.high)})`}`;
-    return el("li", { class: `card change ${row.verdict}` },
-      el("p", { class: "line" }, badge(row.verdict), " ", link("component", { component: row.component }, row.component), el("strong", {}, ` ${row.version}`), row.before ? link("compare", { component: row.component, version: row.version }, `against ${row.before}`) : null, el("span", { class: "soft" }, " on "), el("bdi", {}, row.model), el("span", { class: "soft when" }, age(row.timestamp))),
+    return el("li", { class: `change ${row.verdict}` },
+      el("p", { class: "line" }, badge(row.verdict), " ", el("bdi", {}, row.model), el("span", { class: "soft" }, ` ${row.version}`, row.before ? ` against ${row.before}` : null, el("span", { class: "unseen" }, ` of ${row.component}`)), el("span", { class: "soft when" }, age(row.timestamp))),
       figures ? el("p", { class: "soft" }, figures) : null,
       row.reasons.length ? el("ul", { class: "remarks" }, row.reasons.map((words) => el("li", {}, words))) : null);
+  }
+
+  /** Put the rows of one version together, in the order of its newest run. */
+  function versions(rows) {
+    const by = new Map();
+    for (const row of rows) {
+      const key = JSON.stringify([row.component, row.version]);
+      by.set(key, [...(by.get(key) || []), row]);
+    }
+    return [...by.values()];
+  }
+
+  /** Say which models moved, the worst first, and of the others how many there are. */
+  function verdicts(rows) {
+    return ORDER.map((verdict) => rows.filter((row) => row.verdict === verdict)).filter((some) => some.length).map((some) => {
+      const [most] = some.sort((a, b) => Math.abs(b.difference ?? 0) - Math.abs(a.difference ?? 0));
+      const moved = ["regressed", "improved"].includes(most.verdict);
+      const words = moved || some.length === 1 ? [el("bdi", {}, most.model), moved && most.difference !== null ? ` ${signed(most.difference)}` : null, some.length > 1 ? ` and ${some.length - 1} more` : null] : `${some.length} models`;
+      return el("span", { class: "said" }, badge(most.verdict), " ", el("span", { class: "soft" }, words));
+    });
+  }
+
+  function version(rows) {
+    const [{ component, version: name, timestamp }] = rows;
+    const worst = ORDER.find((verdict) => rows.some((row) => row.verdict === verdict));
+    return el("li", { class: `card change-of ${worst}` }, el("details", {},
+      el("summary", {}, el("strong", { class: "of" }, `${component} ${name}`), verdicts(rows), el("span", { class: "soft when" }, age(timestamp))),
+      el("ul", { class: "changes" }, rows.map(entry)),
+      el("p", {}, link("component", { component }, component), " · ", link("verdict", { component, version: name }, "the verdict, to print"), rows.some((row) => row.before) ? [" · ", link("compare", { component, version: name }, "field by field")] : null)));
   }
 
   const visit = lastVisit();
@@ -30,20 +60,25 @@
     const since = now.since ?? "";
     const mine = rows.filter((row) => !now.component || row.component === now.component);
     const oldest = now.version ? mine.findLastIndex((row) => row.version === now.version) : mine.length - 1; // the newest come first
-    const kept = mine.slice(0, oldest + 1).filter((row) => row.timestamp >= since);
+    const every = versions(rows);
+    const kept = versions(mine.slice(0, oldest + 1).filter((row) => row.timestamp >= since)).filter((some) => !now.verdict || some.some((row) => (row.verdict || "first") === now.verdict));
+    const shown = now.all ? kept : kept.slice(0, MOST);
     const fresh = visit ? rows.filter((row) => row.timestamp > visit).length : rows.length;
     const change = (values) => { location.hash = state.text({ ...now, ...values }); };
+    const pick = (label, id, options) => el("div", {}, el("label", { for: id }, label), el("select", { id, onchange: (event) => change({ [id]: event.target.value }) },
+      options.map(([value, words]) => el("option", { value, selected: (now[id] || "") === value }, words))));
     const components = [...new Set(rows.map((row) => row.component))].sort();
     const title = visit ? (fresh ? `${fresh} new since your last visit` : "Nothing new since your last visit") : "What changed";
     return [
       el("h1", {}, title),
-      el("p", { class: "lede" }, "Each new version against the one before it, the newest first."),
+      el("p", { class: "lede" }, "Each new version against the one before it, the newest first. A line unfolds into the verdict on each model and its reasons."),
       el("div", { class: "filters", role: "search" },
         el("div", {}, el("label", { for: "since" }, "Since"), el("input", { type: "date", id: "since", value: since.slice(0, 10), onchange: (event) => change({ since: event.target.value, version: "" }) })),
-        el("div", { class: "wide" }, el("label", { for: "component" }, "Component"), el("select", { id: "component", onchange: (event) => change({ component: event.target.value }) },
-          [["", "all components"], ...components.map((name) => [name, name])].map(([value, words]) => el("option", { value, selected: (now.component || "") === value }, words))))),
-      el("p", { class: "soft", role: "status" }, `${kept.length} of ${rows.length} verdicts${now.version ? ` from version ${now.version} on` : ""}${left ? `; ${left} older ones are on the pages of their components` : ""}`),
-      kept.length ? el("ul", { class: "changes" }, kept.map(entry)) : el("p", { class: "notice" }, "No verdict since then."),
+        pick("Verdict", "verdict", [["", "all verdicts"], ...ORDER.filter((verdict) => rows.some((row) => row.verdict === verdict)).map((verdict) => [verdict || "first", verdict || "first version"])]),
+        pick("Component", "component", [["", "all components"], ...components.map((name) => [name, name])])),
+      el("p", { class: "soft", role: "status" }, `${kept.length} of ${every.length} versions${now.version ? ` from version ${now.version} on` : ""}${left ? `; ${left} older verdicts are on the pages of their components` : ""}`),
+      kept.length ? el("ul", { class: "changes" }, shown.map(version)) : el("p", { class: "notice" }, "No such verdict since then."),
+      shown.length < kept.length ? el("button", { type: "button", class: "print", onclick: () => change({ all: 1 }) }, `Show all ${kept.length} versions`) : null,
     ];
   });
 })();

@@ -1,8 +1,7 @@
 // Two versions, or two models: the verdict, what moved and how surely, the cases that flipped, the answers that changed.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, share, table, page, chart, drawn } = window.site;
-  const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
+  const { el, load, state, link, badge, share, table, page, signed, chart, drawn } = window.site;
 
   /** Return where the answers of two runs differ, loaded when it is opened. */
   function answers(model) {
@@ -20,13 +19,14 @@
     if (!rows.length) return null;
     const columns = [{ title: "Measure", cell: (row) => el("bdi", {}, row.name) }, { title: "Difference", number: true, cell: (row) => signed(row.difference) },
       { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "too few" : `${signed(row.low)} to ${signed(row.high)}`) }, { title: "Verdict", cell: (row) => badge(row.verdict) }];
-    return chart("forest", { title, note: "What came after less what was before: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.", rows, words: { names: rows.map((row) => row.name) }, table: table("Differences", columns, rows) });
+    const reach = Math.max(0.1, ...rows.flatMap((row) => [row.difference, row.low, row.high]).map((value) => Math.abs(value ?? 0)));
+    return chart("forest", { title, note: "What came after less what was before: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.", rows, words: { names: rows.map((row) => row.name), domain: [-reach, reach] }, table: table("Differences", columns, rows) });
   }
 
-  function verdict(model, name) {
+  function verdict(model, name, open) {
     const [verdicts, ...reasons] = model.words;
-    return el("section", { class: `compared ${model.verdict}` },
-      el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict)),
+    return el("details", { class: `compared ${model.verdict}`, open },
+      el("summary", {}, el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict))),
       el("p", { class: "soft" }, model.before === null ? model.after : `${model.before} → ${model.after} · ${verdicts}`),
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
       forest(model), drawn(model.blocks), answers(model));
@@ -35,7 +35,7 @@
   const result = (one, name) => [
     el("p", { class: "lede" }, one.finding),
     Object.entries(one.leftOut).map(([model, why]) => el("p", { class: "soft" }, el("bdi", {}, model), ` is left out: ${why}`)),
-    one.models.map((model) => verdict(model, name(model))),
+    one.models.map((model, place) => verdict(model, name(model), place === 0)), // the worst comes first
     el("details", {}, el("summary", {}, "How to read the figures"), el("ul", { class: "remarks" }, one.reading.map((line) => el("li", {}, line)))),
   ];
 

@@ -1,7 +1,8 @@
 // A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
 "use strict";
 (function () {
-  const { el, load, script, state, dash, share, dollars, seconds, badge, age, interval, span, table, page, chart, shares, PARTS } = window.site;
+  const { el, load, script, state, dash, share, dollars, seconds, badge, moved, scale, flawless, age, interval, span, table, page, chart, shares, PARTS } = window.site;
+  const MOST = 15; // fields before the rest folds
   const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
 
@@ -12,25 +13,30 @@
   /** Say how much more is in the records than fits on a page. */
   const more = (count, words) => (count ? el("p", { class: "soft" }, `${count} more ${words} in the records: too many for a page.`) : null);
 
-  function ranking({ ranking: ranked, agreement }) {
+  function ranking({ ranking: ranked, newest, agreement }) {
     const metrics = [...new Set(ranked.models.flatMap((row) => Object.keys(row.accuracy)))].filter((name) => name !== ranked.metric).sort();
     const score = (row) => { const { strict_mean: value = null, ci95 = null, n_cases: cases = 0 } = row.accuracy[ranked.metric] || {}; return [value, ...(ci95 && cases >= 5 ? ci95 : [null, null])]; };
+    const changes = new Map(newest.map((row) => [row.model, row]));
     const columns = [
       { title: "Place", small: true, cell: (row) => String(row.place) },
       model,
-      { title: "Group", cell: (row) => row.groups.join(" ") },
       { title: "Version", cell: (row) => row.skill_version },
-      { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), span(...score(row)), el("span", { class: "soft interval" }, interval(...score(row)))] },
+      { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), el("span", { class: "soft interval" }, interval(...score(row))), span(...score(row))] },
+      { title: "Change", number: true, cell: (row) => moved(changes.get(row.model_id)) },
+      { title: "Verdict", cell: (row) => badge(changes.get(row.model_id).verdict) },
+      { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
+    ];
+    const rest = [
+      model, { title: "Group", cell: (row) => row.groups.join(" ") },
       ...metrics.map((name) => ({ title: name, number: true, cell: (row) => share((row.accuracy[name] || {}).strict_mean) })),
       { title: agreement, number: true, cell: (row) => share(row.reproducibility[agreement]) },
-      { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
       { title: "Median s", number: true, cell: (row) => seconds(row.latency_p50_s) },
-      { title: "Verdict", cell: (row) => badge(row.verdict) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
     return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models with a letter in common cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
-      el("p", { class: "advice" }, el("strong", {}, "To ship: "), el("bdi", {}, ranked.advice.model_id || "none is named"), ` (${ranked.advice.reason})`),
-      table("Models, the best first", columns, ranked.models),
+      el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "To ship: "), el("bdi", {}, ranked.advice.model_id || "none is named"), ` (${ranked.advice.reason})`),
+      table("Models, the best first", columns, ranked.models, { class: "ranked" }),
+      el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),
       Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));
   }
 
@@ -44,10 +50,13 @@
       { title: "All runs of it", number: true, cell: (row) => (row.runs > 1 ? `${number(row.pooled)} (${row.runs} runs)` : dash()) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    return section("Over the versions", "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished.",
-      chart("trend", { title: shown.trendTitle, rows, words: { models: shown.models, versions: shown.versions, metric: `strict mean of ${shown.metric}` }, table: table("Every version of every model", columns, rows) }),
+    const figures = table("Every version of every model", columns, rows);
+    const verdicts = [...new Set(rows.map((row) => row.verdict).filter(Boolean))];
+    const words = { models: shown.models, versions: shown.versions, verdicts, metric: `strict mean of ${shown.metric}`, domain: scale(rows.flatMap((row) => [row.value, row.low])) };
+    return section("Over the versions", shown.versions.length > 1 ? "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished." : "One version so far: there is nothing to compare it with.",
+      shown.versions.length > 1 ? chart("trend", { title: shown.trendTitle || "No two versions of a model so far", rows, words, table: figures }) : el("details", {}, el("summary", {}, "The figures as a table"), figures),
       more(shown.left.trend, "older runs are"),
-      shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null);
+      shown.remarks.length ? el("details", {}, el("summary", {}, "Since the anchor, and what was passed over"), el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words)))) : null);
   }
 
   function balance(shown) {
@@ -57,15 +66,16 @@
     const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ model: row.model, ...none, ...row.dollars, value: row.usd, words: `${row.model}: USD ${dollars(row.usd)} per 1,000 answers` }));
     const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ model: row.model, ...none, ...row.seconds, value: row.p50, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
     const spread = (key, unit, show) => ["p5", "p25", "p75", "p95"].map((name) => ({ title: `${name.slice(1)} % ${unit}`, number: true, cell: (row) => (row[key] ? show(row[key][name]) : name === "p95" && key === "seconds" ? show(row.p95) : dash()) }));
-    const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement };
+    const domain = scale(rows.flatMap((row) => [row.value, row.low, row.reproducibility]));
+    const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement, domain };
     const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);
-    return [
-      section("Right, repeatable, quick and cheap", "The newest complete run of each model.", el("div", { class: "pair" },
-        rows.length ? chart("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, words, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
-        times.length ? chart("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, words, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
-        costs.some((row) => row.value > 0) ? chart("cost", { title: shown.titles.cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, words, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
-        shown.failures.length ? chart("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: [...new Set(shown.failures.map((row) => row.kind))] }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : el("p", { class: "notice" }, "Every call of these runs was scored."))),
-    ];
+    const fold = (kind, parts) => chart(kind, { words, folded: true, ...parts });
+    const failures = [...new Set(shown.failures.map((row) => row.kind))];
+    return section("Repeatable, quick and cheap", shown.failures.length ? "The newest complete run of each model." : "The newest complete run of each model. Every call of these runs was scored.",
+      rows.length > 1 ? fold("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
+      times.some((row) => row.value >= 0.005) ? fold("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
+      costs.some((row) => row.value > 0) ? fold("cost", { title: shown.titles.cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
+      failures.length ? fold("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: failures }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : null);
   }
 
   /** Lead from a cell of the field map to the cases in which the field differs. */
@@ -80,11 +90,19 @@
     const cells = new Map(shown.fields.map((row) => [JSON.stringify([row.field, row.model]), row]));
     const cell = (path, name) => { const row = cells.get(JSON.stringify([path, name])); return row && row.profile ? toCases(index, path, name, shares(row.profile)) : dash(); };
     const columns = [{ title: "Field", cell: (path) => el("bdi", {}, path) }, ...shown.models.map((name) => ({ title: name, cell: (path) => cell(path, name) }))];
+    const of = (path) => shown.models.map((name) => (cells.get(JSON.stringify([path, name])) || {}).profile).filter(Boolean);
+    const lost = (path) => of(path).reduce((sum, profile) => sum + (profile.stable_wrong || 0) + (profile.flaky || 0), 0);
+    const right = (path) => of(path).length > 0 && of(path).every(flawless);
+    const sound = paths.filter(right);
+    const off = paths.filter((path) => !right(path)).map((path) => [path, lost(path)]).sort((a, b) => b[1] - a[1]).map(([path]) => path);
+    const map = (caption, some) => table(caption, columns, some, { class: "fields" });
     const losses = [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, model, { title: "compare", cell: (row) => row.compare }, { title: "right ÷ n", number: true, cell: (row) => share(row.accuracy) },
       ...["n", "right", "wrong", "missing", "extra"].map((key) => ({ title: key, number: true, cell: (row) => String(row[key]) })), { title: "stability", number: true, cell: (row) => share(row.stability) }];
     return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples. A cell leads to its cases.",
       el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not scored" : words))),
-      table("Fields beside models", columns, paths, { class: "fields" }), more(shown.left.fields, "fields are"),
+      off.length ? map("Fields beside models", off.slice(0, MOST)) : el("p", { class: "notice" }, "Every field is right in every answer of every model."),
+      [[off.slice(MOST), "more are wrong or flaky in fewer cases"], [sound, "right in every answer of every model"]].map(([some, words]) => (some.length ? el("details", {}, el("summary", {}, `${some.length} ${some.length === 1 ? "field" : "fields"} ${words}`), map(`Fields beside models: ${words}`, some)) : null)),
+      more(shown.left.fields, "fields are"),
       el("details", {}, el("summary", {}, "What was wrong, missing or extra in each field"), table("Leaves of each field", losses, shown.fields)));
   }
 
@@ -108,7 +126,7 @@
   function confusions(shown) {
     if (!shown.confusions.length) return null;
     return section("What is taken for what", "Rows are truths, columns answers; both the commonest first.", shown.confusions.map((matrix, at) => {
-      const columns = [{ title: "truth", cell: (row) => el("bdi", {}, row.truth) }, ...matrix.outputs.map((output, place) => ({ title: output, cell: (row) => el("span", { class: row.cells[place] ? (row.truth === output ? "agrees" : "differs") : "none" }, String(row.cells[place])) }))];
+      const columns = [{ title: "truth", cell: (row) => el("bdi", {}, row.truth) }, ...matrix.outputs.map((output, place) => ({ title: output, tint: (row) => (row.cells[place] ? (row.truth === output ? "agrees" : "differs") : "none"), shade: (row) => row.cells[place] / row.cells.reduce((sum, count) => sum + count, 0), cell: (row) => String(row.cells[place]) }))];
       const title = `${matrix.field}, ${matrix.model}${matrix.macro_f1 === null ? "" : `: macro F1 ${number(matrix.macro_f1)}`}`;
       return el("details", { open: at === 0 }, el("summary", {}, title), table(title, columns, matrix.truths.map((truth, place) => ({ truth, cells: matrix.cells[place] })), { class: "heat" }), matrix.left > 0 ? el("p", { class: "soft" }, `${matrix.left} more categories are in the record.`) : null);
     }), more(shown.left.confusions, "of these are"));
@@ -128,7 +146,7 @@
       el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print"), " · ", window.site.link("compare", { component: shown.name }, "Compare versions or models"),
         judged.judgings.some((row) => row.component === component) ? [" · ", window.site.link("judges", { component: shown.name }, "What judges say of it")] : null),
-      ranking(shown), trend(shown), balance(shown), fields(shown, index), window.site.cases(index), arrays(shown), confusions(shown),
+      ranking(shown), trend(shown), fields(shown, index), window.site.cases(index), balance(shown), arrays(shown), confusions(shown),
     ];
   });
 })();

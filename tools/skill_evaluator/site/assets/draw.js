@@ -1,15 +1,15 @@
 // Charts: a specification of the build with the rows of the page, drawn in the colours that the reader prefers.
 "use strict";
 (function () {
-  const { el, load, script, table, MARKS } = window.site;
+  const { el, load, script, table, prose, badge, MARKS } = window.site;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-  function colours() {
+  function colours(stepped) {
     const style = getComputedStyle(document.documentElement);
     const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
     const font = "system-ui, sans-serif";
     const axis = { labelColor: soft, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal", labelFont: font, titleFont: font };
-    return { background: null, font, axis, view: { stroke: null }, autosize: { type: "fit", contains: "padding" }, legend: { layout: { top: { direction: "vertical", anchor: "start", margin: 6 } }, symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
+    return { background: null, font, axis, view: { stroke: null }, autosize: { type: stepped ? "fit-x" : "fit", contains: "padding" }, legend: { layout: { top: { direction: "vertical", anchor: "start", margin: 6 } }, symbolBaseFillColor: soft, symbolBaseStrokeColor: soft, labelColor: ink, titleColor: soft, labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" } };
   }
 
   /** Return the colours that a specification names, which follow the reader's ground. */
@@ -25,7 +25,7 @@
       const only = part.length === 1 ? filled(part[0], words) : null;
       return Array.isArray(only) ? only : part.map((member) => filled(member, words));
     }
-    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "values" || key === "datasets" ? value : filled(value, words)]));
+    if (part && typeof part === "object") return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "datasets" || (key === "values" && typeof value[0] === "object") ? value : filled(value, words)]));
     return part;
   }
 
@@ -40,16 +40,29 @@
     tip.style.top = `${event.clientY + 14 + window.scrollY}px`;
   }
 
+  /** Count the lines of a chart that grows with its rows: its labels, and what stands side by side in each. */
+  const lines = (rows) => [(row) => row.label ?? row.name ?? row.model, (row) => row.series].reduce((many, of) => many * new Set(rows.map(of)).size, 1);
+
+  /** Return whole numbers for an axis of counts. */
+  function ticks(rows = []) {
+    const sums = {};
+    for (const row of rows) sums[row.label ?? row.model] = (sums[row.label ?? row.model] || 0) + (row.count || 0);
+    const step = Math.ceil(Math.max(1, ...Object.values(sums)) / 5);
+    return [0, 1, 2, 3, 4, 5].map((at) => at * step);
+  }
+
   /** Return a figure: what the chart shows as its title, the chart, and its table for who wants the figures.
 
    A `spec` with rows of its own is drawn as it is; else the one of that kind, with the rows of the page. */
-  function chart(kind, { title, note, rows, more, words, table, spec: own }) {
+  function chart(kind, { title, note, rows, more, words, table, spec: own, folded }) {
     const place = el("div", own ? { class: "chart wide", "data-chart": kind, role: "region", "aria-label": title, tabindex: "0" } : { class: "chart", "data-chart": kind });
     const draw = async () => {
       try {
         const [specs] = await Promise.all([own ? null : load("charts"), script("assets/vega.js")]);
-        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ...words }), datasets: { ...specs[kind].datasets, rows, ...more }, description: title };
-        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours() });
+        const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ticks: ticks(rows), ...words }), datasets: { ...specs[kind].datasets, rows, ...more }, description: title };
+        const stepped = typeof spec.height === "object"; // Vega-Lite warns of a step in a chart that takes the width of its place
+        if (stepped) spec.height = spec.height.step * lines(rows);
+        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours(stepped) });
         for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
       } catch (problem) {
@@ -63,8 +76,9 @@
       if (seen.some((entry) => entry.isIntersecting)) { observer.disconnect(); begin(); }
     }, { rootMargin: "400px" }).observe(place);
     window.addEventListener("beforeprint", begin);
-    return el("figure", { class: "card" }, el("figcaption", {}, el("h3", {}, title), note ? el("p", { class: "soft" }, note) : null), place,
+    const figure = el("figure", { class: "card", "aria-label": folded ? title : null }, el("figcaption", {}, folded ? null : el("h3", {}, title), note ? el("p", { class: "soft" }, note) : null), place,
       el("details", { class: "figures" }, el("summary", {}, "The figures as a table"), table));
+    return folded ? el("details", {}, el("summary", {}, title), figure) : figure;
   }
 
   const name = (text) => el("bdi", {}, text);
@@ -78,16 +92,18 @@
   function sheet(block) {
     const columns = block.columns.map((title, place) => ({ title, number: block.numbers[place], cell: (row) => {
       const [text, look, href] = row[place];
-      return href ? el("a", { href }, name(text)) : block.heat && look ? el("span", { class: text === "0" ? "none" : look }, text) : look ? mood(text, look) : name(text);
-    } }));
-    return table(block.caption, columns, block.rows, block.heat ? { class: "heat" } : {});
+      return href ? el("a", { href }, name(text)) : title === "verdict" && text in MARKS ? badge(text) : look && !block.heat ? mood(text, look) : name(text);
+    }, tint: block.heat ? (row) => (row[place][0] === "0" ? "none" : row[place][1]) : null }));
+    const verdict = columns.findIndex((column) => column.title === "verdict");
+    if (verdict > 1) columns.splice(1, 0, ...columns.splice(verdict, 1)); // where it is seen without going to the side
+    return table(block.caption, columns, block.rows, { class: block.heat ? "heat" : "dense" });
   }
 
   const figure = (block, one) => chart(block.chart, { title: one.title, note: one.note, spec: one.spec, table: sheet(one.sheet) });
 
   // A block of a page by its kind: what a report's part is drawn as.
   const DRAWN = {
-    words: (block) => el("p", { class: "soft" }, block.words),
+    words: (block) => el("p", { class: "soft" }, prose(block.words)),
     fold: (block) => el("details", {}, el("summary", {}, name(block.summary)), drawn(block.blocks)),
     drawn(block) {
       const [first, ...others] = block.charts;
@@ -101,7 +117,7 @@
       if (block.folded) return el("details", {}, el("summary", {}, name(block.caption)), note, sheet(block));
       return [el("h3", { class: "above" }, name(block.caption)), note, sheet(block)];
     },
-    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el(block.ordered ? "ol" : "ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, name(line))))] : null),
+    sentences: (block) => (block.lines.length ? [block.title ? el("h3", { class: "above" }, name(block.title)) : null, el(block.ordered ? "ol" : "ul", { class: "remarks" }, block.lines.map((line) => el("li", {}, el("bdi", {}, prose(line)))))] : null),
     chart: (block) => chart(block.chart, { title: block.title, note: block.note, rows: block.rows, more: block.more, words: block.words, table: sheet(block.sheet) }),
   };
   const drawn = (blocks) => blocks.map((block) => DRAWN[block.kind](block));

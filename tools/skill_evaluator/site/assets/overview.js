@@ -1,23 +1,25 @@
 // The overview: every component beside every model. Search, filter and order are in the address.
 "use strict";
 (function () {
-  const { el, load, state, link, dash, share, dollars, seconds, badge, age, interval, span, table, page, MARKS } = window.site;
+  const { el, load, state, link, dash, share, dollars, seconds, badge, moved, spark, age, interval, span, table, page, MARKS } = window.site;
   const DOWN = new Set(["accuracy", "reproducibility", "measured"]);
   const ORDER = ["regressed", "inconclusive", "incomparable", "improved", "unchanged"];
   const VALUE = {
-    component: (row) => row.component, model: (row) => row.model, accuracy: (row) => row.accuracy,
+    component: (row) => row.component, model: (row) => row.model, accuracy: (row) => row.accuracy, change: (row) => row.difference,
     reproducibility: (row) => row.reproducibility, verdict: (row) => (row.verdict ? ORDER.indexOf(row.verdict) : null),
     grade: (row) => row.grade, usd: (row) => row.usd, latency: (row) => row.p50, measured: (row) => row.timestamp,
   };
   const name = (row) => (row.model ? link("component", { component: row.component }, row.component) : el("span", {}, row.component));
   const measured = (show) => (row) => (row.model ? show(row) : "");
+  const score = (row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), el("span", { class: "soft interval" }, interval(row.accuracy, row.low, row.high)), span(row.accuracy, row.low, row.high)];
   const COLUMNS = [
     { title: "Component", sort: "component", cell: (row) => [name(row), el("span", { class: "soft version" }, row.version || "")] },
     { title: "Model", sort: "model", cell: (row) => (row.model ? el("bdi", {}, row.model) : el("span", { class: "soft why" }, row.why)) },
     { title: "Verdict", sort: "verdict", cell: measured((row) => badge(row.verdict)) },
-    { title: "Accuracy", sort: "accuracy", number: true, cell: measured((row) => [el("span", { class: "figure", "data-value": row.accuracy, title: row.metric }, share(row.accuracy)), span(row.accuracy, row.low, row.high), el("span", { class: "soft interval" }, interval(row.accuracy, row.low, row.high))]) },
+    { title: "Change", sort: "change", number: true, cell: measured((row) => [moved(row), spark(row.scores)]) },
+    { title: "Accuracy", sort: "accuracy", number: true, cell: measured(score) },
     { title: "Reproducibility", sort: "reproducibility", number: true, cell: measured((row) => share(row.reproducibility)) },
-    { title: "Grade", sort: "grade", cell: measured((row) => (row.grade ? link("audit", { audit: row.audit }, row.grade) : dash())) },
+    { title: "Grade", sort: "grade", tint: () => "graded", cell: measured((row) => (row.grade ? link("audit", { audit: row.audit }, row.grade) : dash())) },
     { title: "USD per 1,000", sort: "usd", number: true, cell: measured((row) => dollars(row.usd)) },
     { title: "Median s", sort: "latency", number: true, cell: measured((row) => seconds(row.p50)) },
     { title: "Measured", sort: "measured", cell: measured((row) => age(row.timestamp)) },

@@ -53,12 +53,33 @@
   const share = (value) => (value === null || value === undefined ? dash() : value.toFixed(3));
   const dollars = (value) => (value === null || value === undefined ? dash() : value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value < 0.1 ? 4 : 2 }));
   const seconds = (value) => (value === null || value === undefined ? dash() : value.toFixed(2));
+  const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(value).toFixed(3)}`;
+
+  /** Return a sentence with what stands in backticks as code. */
+  const prose = (text) => text.split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
 
   const MARKS = { regressed: "▼", improved: "▲", unchanged: "=", inconclusive: "?", incomparable: "≠" };
   /** Return a verdict as a badge: a mark, a word and a colour, so that none of them is needed alone. */
   function badge(verdict) {
     if (!verdict) return el("span", { class: "none" }, "first version");
     return el("span", { class: `badge ${verdict in MARKS ? verdict : ""}` }, el("span", { "aria-hidden": "true" }, MARKS[verdict] || ""), ` ${verdict}`);
+  }
+
+  /** Return by how much a version moved, and since which one. */
+  const moved = (row) => (row.difference === null || row.difference === undefined ? dash() : [el("span", { class: "figure" }, signed(row.difference)), el("span", { class: "soft since" }, ` since ${row.before}`)]);
+
+  /** Return the scale of scores: from 0, or from 0.5 where all are above, so that no step looks larger than it is. */
+  const scale = (values) => [values.some((value) => value !== null && value < 0.5) ? 0 : 0.5, 1];
+
+  /** Draw scores over versions as a line without axes; the trend of the component has them. */
+  function spark(values) {
+    if (values.length < 2) return null;
+    const drawing = (name, attributes) => { const made = document.createElementNS("http://www.w3.org/2000/svg", name); for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value); return made; };
+    const [low, high] = scale(values);
+    const at = values.map((value, place) => [2 + (76 * place) / (values.length - 1), value === null ? null : 18 - (16 * (value - low)) / (high - low)]).filter(([, y]) => y !== null);
+    const picture = drawing("svg", { class: "spark", viewBox: "0 0 80 20", "aria-hidden": "true" });
+    picture.append(drawing("polyline", { points: at.map((point) => point.join(",")).join(" ") }), ...at.slice(-1).map(([cx, cy]) => drawing("circle", { cx, cy, r: 2.2 })));
+    return picture;
   }
 
   /** Return how long ago a moment was, and the moment itself for who wants it exactly. */
@@ -102,7 +123,10 @@
     return [bar, el("span", { class: "counts" }, words.join(" · ") || "none")];
   }
 
-  /** Return a table. A column: {title, cell(row), number, sort, note}. `options.sort` makes its heads buttons. */
+  /** Tell whether all that is counted is right in every answer. */
+  const flawless = (profile) => PARTS.every(([key]) => !profile[key] === (key !== "stable_right"));
+
+  /** Return a table. A column: {title, cell(row), tint(row), shade(row), number, sort}. `options.sort` makes its heads buttons. */
   function table(caption, columns, rows, options = {}) {
     const head = columns.map((column) => {
       const sorted = options.sort === column.sort && column.sort;
@@ -111,8 +135,11 @@
         : column.title;
       return el("th", { scope: "col", class: column.number ? "number" : null, "aria-sort": sorted ? (options.down ? "descending" : "ascending") : null }, name);
     });
-    const body = rows.map((row) => el("tr", { class: options.mark ? options.mark(row) : null }, columns.map((column, place) =>
-      el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: column.number ? "number" : column.small ? "small" : null, "data-title": column.title }, column.cell(row)))));
+    const body = rows.map((row) => el("tr", { class: options.mark ? options.mark(row) : null }, columns.map((column, place) => {
+      const cell = el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: column.tint ? column.tint(row) : column.number ? "number" : column.small ? "small" : null, "data-title": column.title }, column.cell(row));
+      if (column.shade) cell.style.setProperty("--share", column.shade(row));
+      return cell;
+    })));
     return el("div", { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
       el("table", { class: options.class }, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
   }
@@ -127,7 +154,7 @@
       try {
         main.replaceChildren(...pieces(await fill()));
       } catch (problem) {
-        main.replaceChildren(el("h1", {}, "Nothing to show"), el("p", { class: "notice" }, problem.message));
+        main.replaceChildren(el("h1", {}, "Nothing to show"), el("p", { class: "notice" }, prose(problem.message)));
       }
       main.setAttribute("aria-busy", "false");
       if (held && main.querySelector(`[id="${CSS.escape(held)}"]`)) document.getElementById(held).focus(); // what was chosen in is still there
@@ -136,5 +163,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, link, dash, share, dollars, seconds, badge, age, interval, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, link, dash, share, dollars, seconds, signed, prose, badge, moved, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

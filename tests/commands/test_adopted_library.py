@@ -160,7 +160,7 @@ def test_adopting_proposes_and_writes_nothing_unless_told(adopted: Library) -> N
     assert adopted.tree() == before
     assert all(words in proposed.out for words in PROPOSED)
     assert proposed.out.endswith("nothing was written; --yes writes the proposed files\n")
-    rows = dict(line.split(maxsplit=1) for line in proposed.out.split("\n\n")[0].splitlines()[1:])
+    rows = dict(line.split(maxsplit=1) for line in proposed.out.split("\n\n")[1].splitlines()[1:])
     assert {name for name, standing in rows.items() if standing.startswith("ready")} == READY
     assert rows["opening-hours"].split(maxsplit=1) == ["ready", "with schema.json#/$defs/output as its contract"]
     assert rows["event-list"].endswith("case 'may' has input-source.md and no document.md")

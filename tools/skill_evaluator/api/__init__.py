@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from skill_evaluator.audit.run.asking import AskedAudit
     from skill_evaluator.audit.run.drawing import AuditSize
     from skill_evaluator.audit.run.plan import AuditPlan
+    from skill_evaluator.ci.adopting import Proposal
     from skill_evaluator.ci.collecting import CollectRequest
     from skill_evaluator.ci.doctor import DoctorReport
-    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut, Proposal
+    from skill_evaluator.ci.layout import Choose, InitRequest, LaidOut
     from skill_evaluator.ci.linting import LintedLibrary, LintRequest
     from skill_evaluator.ci.outcome import Outcome
     from skill_evaluator.ci.plan import Plan
@@ -342,16 +343,16 @@ class Library:
         `choose` returns the part of a component's schema that is its contract, where several may be.
         """
         from skill_evaluator.api.schemas import edited_schemas
-        from skill_evaluator.ci.layout import propose
+        from skill_evaluator.ci.adopting import propose
 
         return propose(request, edited_schemas(), choose)
 
     @staticmethod
-    def adopt(folder: Path, proposal: "Proposal") -> list[str]:
+    def adopt(request: "InitRequest", proposal: "Proposal") -> list[str]:
         """Write what was proposed; return what was done."""
-        from skill_evaluator.ci.layout import adopt
+        from skill_evaluator.ci.adopting import adopt
 
-        return adopt(folder, proposal)
+        return adopt(request, proposal)
 
     def import_cases(
         self, table: "CaseTable | None" = None, *, odd: "Odd | None" = None, **options: Any

@@ -7,26 +7,18 @@ is. Everything is looked at before anything is written, so that a refusal leaves
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import chdir, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.matrix import REST, environment_of, secrets_for
-from skill_evaluator.display.options import COMPONENTS, CONFIG, argument, flag, option, options
+from skill_evaluator.display.options import CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scaffolding import (
-    EXAMPLE,
-    declarations,
-    example_files,
-    fitting_parts,
-    ignore,
-    library_files,
-)
+from skill_evaluator.library.config import load_models
+from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import counted
@@ -132,11 +124,14 @@ class InitRequest:
     """What is to be laid out, and where."""
 
     folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
-    name: str = option("Name of the example component.", EXAMPLE, metavar="NAME")
+    name: str = option("Lay out an empty component of this name, and no example.", EXAMPLE, metavar="NAME")
     example: bool = flag("Add the example component even if there are components.")
-    adopt: bool = flag("Read an existing library and propose .evaluator/ and evals/datasets.json files only.")
+    adopt: bool = flag("Read an existing library, in this format or others, and propose what a first run needs.")
     yes: bool = flag("With --adopt: write the proposed files.")
-    workflows: bool = flag("Only update existing workflows: a job for each key of models.yaml.")
+    workflows: bool = flag("Only update existing workflows: a job for each key. With --adopt: lay them out, too.")
+    audit: bool = flag("With --adopt: also lay out scenarios for an audit.")
+    judge: bool = flag("With --adopt: also lay out rubrics for judges.")
+    out: Path | None = option("With --adopt: write there, as of a folder that is only read.", metavar="DIR")
 
     def __post_init__(self) -> None:
         if not is_component_name(self.name):
@@ -144,38 +139,33 @@ class InitRequest:
         if self.yes and not self.adopt:
             raise ConfigError("--yes needs --adopt, whose proposal it writes")
 
+    @property
+    def home(self) -> Path:
+        """The folder that is written into."""
+        return self.out or self.folder
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
-    """What `init` did, a line a file; then the component, options and branch with which a person goes on."""
+    """What `init` did, a line a file; then the component, options and branch with which a person goes on.
+
+    `fill` says what is to be written first, if anything.
+    """
 
     lines: Sequence[str]
     name: str
+    fill: str
     trial: str
     branch: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """What a library lacks: its components as they are, the contracts that fit, files by place, lines of .gitignore.
-
-    Those files that are `declared` say what its components do not say themselves.
-    """
-
-    linted: Sequence[Linted]
-    contracts: Mapping[str, str]
-    files: Mapping[str, str]
-    declared: Collection[str]
-    ignored: Sequence[str]
 
 
 def lay_out(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
     """Lay out configuration with these `schemas`, workflows and an example component; overwrite nothing."""
     folder, branch = request.folder, _find_branch(request.folder)
-    there = _example_there(request)
+    there = example_there(request)
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
     wanted = request.example or request.name != EXAMPLE or not names
-    files = _library_files(folder, branch, schemas) | (example_files(request.name) if wanted and not there else {})
+    files = files_of_library(folder, schemas) | (example_files(request.name) if wanted and not there else {})
     _refuse_places(folder, (*files, ".gitignore"))
     lines = write_missing(folder, files)
     if there or not wanted:
@@ -183,57 +173,19 @@ def lay_out(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
     if ignore(folder):
         lines.append("added to .gitignore")
     name = request.name if wanted else names[0]
-    return LaidOut(lines=lines, name=name, trial=_trial(folder / CONFIG), branch=branch)
+    fill = f" after you wrote components/{name} and fixtures/{name}" if wanted and name != EXAMPLE else ""
+    return LaidOut(lines=lines, name=name, fill=fill, trial=_trial(folder / CONFIG), branch=branch)
 
 
-def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) -> Proposal:
-    """Say what of a library can be evaluated and what else it lacks, with paths in its folder; raise ComponentError.
-
-    `choose` returns the part of a component's schema that is its contract, where several may be.
-    """
-    folder = request.folder
-    files = _library_files(folder, _find_branch(folder), schemas)
-    files = {place: text for place, text in files.items() if place.startswith(".evaluator/")}
-    if request.example and not _example_there(request):
-        files |= example_files(request.name)
-    with chdir(folder):
-        names = sorted(path.parent.name for path in COMPONENTS.glob("*/prompt.md"))
-        if not names:
-            raise ComponentError(f"{COMPONENTS} in {folder} holds no component to adopt; `init` lays out an example")
-        settings = load_settings(CONFIG)
-        limits = settings.limits
-        linted = [lint_component(COMPONENTS, name, None, (), (), settings) for name in names]
-        bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
-        fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
-        chosen = {name: _contract_of(name, parts, choose) for name, parts in fitting.items()}
-        contracts = {name: place for name, place in chosen.items() if place}
-        texts = {name: declarations(COMPONENTS / name, contracts.get(name), limits) for name in bare}
-        declared = {f"{COMPONENTS}/{name}/evals/datasets.json": text for name, text in texts.items() if text}
-        return Proposal(
-            linted=linted,
-            contracts=contracts,
-            files={place: text for place, text in (files | declared).items() if not Path(place).exists()},
-            declared=declared.keys() - files.keys(),
-            ignored=ignore(Path(), write=False),
-        )
-
-
-def adopt(folder: Path, proposal: Proposal) -> list[str]:
-    """Write what was proposed, and say so."""
-    return [*write_missing(folder, proposal.files), *(["added to .gitignore"] if ignore(folder) else ())]
-
-
-def _example_there(request: InitRequest) -> str | None:
+def example_there(request: InitRequest) -> str | None:
     """Return what has the example's name already: of that and the example a component would be mixed."""
     places = (f"components/{request.name}", f"fixtures/{request.name}")
     return next((place for place in places if (request.folder / place).exists()), None)
 
 
-def _contract_of(name: str, parts: Sequence[str], choose: Choose) -> str | None:
-    return parts[0] if len(parts) == 1 or parts[0].endswith("/output") else choose(name, parts)
-
-
-def _library_files(folder: Path, branch: str, schemas: Mapping[str, str]) -> dict[str, str]:
+def files_of_library(folder: Path, schemas: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of configuration, with these `schemas`, and of workflows, by place."""
+    branch = _find_branch(folder)
     secrets: Secrets = {}
     with suppress(ConfigError):  # of no models.yaml: those that are laid out need no key; lint names a wrong one
         secrets = secrets_of(read_configuration(folder / CONFIG))

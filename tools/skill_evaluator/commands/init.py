@@ -23,7 +23,7 @@ EXAMPLES = (
 _NEXT = """
 Next:
 1. .evaluator/requirements.txt: see that the workflows can reach the repository and commit that it names.
-2. Try it: skill-evaluator lint && skill-evaluator evaluate {name} {trial}
+2. Try it{fill}: skill-evaluator lint && skill-evaluator evaluate {name} {trial}
 3. Models: add yours to .evaluator/models.yaml; for each provider an environment with its key:
    gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
    or a secret of the repository, which only jobs of that provider are given:
@@ -33,8 +33,8 @@ Next:
 More: docs/ci.md of skill-evaluator.
 """
 _NEXT_OF_ADOPTED = """
-Next: see that .evaluator/models.yaml has your models, then skill-evaluator lint && skill-evaluator plan
-`skill-evaluator init` adds the workflows of GitHub and tools/evaluate_skill.py.
+Next: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1
+`skill-evaluator init --adopt --workflows --yes` adds the workflows of GitHub.
 """
 
 
@@ -47,7 +47,7 @@ def init(options: InitRequest) -> int:
     else:
         done = Library.init(options)
         _print(done.lines)
-        print(_NEXT.format(name=done.name, trial=done.trial, branch=done.branch), end="")
+        print(_NEXT.format(name=done.name, trial=done.trial, branch=done.branch, fill=done.fill), end="")
     return EXIT_OK
 
 
@@ -59,14 +59,20 @@ def _adopt(options: InitRequest) -> None:
     """Show what of a library can be evaluated, and propose what else it lacks; write it if told so."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     proposal = Library.propose(options, _choose if asks else lambda *_: None)
+    show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
     show([standings(proposal), Text()])
+    if proposal.unread:
+        print(f"{proposal.unread:,} more were not read for this table; lint reads all\n")
+    if proposal.sentences:
+        judged = f"{counted(proposal.sentences, 'sentence')} among the checks"
+        print(f"{judged}: a model must judge them; name it at policy.judge.model of .evaluator/settings.yaml\n")
     for place, text in proposal.files.items():
         print(f"proposed {place}{': ' + ' '.join(text.split()) if place in proposal.declared else ''}")
     if proposal.ignored:
         print(f"proposed .gitignore: {' '.join(proposal.ignored)}")
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
-        _print(Library.adopt(options.folder, proposal))
+        _print(Library.adopt(options, proposal))
         print(_NEXT_OF_ADOPTED, end="")
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")

@@ -104,10 +104,11 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return a component with three cases."""
+    """Return the example with three cases; under a name of its own an empty component with one case to fill."""
+    template = "" if name == EXAMPLE else "empty/"
     return {
-        **_fill_templates("component", f"components/{name}", {EXAMPLE: name}),
-        **_fill_templates("fixtures", f"fixtures/{name}", {EXAMPLE: name}),
+        **_fill_templates(f"{template}component", f"components/{name}", {EXAMPLE: name}),
+        **_fill_templates(f"{template}fixtures", f"fixtures/{name}", {EXAMPLE: name}),
     }
 
 

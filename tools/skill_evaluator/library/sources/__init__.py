@@ -64,7 +64,7 @@ class WrittenAt:
         ]
         if not left:
             return written
-        out = LeftOut(what="case", count=len(left), reason="leave_out in settings.yaml names it")
+        out = LeftOut(what="cases", count=len(left), reason="leave_out in settings.yaml names it")
         rows = tuple(row for row in written.rows if row not in left)
         return replace(written, rows=rows, left_out=(*written.left_out, out))
 

@@ -25,7 +25,6 @@ from skill_evaluator.library.reading import Root, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import counted
 
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
 _MOST_FILES = 500_000
@@ -130,14 +129,14 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What a source has and no evaluation uses: what it is, how many there are, and why."""
+    """What a source has and no evaluation uses: which ones by name, how many they are, and why."""
 
     what: str
     reason: str
     count: int = 1
 
     def __str__(self) -> str:
-        return f"left out: {counted(self.count, self.what)}: {self.reason}"
+        return f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,214 @@
+"""`init --adopt`: what of a library can be evaluated, in our format or in others, and the few files that it lacks.
+
+A library in other formats is read where it lies. What is ours then goes into `.evaluator/` alone, or below `--out`.
+"""
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import chdir, suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from skill_evaluator.checking.lint import Linted, lint_component
+from skill_evaluator.ci.layout import Choose, InitRequest, example_there, files_of_library, write_missing
+from skill_evaluator.display.options import COMPONENTS, CONFIG
+from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
+from skill_evaluator.files import read_text, replace_text
+from skill_evaluator.library.config import DeclaredSource, SafetyLimits, load_models, load_settings
+from skill_evaluator.library.reading import yaml_text
+from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
+from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
+from skill_evaluator.library.sources.tree import FileTree, folder_tree
+
+_MOST_READ = 200  # components in other formats that are read to say what is ready; `lint` reads all
+_ASKED_FOR = {"workflows": ("requirements", "schemas/"), "audit": ("scenarios/",), "judge": ("rubrics/",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What a library lacks: its components as they are, the contracts that fit, files by place, lines of .gitignore.
+
+    Those files that are `declared` say what its components do not say themselves. `found` says what was looked for, and
+    how often it is there; `unread` components are not among those that were read. So many `sentences` want a judge.
+    """
+
+    linted: Sequence[Linted]
+    contracts: Mapping[str, str]
+    files: Mapping[str, str]
+    declared: Collection[str]
+    ignored: Sequence[str]
+    found: Sequence[tuple[str, int]]
+    unread: int = 0
+    sentences: int = 0
+
+
+def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) -> Proposal:
+    """Say what of a library can be evaluated and what else it lacks, with paths in its folder; raise ComponentError.
+
+    `choose` returns the part of a component's schema that is its contract, where several may be.
+    """
+    folder = request.folder
+    files = {place: text for place, text in files_of_library(folder, schemas).items() if _is_wanted(place, request)}
+    if request.example and not example_there(request):
+        files |= example_files(request.name)
+    with chdir(folder):
+        own = component_names(COMPONENTS)
+        tree = folder_tree(Path(), load_settings(CONFIG).limits)
+        places = {kind: len(source.find(tree)) for kind, source in SOURCES.items() if kind != "own"}
+        found = [(f"{COMPONENTS}/<name>/prompt.md", len(own))]
+        found += [(SOURCES[kind].looks_for, count) for kind, count in places.items()]
+        foreign = [kind for kind, count in places.items() if count]
+        if own and not request.out:
+            return _of_own(own, files, found, choose)
+        if foreign:
+            return _of_sources(request, foreign, files, found)
+    looked = ", ".join(words for words, _ in found)
+    raise ComponentError(
+        f"{folder} holds no component to adopt; looked for {looked}{_unread(tree)}; `init` lays out an example"
+    )
+
+
+def _of_own(
+    names: Sequence[str], files: Mapping[str, str], found: Sequence[tuple[str, int]], choose: Choose
+) -> Proposal:
+    settings = load_settings(CONFIG)
+    limits = settings.limits
+    linted = [lint_component(COMPONENTS, name, None, (), (), settings) for name in names]
+    bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
+    fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
+    chosen = {name: _contract_of(name, parts, choose) for name, parts in fitting.items()}
+    contracts = {name: place for name, place in chosen.items() if place}
+    texts = {name: declarations(COMPONENTS / name, contracts.get(name), limits) for name in bare}
+    declared = {f"{COMPONENTS}/{name}/evals/datasets.json": text for name, text in texts.items() if text}
+    return Proposal(
+        linted=linted,
+        contracts=contracts,
+        files={place: text for place, text in {**files, **declared}.items() if not Path(place).exists()},
+        declared=declared.keys() - files.keys(),
+        ignored=ignore(Path(), write=False),
+        found=found,
+    )
+
+
+def _contract_of(name: str, parts: Sequence[str], choose: Choose) -> str | None:
+    return parts[0] if len(parts) == 1 or parts[0].endswith("/output") else choose(name, parts)
+
+
+def _of_sources(
+    request: InitRequest, kinds: Sequence[str], files: Mapping[str, str], found: Sequence[tuple[str, int]]
+) -> Proposal:
+    """Read components in other formats as they would be read once settings.yaml names their sources."""
+    settings, here = load_settings(CONFIG), Path.cwd()
+    sources = settings.sources or tuple(DeclaredSource(kind=kind, root=str(here)) for kind in kinds)
+    judge = settings.policy.judge.model or _judge_in(request.home / CONFIG)
+    judging = settings.policy.judge.model_copy(update={"model": judge or "judge"})
+    with tempfile.TemporaryDirectory() as folder:
+        config = (CONFIG if settings.sources else Path(folder, CONFIG)).absolute()
+        if not settings.sources:
+            config.mkdir()
+            config.joinpath("settings.yaml").write_text(_settings_text("", sources, None))
+        names = component_names(config / "components")
+        read = names[:_MOST_READ]
+        would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
+        every = (lint_component(config / "components", name, None, (), (), would) for name in read)
+        linted = [_without((f"{folder}/", f"{here}/"), each) for each in every]
+        hints = list(filter(None, (_hints_of(config / "components", name, settings.limits) for name in read)))
+    sentences = sum(check.kind == "expect" for component in linted for check in component.checks)
+    wanted = dict(files)
+    if hints:
+        wanted[f"{CONFIG}/models.yaml"] = _models_text(hints)
+    wanted[f"{CONFIG}/.gitignore"] = "components/*/evals/results/\nreviews/.reviews.lock\n"
+    named = [source.model_copy(update={"root": str(here) if request.out else "."}) for source in sources]
+    text = wanted[f"{CONFIG}/settings.yaml"]
+    if (path := request.home / CONFIG / "settings.yaml").exists():
+        text = read_text(path)
+    if not settings.sources:
+        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(text, named, judge if sentences else None)
+    kept = {place for place in wanted if (request.home / place).exists()}
+    if not settings.sources:
+        kept.discard(f"{CONFIG}/settings.yaml")
+    return Proposal(
+        linted=linted,
+        contracts={},
+        files={place: text for place, text in wanted.items() if place not in kept},
+        declared=[],
+        ignored=[],
+        found=found,
+        unread=len(names) - len(read),
+        sentences=sentences if judge is None else 0,
+    )
+
+
+def _without(folders: Sequence[str], linted: Linted) -> Linted:
+    """Return the same with places as seen from here."""
+
+    def shown(text: str) -> str:
+        for folder in folders:
+            text = text.replace(folder, "")
+        return text
+
+    reason = linted.not_evaluated
+    problems = [shown(problem) for problem in linted.problems]
+    return replace(linted, problems=problems, not_evaluated=None if reason is None else shown(reason))
+
+
+def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None) -> str:
+    declared: dict[str, Any] = {"sources": [source.model_dump(exclude_defaults=True) for source in sources]}
+    if judge is not None:
+        declared["policy"] = {"judge": {"model": judge}}
+    return f"{text}{yaml_text(declared)}"
+
+
+def _judge_in(config: Path) -> str | None:
+    """Return the last of several models, which can judge what the others answer."""
+    with suppress(ConfigError):
+        models = load_models(config)
+        return models[-1].id if len(models) > 1 else None
+    return None
+
+
+def _hints_of(components: Path, name: str, limits: SafetyLimits) -> Mapping[str, Any]:
+    with suppress(SkillEvaluatorError):
+        origin = origin_of(components, name, limits)
+        return {} if origin is None else origin.here(limits).hints
+    return {}
+
+
+def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
+    """Return a models.yaml of the models that prompts were written for, each once; the first says its parameters."""
+    models: dict[str, dict[str, Any]] = {}
+    for hint in hints:
+        vendor, _, name = str(hint.get("model", "")).replace(":", "/").rpartition("/")
+        provider = next((each for each in ("anthropic", "google") if each in vendor), "openai")
+        params = {key: value for key, value in hint.items() if key != "model"}
+        if name:
+            models.setdefault(name, {"id": name, "provider": provider, **({"params": params} if params else {})})
+    return f"# The models that the prompts name.\n{yaml_text({'models': list(models.values())})}"
+
+
+def _is_wanted(place: str, request: InitRequest) -> bool:
+    """Return whether a file is needed for a first run, or was asked for."""
+    if not place.startswith(f"{CONFIG}/"):
+        return request.workflows
+    name = place.removeprefix(f"{CONFIG}/")
+    kind = next((kind for kind, marks in _ASKED_FOR.items() if name.startswith(marks)), None)
+    return kind is None or bool(getattr(request, kind))
+
+
+def _unread(tree: FileTree) -> str:
+    """Say which formats are there that are not read, and what to do."""
+    there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
+    return "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(there))
+
+
+def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
+    """Write what was proposed, and say so."""
+    settings = f"{CONFIG}/settings.yaml"
+    path, files, lines = request.home / settings, dict(proposal.files), []
+    if path.exists() and settings in files:
+        replace_text(path, files.pop(settings))
+        lines.append(f"added to {settings}: sources")
+    lines += write_missing(request.home, files)
+    return [*lines, *(["added to .gitignore"] if proposal.ignored and ignore(request.home) else ())]

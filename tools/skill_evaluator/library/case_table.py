@@ -5,7 +5,7 @@ What is wrong with a row is one line with file and line number, before anything 
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,8 +77,6 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
         raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
-    if component.output == "choice":
-        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
     columns = table.columns_for(component)
     read = read_table(table.file, columns, limits.size_of("document_bytes"), odd)
     rows = [
@@ -86,15 +84,22 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
     ]
     made = cases_of_table(replace(read, rows=rows), component, odd)
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
-    places = places_of(component.folder, component.fixtures, table.fixtures, "cases")
-    place = next((place for place in places if sources_of([place])), places[0])
-    there = [case_id for case_id in cases if (place / case_id).exists()]
-    if there:
-        raise FixtureError(f"{place / there[0]} exists already; choose other ids with --id COLUMN")
+    place = place_of_new(component, table.fixtures, cases, "choose other ids with --id COLUMN")
     if table.yes:
         write_cases(place, cases)
     labelled = sum(case.labelled for case in made.values())
     return ImportedCases(component=component, place=place, cases=cases, labelled=labelled)
+
+
+def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
+    """Return the folder for new cases of a component; raise FixtureError where one is there, or can be none."""
+    if component.output == "choice":
+        raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
+    places = places_of(component.folder, component.fixtures, fixtures, "cases")
+    place = next((place for place in places if sources_of([place])), places[0])
+    if there := [case_id for case_id in case_ids if (place / case_id).exists()]:
+        raise FixtureError(f"{place / there[0]} exists already; {advice}")
+    return place
 
 
 def write_cases(place: Path, cases: NewCases) -> None:

@@ -146,9 +146,9 @@ def read_questions(path: Path, limit: SizeLimit) -> tuple[list[Question], list[s
 
 
 _MOST_SHOWN = 500  # of a schema error, which may hold the whole truth
-_SOURCE = "input-source.md"
+SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
-_WAITS = f"has {_SOURCE} and no document.md"
+_WAITS = f"has {SOURCE} and no document.md"
 INPUTS = "inputs.json"
 
 
@@ -365,7 +365,7 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
         folder.name
         for source in sources
         for folder in case_folders(source)
-        if (folder / _SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))
+        if (folder / SOURCE).exists() and not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))
     ]
 
 

@@ -200,6 +200,7 @@ _FILES = (
     "leaderboard.json",
     "evals/datasets.json",
     "evals/accepted.json",
+    "evals/notes",
     "evals/records",
     "evals/pinned",
 )

@@ -1,24 +1,23 @@
-"""The site on this machine: from 127.0.0.1 alone, for whoever has the address with its token.
+"""The site on this machine, for whoever has its address: files go out, notes on answers come in.
 
-Another site in the same browser can read nothing: it does not know the token, a foreign Host (DNS rebinding) is
-refused, and no page of another origin may use the scripts that hold the data.
+A different site in the same browser can read nothing: it does not know the token, and only a page of this origin may
+use the scripts that hold the data.
 """
 
-import hmac
-import secrets
-import sys
+import json
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
-from http.client import HTTP_PORT
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from skill_evaluator.display import loopback
 from skill_evaluator.display.options import (
     AUDITS,
     JUDGEMENTS,
@@ -31,41 +30,25 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
-from skill_evaluator.site.build import POLICY, SiteBuild, build_site
+from skill_evaluator.site.build import ASKING, POLICY, SiteBuild, build_site
+from skill_evaluator.site.run import Note
 
-HOST = "127.0.0.1"
-_HEADERS = {
-    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-_PATIENCE_S = 30.0
+_HEADERS = {"Content-Security-Policy": f"{POLICY}; {ASKING}; frame-ancestors 'none'", **loopback.HEADERS}
+
+Later = Mapping[str, Callable[[], None]]
+Noting = Mapping[str, Callable[[Note], str]]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class SiteServer(ThreadingHTTPServer):
+class SiteServer(loopback.LoopbackServer):
     """A folder with a site; `port` 0 takes a free one. Raises OSError where the port is taken."""
 
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def __init__(self, folder: Path, port: int = 0, later: Mapping[str, Callable[[], None]] | None = None) -> None:
-        """Listen, and answer nobody before `serve_forever`; `later` makes files that are not in the folder yet."""
-        self._later = dict(later or {})
+    def __init__(self, folder: Path, port: int = 0, later: Later = _NOTHING, noting: Noting = _NOTHING) -> None:
+        """Listen, and answer nobody before `serve_forever`; `later` makes files, `noting` keeps what is sent."""
+        self._later = dict(later)
+        self._noting = dict(noting)
         self._making = threading.Lock()
-        self.token = secrets.token_urlsafe(24)
-        super().__init__((HOST, port), partial(_Request, directory=str(folder)))
-        port_of_web = ("",) if self.server_port == HTTP_PORT else ()  # which browsers leave out
-        self.hosts = frozenset(
-            name + end for name in (HOST, "localhost") for end in (f":{self.server_port}", *port_of_web)
-        )
-
-    @property
-    def address(self) -> str:
-        """Where the site is, with the token."""
-        return f"http://{HOST}:{self.server_port}/{self.token}/"
+        super().__init__(port, partial(_Request, directory=str(folder)))
 
     def make(self, name: str) -> None:
         """Make a file when it is asked for the first time; raise SkillEvaluatorError if it cannot be made."""
@@ -74,16 +57,19 @@ class SiteServer(ThreadingHTTPServer):
                 self._later[name]()
                 del self._later[name]
 
+    def note(self, name: str, note: Note) -> str:
+        """Keep a note that was sent to a name; return where it is, and raise RefusedError or SkillEvaluatorError."""
+        with self._making:
+            if name not in self._noting:
+                raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            return self._noting[name](note)
+
     def server_close(self) -> None:
         """Listen no more; make nothing more, and wait for what is being made: the folder may go now."""
         super().server_close()
         with self._making:
             self._later.clear()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+            self._noting.clear()
 
 
 class _Request(SimpleHTTPRequestHandler):
@@ -92,17 +78,15 @@ class _Request(SimpleHTTPRequestHandler):
     server: SiteServer
     server_version = "skill-evaluator"
     sys_version = ""
-    timeout = _PATIENCE_S
+    timeout = loopback.PATIENCE_S
 
     def send_head(self) -> Any:
         """Take the token off the path, refuse whoever lacks it, and send a file or nothing."""
-        token, slash, path = self.path.removeprefix("/").partition("/")
-        hosts = self.headers.get_all("Host", [])
-        inside = len(hosts) == 1 and hosts[0] in self.server.hosts
-        if not (inside and slash and hmac.compare_digest(token.encode(), self.server.token.encode())):
-            self.send_error(HTTPStatus.FORBIDDEN, "copy the whole address from the terminal")
+        try:
+            name = self.server.path_inside(self).partition("?")[0] or "index.html"
+        except loopback.RefusedError as problem:
+            self.send_error(problem.status, str(problem))
             return None
-        name = path.partition("?")[0] or "index.html"
         self.path = f"/{name}"
         try:
             self.server.make(unquote(name))
@@ -113,6 +97,19 @@ class _Request(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
+
+    def do_POST(self) -> None:
+        """Keep a note, and answer with where it is or why it is refused."""
+        try:
+            loopback.refuse_other_sites(self)
+            name = unquote(self.server.path_inside(self))
+            status, answer = HTTPStatus.OK, self.server.note(name, loopback.sent(self, Note, "note"))
+        except (loopback.RefusedError, SkillEvaluatorError) as problem:
+            status, answer = getattr(problem, "status", HTTPStatus.BAD_REQUEST), str(problem)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
 
     def end_headers(self) -> None:
         """Send the headers that keep other sites out."""
@@ -140,10 +137,10 @@ def serving(request: ServedSite) -> Iterator[SiteServer]:
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
         site = build_site(SiteBuild(out=Path(folder), own=True, **places))
         try:
-            server = SiteServer(Path(folder), request.port, site.later)
+            server = SiteServer(Path(folder), request.port, site.later, site.noting)
         except OSError as problem:
             raise ConfigError(
-                f"cannot listen on {HOST}:{request.port}: {problem.strerror}; choose another --port"
+                f"cannot listen on {loopback.HOST}:{request.port}: {problem.strerror}; choose another --port"
             ) from None
         with server:
             yield server

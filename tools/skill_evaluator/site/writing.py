@@ -34,11 +34,13 @@ class SiteFolder:
     def __init__(self, folder: Path, *, own: bool = False) -> None:
         """Take an empty or new folder, or a folder with a site; raise StorageError for any other.
 
-        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
+        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for, and
+        `noting` when a note is sent to a name.
         """
         self._folder = folder
-        self._own = own
+        self.own = own
         self.later: dict[str, Callable[[], None]] = {}
+        self.noting: dict[str, Callable[[Any], str]] = {}
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
@@ -94,7 +96,7 @@ class SiteFolder:
 
     def when_opened(self, name: str, make: Callable[[], None]) -> None:
         """Have a file made: at once, or in a site of one's own when it is asked for."""
-        if self._own:
+        if self.own:
             self.later[name] = make
         else:
             make()

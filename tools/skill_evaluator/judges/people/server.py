@@ -1,27 +1,23 @@
-"""The review page's server: on 127.0.0.1 alone, for whoever has the address with its token. Files and JSON go out.
+"""The review page's server. Files and JSON go out; another site in the same browser can neither read nor write.
 
-Another site in the same browser can neither read nor write: the token is in no page of its own, a foreign Host (DNS
-rebinding), Origin or Sec-Fetch-Site is refused, and a label must come as JSON, which no form can send. What is judged
-goes out as JSON only, and the page puts it in as text. It names no model, and not why an item is queued: who knows that
-a judge would block looks for a reason to.
+What is judged goes out as JSON only, and the page puts it in as text. It names no model, and not why an item is queued:
+who knows that a judge would block looks for a reason to.
 """
 
-import hmac
 import json
-import secrets
-import sys
 from collections.abc import Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from skill_evaluator.display import loopback
 from skill_evaluator.errors import JudgeError, StorageError
-from skill_evaluator.files import StrictModel, first_problem
+from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.people.items import ReviewId
 from skill_evaluator.judges.people.queue import ReviewLabel, ReviewQueue, item_of, latest
@@ -52,7 +48,6 @@ def item_screen(screen: ReviewScreen, label: ReviewLabel | None) -> dict[str, An
     }
 
 
-HOST = "127.0.0.1"
 _PAGE = Path(__file__).parent / "page"
 _FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -66,17 +61,10 @@ _HEADERS: Mapping[str, str] = MappingProxyType(
         "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
         "require-trusted-types-for 'script'",
-        "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-store",
+        **loopback.HEADERS,
     }
 )
-_MOST_BODY = 64_000
-_MOST_DIGITS = 20  # of a length; to read thousands of them is refused by Python itself
-_PATIENCE_S = 30.0
 
 
 class LabelRequest(StrictModel):
@@ -88,39 +76,18 @@ class LabelRequest(StrictModel):
     note: str = Field(default="", max_length=10_000)
 
 
-class _RefusedError(Exception):
-    """A request that is not answered, with its status and why."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
-class ReviewServer(ThreadingHTTPServer):
+class ReviewServer(loopback.LoopbackServer):
     """The page for one queue; `port` 0 takes a free one. Raises JudgeError where the port is taken."""
-
-    daemon_threads = True
-    allow_reuse_address = True
 
     def __init__(self, queue: ReviewQueue, port: int = 0, seed: int = 0) -> None:
         self.queue = queue
         self.seed = seed
-        self.token = secrets.token_urlsafe(24)
         try:
-            super().__init__((HOST, port), _Exchange)
+            super().__init__(port, _Exchange)
         except OSError as problem:
-            raise JudgeError(f"cannot listen on {HOST}:{port}: {problem.strerror}; choose another --port") from None
-        self.hosts = frozenset(f"{name}:{self.server_port}" for name in (HOST, "localhost"))
-
-    @property
-    def address(self) -> str:
-        """Where the page is, with the token."""
-        return f"http://{HOST}:{self.server_port}/{self.token}/"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away; anything else is a bug, with its traceback on stderr."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+            raise JudgeError(
+                f"cannot listen on {loopback.HOST}:{port}: {problem.strerror}; choose another --port"
+            ) from None
 
     def queue_for(self, reviewer: str) -> dict[str, Any]:
         """Return the ids of the queue, each with whether this reviewer has labelled it."""
@@ -150,7 +117,7 @@ class _Exchange(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "skill-evaluator"
     sys_version = ""
-    timeout = _PATIENCE_S
+    timeout = loopback.PATIENCE_S
 
     def do_GET(self) -> None:
         """Answer with a file of the page, the queue or an item."""
@@ -172,7 +139,7 @@ class _Exchange(BaseHTTPRequestHandler):
         try:
             path, query = self._inside()
             answer(path, query)
-        except _RefusedError as problem:
+        except loopback.RefusedError as problem:
             self.close_connection = True  # a body may be left unread
             self._send(problem.status, {"problem": str(problem)})
         except JudgeError as problem:
@@ -181,19 +148,10 @@ class _Exchange(BaseHTTPRequestHandler):
             self._send(HTTPStatus.INSUFFICIENT_STORAGE, {"problem": str(problem)})
 
     def _inside(self) -> tuple[str, dict[str, str]]:
-        """Return path and query behind the token; raise _RefusedError for whoever may not come in."""
-        hosts, origins = (self.headers.get_all(name, []) for name in ("Host", "Origin"))
-        if len(hosts) != 1 or hosts[0] not in self.server.hosts:
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "this page is on no such host")
-        if any(origin != f"http://{hosts[0]}" for origin in origins):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site may not ask for this")
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "another site may not ask for this")
-        address = urlsplit(self.path)
-        token, slash, path = address.path.removeprefix("/").partition("/")
-        if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "the address lacks its token; copy all of it from the terminal")
-        return path, {name: values[-1] for name, values in parse_qs(address.query).items()}
+        """Return path and query behind the token; raise loopback.RefusedError for whoever may not come in."""
+        path, _, query = self.server.path_inside(self).partition("?")
+        loopback.refuse_other_sites(self)
+        return path, {name: values[-1] for name, values in parse_qs(query).items()}
 
     def _get(self, path: str, query: Mapping[str, str]) -> None:
         if path in _FILES:
@@ -205,25 +163,12 @@ class _Exchange(BaseHTTPRequestHandler):
             item = path.removeprefix("items/")
             self._send(HTTPStatus.OK, self.server.item_for(item, query.get("reviewer", "")))
         else:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _post(self, path: str, query: Mapping[str, str]) -> None:
         if path != "labels":
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
-        if self.headers.get_content_type() != "application/json":
-            raise _RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a label is sent as application/json")
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
-            raise _RefusedError(HTTPStatus.LENGTH_REQUIRED, "a label is sent with its length")
-        if len(length) > _MOST_DIGITS:
-            raise _RefusedError(HTTPStatus.BAD_REQUEST, "no label has such a length")
-        if int(length) > _MOST_BODY:
-            raise _RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a label has at most {_MOST_BODY:,} bytes")
-        try:
-            request = LabelRequest.model_validate_json(self.rfile.read(int(length)))
-        except ValidationError as problem:
-            raise JudgeError(f"{first_problem(problem)} in the label") from None
-        self._send(HTTPStatus.OK, self.server.keep(request))
+            raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
+        self._send(HTTPStatus.OK, self.server.keep(loopback.sent(self, LabelRequest, "label")))
 
     def _send(self, status: HTTPStatus, value: Any) -> None:
         self._send_bytes(status, json.dumps(value).encode(), "application/json")

@@ -224,7 +224,7 @@ def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regress
         waive(regressed, down_to=floor)
         found = compare(regressed)
         assert found.code == 0
-        assert found.out.startswith(f"{SKILL}: inconclusive on these 12 cases")
+        assert found.out.splitlines()[-3].startswith(f"? {SKILL}: inconclusive on these 12 cases")
         assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out
 
 
@@ -278,10 +278,11 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
         cost_usd=0.5,
     )
     keep(regressed, worse)
-    lines = compare(regressed).out.splitlines()
+    lines = compare(regressed, "--full").out.splitlines()
     lost = "lost: field total; cases case-00, case-03, case-06 and 9 more"
     assert lines[0] == f"{SKILL}: regressed on these 12 cases and beyond them · {lost}"
-    assert lines[2] == f"▼ m: regressed · 2.0.0 → 2.1.0 · {lost}"
+    assert lines[2:4] == [f"▼ m: regressed · {lost}", lines[3]]
+    assert lines[3].startswith("2.0.0 → 2.1.0 · beyond them: regressed")
     text = "\n".join(lines)
     for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
         assert part in text, part

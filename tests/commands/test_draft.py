@@ -56,7 +56,7 @@ def test_an_edited_prompt_is_held_against_its_own_version_before_the_edit(librar
     assert "improved on these 8 cases and beyond them" in done.out
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "0.500 → 1.000" in done.out
-    assert "a draft: in no leaderboard and never a baseline" in done.out
+    assert "next: raise the version in prompt.md" in done.out
     assert library.call("lint").code == 0
     (draft,) = drafts(library)
     again = library.call("compare", SKILL, "--candidate", draft)

@@ -56,7 +56,7 @@ def test_help_shows_what_a_person_types_and_not_what_only_workflows_do(library: 
 
 def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
     ended = library.evaluate_here()
-    assert f"{SKILL} 1.0.0 · recorded" in ended.out
+    assert f"{SKILL} 1.0.0: recorded" in ended.out
     assert "6/6 answered" in ended.err
     assert "answered" not in ended.out
 

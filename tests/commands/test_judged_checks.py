@@ -148,7 +148,7 @@ def test_a_drop_by_a_judge_alone_is_inconclusive_without_labels_and_trust(librar
     assert model["reasons"][0].startswith("judged, not calibrated: judge")
     assert "judge calibrate" in model["remedy"]
     shown = library.call("compare", SKILL)
-    assert "judged, not calibrated" in shown.out.splitlines()[0]
+    assert "judged, not calibrated" in shown.out.splitlines()[-3]
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 
 

@@ -100,7 +100,7 @@ def test_an_interval_of_fewer_than_five_cases_is_neither_written_nor_drawn(
     before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.8 - 0.01 * at] for at in range(count)}
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
     result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
-    assert measure_sheet(result.models[0], narrow=True).rows[0][4].text.startswith(written)
+    assert measure_sheet(result.models[0]).rows[0][4].text.startswith(written)
     (model,) = version_parts(Comparisons(versions={"1.1.0": result}, models=[]), lambda _: None)["1.1.0"]["models"]
     (row,) = model["forest"]["rows"]
     assert (row["low"] is not None) == (row["high"] is not None) == drawn

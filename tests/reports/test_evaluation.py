@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from skill_evaluator.display.pages import terminal_pieces
 from skill_evaluator.display.sheets import print_pieces
 from skill_evaluator.library.components import Component
-from skill_evaluator.reports.evaluation import report_page, text_pieces
+from skill_evaluator.reports.evaluation import report_page
 from skill_evaluator.scoring.recording import Finished
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
@@ -29,7 +30,7 @@ def finished(skill: Component, *outcomes: str) -> Finished:
 
 def text(skill: Component, *outcomes: str) -> str:
     console = Console(file=io.StringIO(), width=110, force_terminal=True, color_system="truecolor")
-    print_pieces(text_pieces(finished(skill, *outcomes), skill), console)
+    print_pieces(terminal_pieces(report_page(finished(skill, *outcomes)).blocks, full=True), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -9,6 +9,7 @@ from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
     FormatOption,
+    Full,
     OnlyModels,
     argument,
     flag,
@@ -49,6 +50,7 @@ class CompareOptions(ComponentsOption, ConfigOption, FormatOption):
     between: tuple[str, str] | None = option(
         "Compare model B with model A, on the same version.", None, "--models", metavar="A B"
     )
+    full: Full = False
     apart: bool = flag("Results of another tool were measured on different days.")
     fail_on: tuple[str, ...] = option(
         "Verdicts that fail; default: policy of settings.yaml.", (), metavar="VERDICT,..."
@@ -71,7 +73,7 @@ def compare(options: CompareOptions) -> int:
         between=options.between,
         apart=options.apart,
     )
-    print_comparison(result, options.format, Site(library.settings.site.address))
+    print_comparison(result, options.format, Site(library.settings.site.address), full=options.full)
     answers = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
     print_ending(result, options.format, answers, words_of(options, "components", "config"))
     return library.exit_code([result], fail_on)

@@ -1,6 +1,6 @@
 """`skill-evaluator evaluate`: its options; what asks and shows is imported late, so that help starts quickly."""
 
-from skill_evaluator.display.options import FormatOption, options
+from skill_evaluator.display.options import FormatOption, Full, options
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.request import EvaluationRequest
 
@@ -18,6 +18,8 @@ EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints how to 
 class EvaluateOptions(EvaluationRequest, FormatOption):
     """The options of `evaluate`."""
 
+    full: Full = False
+
 
 def evaluate(options: EvaluateOptions) -> int:
     """Measure a prompt on its models, and record the result: how right, how repeatable, worse than before."""
@@ -29,4 +31,4 @@ def evaluate(options: EvaluateOptions) -> int:
         return EXIT_OK
     from skill_evaluator.commands.evaluating import measure
 
-    return measure(options, options.format)
+    return measure(options, options.format, full=options.full)

@@ -20,9 +20,14 @@ from skill_evaluator.runner.session import print_pending
 
 
 def measure(
-    request: EvaluationRequest, form: Format, *, show_changes: bool = False, collecting: Configuration | None = None
+    request: EvaluationRequest,
+    form: Format,
+    *,
+    full: bool = False,
+    show_changes: bool = False,
+    collecting: Configuration | None = None,
 ) -> int:
-    """Evaluate, show what came of it, and return the exit code."""
+    """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
     library = Library.at(request)
     done = library.evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
     print_pending(done.pending)
@@ -31,7 +36,7 @@ def measure(
     site = Site(done.inputs.settings.site.address)
     component, folders = done.inputs.component, words_of(request, "components", "fixtures", "config")
     print_finished(
-        done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders
+        done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders, full=full
     )
     if done.verdict is None:  # else it says so itself
         if done.judged and done.request.scenario is None:

@@ -6,8 +6,8 @@ from skill_evaluator.display.options import (
     ConfigOption,
     FixturesOption,
     FormatOption,
+    Full,
     argument,
-    flag,
     option,
     options,
 )
@@ -28,7 +28,7 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
     case: str | None = option("Show the answer to this case, leaf by leaf.", metavar="ID")
     replicate: int | None = option("Which answer, from 0; default: the first scored.", metavar="N")
     field: str | None = option("Show this field (as lint names it) in every case and replicate.", metavar="PATH")
-    full: bool = flag("Shorten neither document nor values.")
+    full: Full = False
 
 
 def explain(options: ExplainOptions) -> int:

@@ -8,6 +8,7 @@ from skill_evaluator.display.options import (
     ConfigOption,
     FixturesOption,
     FormatOption,
+    Full,
     LimitsOption,
     OnlyModels,
     Skill,
@@ -32,6 +33,7 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
     cases: Cases = ()
     replicates: int = option("Answers per case and model.", 3, "-n")
     models: OnlyModels = ()
+    full: Full = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
@@ -42,6 +44,6 @@ def try_(options: TryOptions) -> int:
     """
     from skill_evaluator.commands.evaluating import measure
 
-    asked = {name: getattr(options, name) for name in options.__dataclass_fields__ if name != "format"}
+    asked = {name: getattr(options, name) for name in options.__dataclass_fields__ if name not in ("format", "full")}
     request = EvaluationRequest(**asked, draft=True, leaderboard=False)
-    return measure(request, options.format, show_changes=True)
+    return measure(request, options.format, full=options.full, show_changes=True)

@@ -132,6 +132,7 @@ OnlyModels = Annotated[
     shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID", completes="models"),
 ]
 Cases = Annotated[tuple[str, ...], shared("Only these cases; repeatable.", "--case", metavar="GLOB")]
+Full = Annotated[bool, shared("Fold and shorten nothing; JSON never does.")]
 MaxCost = Annotated[float | None, shared("Spend at most this, all models together.", metavar="USD")]
 MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.", hidden=True)]
 Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8 or 256.", hidden=True)]

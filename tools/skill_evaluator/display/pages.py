@@ -26,6 +26,7 @@ _MOODS = {"green": "improved", "red": "regressed", "yellow": "inconclusive"}  # 
 _MOST_NAMED = 5  # sections that are said to be left out
 _LONGEST_NAME = 100
 _LONGEST_WORD = 48  # characters of a name in a chart that is text
+_MARKUP = re.compile(r"(?m)(?P<fence>`+)(?P<room> ?)(?P<code>.+?)(?P=room)(?P=fence)(?!`)|\*\*|^#+ |\\(?=[*|])")
 _TWO_PERCENT = re.compile("%(?=%)")  # two begin a comment or a directive of Mermaid
 _EDGE = 0.04  # of the half of an axis, so that no point lies on the frame
 _ROOM_FOR_NOTE = 1_200
@@ -198,9 +199,14 @@ def page_of(name: str, blocks: Iterable[Block]) -> Page:
     return Page([Section(name=name, blocks=list(blocks))])
 
 
-def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page]) -> None:
-    """Print a result to stdout in the form that was asked for."""
-    print_result(form, json=json, markdown=lambda: page().markdown(), text=lambda: terminal_pieces(page().blocks))
+def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool = False) -> None:
+    """Print a result to stdout in the form that was asked for; as text with what is folded away if `full`."""
+    print_result(
+        form,
+        json=json,
+        markdown=lambda: page().markdown(),
+        text=lambda: terminal_pieces(page().blocks, full=full),
+    )
 
 
 def section_markdown(section: Section, charts: str = "") -> str:
@@ -275,12 +281,14 @@ def line_text(line: Line | str) -> str:
     return "".join(visible(word if isinstance(word, str) else word.text) for word in words)
 
 
-def terminal_pieces(blocks: Iterable[Block]) -> "Iterator[Sheet | Text]":
-    """Yield what a terminal shows: all that stands open, with blank lines around tables and above headings."""
+def terminal_pieces(blocks: Iterable[Block], *, full: bool = False) -> "Iterator[Sheet | Text | str]":
+    """Yield what a terminal shows, what stands open or all if `full`; blank lines around tables and above headings."""
     from rich.text import Text
 
     before: Block | None = None
-    for block in _flat(blocks, "terminal"):
+    for block in _flat(blocks, "terminal", opened=full):
+        if isinstance(block, str) and block.startswith("#"):
+            block = Heading(_unmarked(block))
         if isinstance(block, Fold | dict) or not block or (isinstance(block, Lines) and not block.lines):
             continue
         sheet = block.sheet if isinstance(block, Captioned) else block
@@ -301,9 +309,14 @@ def terminal_pieces(blocks: Iterable[Block]) -> "Iterator[Sheet | Text]":
             if isinstance(block, Captioned) and block.note:
                 yield Text(visible(block.note), style="dim")
         elif isinstance(block, Code):
-            yield Text(visible(block.text.rstrip("\n"), keep="\n\t"))
+            yield visible(block.text.rstrip("\n"), keep="\n\t")
         elif isinstance(block, Line | str):
-            yield _terminal_line(block)
+            yield from map(_terminal_line, _unmarked(block).splitlines() if isinstance(block, str) else [block])
+
+
+def _unmarked(markdown: str) -> str:
+    """Return the words of Markdown of ours."""
+    return _MARKUP.sub(lambda mark: (mark["code"] or "").replace("\\|", "|"), markdown)
 
 
 def _terminal_line(line: Line | str, style: str = "") -> "Text":
@@ -316,14 +329,16 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
     return text
 
 
-def _flat(blocks: Iterable[Block], medium: Medium) -> Iterator[Block]:
+def _flat(blocks: Iterable[Block], medium: Medium, *, opened: bool = False) -> Iterator[Block]:
     for block in blocks:
         if medium == "terminal" and isinstance(block, Chart):
             yield from block.table
+        elif isinstance(block, Fold) and opened:
+            yield from (Heading(block.summary), *_flat(block.blocks, medium, opened=True))
         elif not isinstance(block, Only):
             yield block
         elif medium in block.media:
-            yield from _flat(block.blocks, medium)
+            yield from _flat(block.blocks, medium, opened=opened)
 
 
 def site_sections(blocks: Iterable[Block]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ written below their row.
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from json import dumps
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "json", "markdown"]
 
 _NARROW = 20  # cells: a column of words that gets fewer goes below its row
+_COMMAND = re.compile(r"`(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
 _WORDS = re.compile(r"\s*\S+")
 _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
 
@@ -53,6 +54,11 @@ class Sheet:
     whole: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     below: Sequence[str] = ()
+
+    def only(self, *columns: str, most: int | None = None) -> "Sheet":
+        """Return these columns, of at most so many rows."""
+        places = [self.columns.index(name) for name in columns]
+        return replace(self, columns=columns, rows=[[row[at] for at in places] for row in self.rows[:most]])
 
 
 def markdown_table(sheet: Sheet) -> str:
@@ -118,8 +124,18 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
         else:  # a text that must not be broken, such as a path, is left to the terminal
-            text = Text(piece) if isinstance(piece, str) else piece
+            text = Text(piece) if isinstance(piece, str) else _bold_commands(piece)
             console.print(text, soft_wrap=bool(text.no_wrap))
+
+
+def _bold_commands(text: "Text") -> "Text":
+    """Return a sentence with its commands bold, in place of the backticks that a pipe and a page have."""
+    for command in reversed(list(_COMMAND.finditer(text.plain))):
+        start, end = command.span()
+        before, _, words, _, after = text.divide([start, start + 1, end - 1, end])
+        words.stylize("bold")
+        text = before.append_text(words).append_text(after)
+    return text
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":

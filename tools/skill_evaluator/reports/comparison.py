@@ -3,16 +3,17 @@
 A decided `ComparisonResult` comes in; text, Markdown or JSON goes out. A terminal gets the columns that fit it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from rich.text import Text
 
 from skill_evaluator.display import FEWEST_CASES, WHOLE, arrow, interval, number, probability, signed
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
-from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets
+from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, print_page
 from skill_evaluator.display.safe_text import code_span, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
+from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
@@ -21,6 +22,7 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 _MOST_NAMED, _MOST_LOST = 5, 3
+_MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 2  # of the only model, where few are shown
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "scope: these (cases), beyond (cases not seen), both (the same figures), together (both at once)",
@@ -39,36 +41,78 @@ _STANDINGS = {
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 
 
-def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SITE) -> None:
-    """Print a comparison to stdout."""
-    print_result(
-        form,
-        json=lambda: result.model_dump(mode="json"),
-        markdown=lambda: Page([*comparison_sections(result, site), legend_section([result])]).markdown(),
-        text=lambda: _text(result),
-    )
+def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SITE, *, full: bool = True) -> None:
+    """Print a comparison to stdout: as text all of it if `full`, else what says most."""
+    if form == "text" and not full:
+        show(brief_pieces(result))
+        return
+    page = Page([*comparison_sections(result, site), legend_section([result])])
+    print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: page, full=True)
 
 
-def _text(result: ComparisonResult) -> Iterator[Sheet | Text]:
-    yield _headline(result.verdict, verdict_words(result))
-    for model in worst_first(result):
-        versions = " → ".join(_versions(model))
-        yield Text()
-        words = f"{MARKS[model.verdict]} {model.model_id}: {with_served(model)} · {versions}{_lost(model)}"
-        yield _headline(model.verdict, words)
-        verdicts, *reasons = model_words(model, result.gate)
-        yield Text(visible(verdicts))
-        yield from (Text(visible(f"  {reason}")) for reason in reasons)
-        for piece in all_sheets(model, narrow=True):
-            if isinstance(piece, Sheet):
-                yield Text()
-                yield piece
-            else:
-                yield Text(piece)
-    yield Text()
+def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ()) -> Iterator[Sheet | Text]:
+    """Yield what says most in few lines: how the models measure, what moved in them, and why that is the verdict.
+
+    `changed` are the answers that changed, which say more than the fields and cases that moved.
+    """
+    models, several = worst_first(result), len(result.models) > 1
+    versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
+    counts = {counted(model.candidate.replicates, "replicate") for model in models}
+    cases = "" if result.n_cases is None else f" on {' × '.join([counted(result.n_cases, 'case'), *counts][:2])}"
+    metric = next((f"{one.metric} of " for model in models for one in model.metrics if one.tier == "critical"), "")
+    on = f"{metric}{len(models)} models" if several else models[0].model_id
+    yield Text(visible(f"{result.skill} {versions}: {on}{cases}"), style="bold")
+    yield from joined({model.model_id: _brief_measures(model, several=several) for model in models}, _MOST_METRICS, 1)
+    moved = changed or list(joined({model.model_id: _moves(model) for model in models}, _MOST_MOVES))
+    yield from (Text(), *moved, Text()) if moved else (Text(),)
+    by_reason = dict[str, list[str]]()
+    for model in models:
+        for reason in [*_turned(model), *model.reasons, *_waivers(model)][: 1 if several else _MOST_REASONS]:
+            by_reason.setdefault(reason, []).append(model.model_id)
+    for reason, names in by_reason.items():
+        yield Text(visible(f"{', '.join(names)}: {reason}" if several else reason))
     yield from (Text(visible(line), style="yellow") for line in _left_out(result))
-    yield from (Text(line, style="dim") for line in _LEGEND)
-    yield Text(_family(result), style="dim")
+    yield Text("strict means · interval: of the change, on these cases · --full shows the rest", style="dim")
+
+
+def joined(sheets: Mapping[str, Sheet], most: int, most_of_several: int = 2) -> Iterator[Sheet]:
+    """Yield one table of the first rows of each, by model if there are several; none without a row."""
+    several = len(sheets) > 1
+    shown = {name: sheet.rows[: most_of_several if several else most] for name, sheet in sheets.items()}
+    if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
+        sheet = next(iter(sheets.values()))
+        columns = ("model", *sheet.columns)
+        yield replace(sheet, columns=columns, rows=rows, whole=sheet.whole | {"model"}).only(*columns[not several :])
+
+
+def _brief_measures(model: ModelVerdict, *, several: bool) -> Sheet:
+    """Return the metrics on these cases, the critical ones first; of several models with the verdict on the model."""
+    columns = ("metric", "before → after", "change", "95 % interval", "verdict")
+    sheet = measure_sheet(model).only(*columns)
+    rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
+    if several:
+        verdict = Cell(f"{MARKS[model.verdict]} {with_served(model)}", STYLES.get(model.verdict, ""))
+        rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
+    return replace(sheet, rows=rows, below=columns[3:4]).only(*columns[several:])
+
+
+def _moves(model: ModelVerdict) -> Sheet:
+    """Return a row for each field and case that moved, those beyond chance first."""
+    moved: list[tuple[str, str, float | None, float | None, str]] = []
+    for field in _moved_fields(model):
+        right = [(profile or {}).get("stable_right", 0) for profile in (field.profile_before, field.profile_after)]
+        all_of = f"all, in {right[0]} → {right[1]} cases"
+        moved.append((field.verdict, f"field {field.metric or WHOLE}", field.baseline, field.candidate, all_of))
+    for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
+        for case in changes:
+            counts = listed([f"{path or WHOLE} {count}" for path, count in case.fields.items()], 2)
+            moved.append((verdict, f"case {case.case_id}", case.before, case.after, counts))
+    rows = [
+        [Cell(f"{MARKS[verdict]} {name}", STYLES.get(verdict, ""), code=True), Cell(arrow(before, after)), Cell(counts)]
+        for verdict, name, before, after, counts in moved
+    ]
+    rows.sort(key=lambda row: row[0].text[0] not in (MARKS["regressed"], MARKS["improved"]))
+    return Sheet(columns=("what moved", "before → after", "right answers"), rows=rows)
 
 
 def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[Section]:
@@ -98,8 +142,8 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
     reasons = [code_span(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
-    changed = list(changed_sheets(model, narrow=False, skill=result.skill, site=site))
-    measured: list[Block] = [measure_sheet(model, narrow=False)]
+    changed = list(changed_sheets(model, skill=result.skill, site=site))
+    measured: list[Block] = [measure_sheet(model)]
     rest: list[Block] = [noise_sheet(model), run_sheet(model)]
     if model.verdict == "regressed":
         figures = [*changed, *measured, Fold("What the noise is, and the two runs", rest)]
@@ -134,10 +178,6 @@ def _family(result: ComparisonResult) -> str:
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
     """Sort the models of a comparison, the worst verdict first."""
     return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
-
-
-def _headline(verdict: str, words: str) -> Text:
-    return Text(visible(words), style=STYLES.get(verdict, "bold"))
 
 
 def scope_words(result: ComparisonResult) -> str:
@@ -263,33 +303,25 @@ def _left_out(result: ComparisonResult) -> list[str]:
 
 
 def all_sheets(
-    model: ModelVerdict, *, narrow: bool, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
+    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield every table that has a row, and a line on the rows that were cut off."""
     if model.metrics:
-        yield measure_sheet(model, narrow=narrow)
+        yield measure_sheet(model)
     if model.noise:
         yield noise_sheet(model)
-    yield from changed_sheets(model, narrow=narrow, skill=skill, site=site, most=most)
+    yield from changed_sheets(model, skill=skill, site=site, most=most)
     yield run_sheet(model)
 
 
 def changed_sheets(
-    model: ModelVerdict, *, narrow: bool, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
+    model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of the fields that moved or weigh, and of the cases that broke or were fixed."""
-    fields = sorted(  # the ones beyond chance first, then by weight and by difference
-        (field for field in model.fields if field.difference or field.tier != "advisory"),
-        key=lambda field: (
-            field.verdict not in ("regressed", "improved"),
-            field.tier == "advisory",
-            -abs(field.difference or 0.0),
-            field.metric,
-        ),
-    )
+    fields = _moved_fields(model)
     if fields:
         page = partial(site.page, skill, model=model.model_id)
-        yield _field_sheet(fields[:most], narrow, page)
+        yield _field_sheet(fields[:most], page)
         yield from _more(len(fields) - most, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
@@ -305,14 +337,27 @@ def changed_sheets(
             yield from _more(len(changes) - most)
 
 
+def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
+    """Return the fields that moved or weigh: those beyond chance first, then by weight and by difference."""
+    return sorted(
+        (field for field in model.fields if field.difference or field.tier != "advisory"),
+        key=lambda field: (
+            field.verdict not in ("regressed", "improved"),
+            field.tier == "advisory",
+            -abs(field.difference or 0.0),
+            field.metric,
+        ),
+    )
+
+
 def _more(count: int, of: str = "") -> Iterator[str]:
     if count > 0:
         yield f"… and {count} more{of}"
 
 
-def measure_sheet(model: ModelVerdict, *, narrow: bool) -> Sheet:
+def measure_sheet(model: ModelVerdict) -> Sheet:
     """Return the table of metrics: a row on these cases, below it a row beyond them, or one row for both."""
-    figures = ("95 % interval", *(() if narrow else ("p",)), "q", "detects", "n")
+    figures = ("95 % interval", "p", "q", "detects", "n")
     rows = []
     for result in model.metrics:
         scopes = [("these", result.these), ("beyond", result.beyond)]
@@ -356,9 +401,9 @@ def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
     return Cell(verdict + (", waived" if result.is_waived else lapsed), STYLES.get(verdict, ""))
 
 
-def _field_sheet(fields: Sequence[MeasureResult], narrow: bool, page: Callable[..., str]) -> Sheet:
+def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
     """Return the table of fields, with how each stands in the cases before and after."""
-    figures = ("before → after", "change", *(() if narrow else ("95 % interval",)), "q")
+    figures = ("before → after", "change", "95 % interval", "q")
     rows = []
     for field in fields:
         mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]

@@ -1,6 +1,6 @@
 """The finished runs of an evaluation → text, Markdown or JSON, and `report.md` in a run folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -8,9 +8,9 @@ from rich.text import Text
 
 from skill_evaluator.display import WHOLE, interval, number
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Fold, Page, Section, bullets
+from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result, show
+from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.evaluation.repeats import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
@@ -19,15 +19,16 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary, Summary
 from skill_evaluator.reports.comparison import (
     MARKS,
+    brief_pieces,
     comparison_sections,
+    joined,
     legend_section,
     model_section,
-    print_comparison,
     with_served,
 )
 from skill_evaluator.reports.ending import print_ending
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.ranking import print_rankings, ranking_section
+from skill_evaluator.reports.ranking import ranking_section, shipping_words
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
@@ -39,6 +40,7 @@ _OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
 _WEAKEST = 5
 _FAULTS = 3
+_MOST_CHANGES, _MOST_WEAK = 4, 3  # rows, where few are shown
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = (
     "weakest field",
@@ -50,6 +52,7 @@ _FIELD_COLUMNS = (
     "stability",
     "cases in which it is",
 )
+_BRIEF_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
 Quote = Callable[[str], str]  # how a text from outside is written: `visible` on a terminal, `code_span` on a page
 
 
@@ -71,46 +74,96 @@ def print_finished(
     ranking: ModelRanking | None = None,
     site: Site = NO_SITE,
     folders: Sequence[str] = (),
+    *,
+    full: bool = True,
 ) -> None:
     """Print the result of an evaluation to stdout, then what it was for: a verdict, or the spread of one version.
 
     After the verdict comes what became of the answers, of several models which is better, and what to do next.
-    `folders` are the flags that name the library.
+    `folders` are the flags that name the library. Text is what says most, or all if `full`.
     """
-    print_result(
-        form,
-        json=lambda: {
-            "skill": component.name,
-            "runs": [
-                {**_as_json(run.record), "record": str(run.record_path), "run_folder": str(run.folder)}
-                for run in finished
-            ],
-            "comparison": None if verdict is None else verdict.model_dump(mode="json"),
-            "spreads": [asdict(spread) for spread in spreads],
-            **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
-            **({} if ranking is None else {"ranking": ranking.model_dump(mode="json")}),
-        },
-        markdown=lambda: _page(finished, verdict, spreads, changes, ranking, site).markdown(),
-        text=lambda: [
-            *(piece for run in finished for piece in text_pieces(run, component)),
-            *(Text(f"\n{_spread(spread)}") for spread in spreads),
-        ],
-    )
-    if form != "text":
-        return
     answers = {  # by what `explain` finds the answers of each run
         run.record.run_id: run.folder.name if run.folder.parent == component.results_dir else str(run.folder)
         for run in finished
     }
-    if verdict is not None:
-        print_comparison(verdict, form)
-    for model in changes:
-        words, sheet = changes_of(model)
-        show([Text(f"\n{visible(words)}", style="bold"), *([sheet] if sheet.rows else [])])
-    if ranking is not None:
-        print_rankings([ranking], form)
+    if form == "text" and not full:
+        show(_brief(finished, verdict, spreads, changes, ranking, answers))
+    else:
+        print_page(
+            form,
+            json=lambda: {
+                "skill": component.name,
+                "runs": [
+                    {**_as_json(run.record), "record": str(run.record_path), "run_folder": str(run.folder)}
+                    for run in finished
+                ],
+                "comparison": None if verdict is None else verdict.model_dump(mode="json"),
+                "spreads": [asdict(spread) for spread in spreads],
+                **({"changed_answers": [asdict(model) for model in changes]} if changes else {}),
+                **({} if ranking is None else {"ranking": ranking.model_dump(mode="json")}),
+            },
+            page=lambda: _page(finished, verdict, spreads, changes, ranking, site),
+            full=True,
+        )
     if verdict is not None:
         print_ending(verdict, form, answers, folders)
+
+
+def _brief(
+    finished: Sequence[Finished],
+    verdict: ComparisonResult | None,
+    spreads: Sequence[RunSpread],
+    changes: Sequence[ChangedAnswers],
+    ranking: ModelRanking | None,
+    answers: Mapping[str, str],
+) -> Iterator[Sheet | Text]:
+    """Yield what says most in few lines: the verdict, the runs that it is not on, and what went wrong in any."""
+    models = () if verdict is None else verdict.models
+    baselines = {model.baseline.run_id for model in models if model.baseline is not None}
+    asked = [run.record for run in finished if run.record.run_id not in baselines]
+    compared = {model.candidate.run_id for model in models if model.metrics}
+    if verdict is not None:
+        yield from brief_pieces(verdict, list(_brief_changes(changes)))
+    if rest := [record for record in asked if record.run_id not in compared]:
+        yield from _measured(rest)
+    for record in (run.record for run in finished):
+        if record.failures or not record.complete:
+            unfinished = "" if record.complete else f" · {incomplete(record, visible)}"
+            scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
+            yield Text(visible(f"{scored}{unfinished}"), style="yellow")
+        looks = _looked_at(record) if record.run_id in compared else ()
+        yield from (Text(line, style="yellow") for line in (*fault_lines(record, visible), *looks))
+    yield from (Text(_spread(spread)) for spread in spreads)
+    if ranking is not None:
+        yield Text(visible(shipping_words(ranking)))
+    if asked:
+        shows = " (--full shows the rest)" if verdict is None else ""
+        yield Text(visible(f"answers: {listed([answers[record.run_id] for record in asked], 1)}{shows}"))
+
+
+def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
+    """Yield what became of the answers of each model, and one table of the first that changed."""
+    shown = {model.model_id: changes_of(model) for model in changes}
+    yield from (Text(visible(words)) for words, _ in shown.values())
+    yield from joined({name: sheet for name, (_, sheet) in shown.items()}, _MOST_CHANGES)
+
+
+def _measured(records: Sequence[Record]) -> Iterator[Sheet | Text]:
+    """Yield the metrics of a run, or the primary one of several, the weakest fields, and what must be known of them."""
+    runs = {" ".join(filter(None, (record.model_id, record.scenario))): record for record in records}
+    first = records[0]
+    yield Text(visible(f"{first.skill} {first.skill_version}: {listed(list(runs), 3)}"), style="bold")
+    yield from (Text(facts(record, visible)) for record in records[: len(records) == 1])
+    metrics = {}
+    for name, record in runs.items():
+        usual = [*(key for key, summary in record.accuracy.items() if summary.n), *list(record.reproducibility)[:1]]
+        shown = usual if len(records) == 1 else [record.primary_metric]
+        metrics[name] = _metrics(record, shown).only("metric", *FIGURES[:2], "n")
+    yield from joined(metrics, len(first.accuracy) + 1)
+    for sheet in joined({name: weakest_sheet(run).only(*_BRIEF_COLUMNS) for name, run in runs.items()}, _MOST_WEAK):
+        yield from (Text(), sheet)
+    for record in records:
+        yield from (Text(visible(line)) for line in remarks(record, visible, full=False))
 
 
 def _page(
@@ -158,31 +211,6 @@ def write_report(finished: Finished, verdict: ComparisonResult | None = None, si
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
-def text_pieces(finished: Finished, component: Component) -> Iterator[Sheet | Text]:
-    """Yield what a terminal shows of one run: facts, metrics, weakest fields, and where everything is."""
-    record = finished.record
-    yield Text()
-    yield Text(visible(f"{component.name} {record.skill_version} · {record.model_id}"), style="bold")
-    how_it_went = Text(facts(record, visible))
-    if not record.complete:
-        how_it_went.append(" · ").append(incomplete(record, visible), style="yellow")
-    yield how_it_went
-    for line in fault_lines(record, visible):
-        yield Text(line, style="yellow")
-    rows = []
-    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
-        rows.append([Cell(title, "bold"), *(Cell("") for _ in FIGURES)])
-        for name, summary in part.items():
-            style = "bold cyan" if name == record.primary_metric else ""
-            rows.append([Cell(text, style) for text in (f"  {name}", *cells(summary))])
-    yield Sheet(columns=("", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
-    weakest = weakest_sheet(record)
-    if weakest.rows:
-        yield weakest
-    yield from (Text(visible(line)) for line in remarks(record, visible))
-    yield from (Text(visible(line), no_wrap=True) for line in places(finished))
-
-
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> Page:
     """Return the page of one run: the verdict on it and what changed, if there is one, then its own figures."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
@@ -199,24 +227,29 @@ def _run_section(finished: Finished, site: Site) -> Section:
     """Return the section of one run: how it went, its metrics, the weakest fields, and where everything is."""
     record = finished.record
     unfinished = "" if record.complete else f" · **{incomplete(record, code_span)}**"
-    rows = [
-        [Cell(f"{title}: {prose(name)}"), *map(Cell, cells(summary))]
-        for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
-        for name, summary in part.items()
-    ]
-    metrics = Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
     return Section(
         name=f"the run of {record.model_id}",
         heading=f"## {' '.join(map(code_span, (record.skill, record.skill_version)))} · {code_span(record.model_id)}",
         blocks=[
             f"{facts(record, code_span)}{unfinished}",
             bullets(list(fault_lines(record, code_span))),
-            metrics,
+            _metrics(record, (*record.accuracy, *record.reproducibility)),
             weakest_sheet(record, site),
             bullets(remarks(record, code_span)),
             Fold("Where its record and its answers are", [bullets(list(map(code_span, places(finished))))]),
         ],
     )
+
+
+def _metrics(record: Record, names: Sequence[str]) -> Sheet:
+    """Return the table of some metrics."""
+    rows = [
+        [Cell(f"{title}: {prose(name)}"), *map(Cell, cells(summary))]
+        for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
+        for name, summary in part.items()
+        if name in names
+    ]
+    return Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
 
 
 def cells(summary: Summary) -> tuple[str, ...]:
@@ -293,8 +326,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 
 
-def remarks(record: Record, quote: Quote) -> list[str]:
-    """Return what a draft is, what looks and judges make of it, pass^k of several answers, what broke the contract."""
+def remarks(record: Record, quote: Quote, *, full: bool = True) -> list[str]:
+    """Return what a draft is, what looks and judges make of it, and if `full`, pass^k and what broke the contract."""
     remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
     remarks += [*_looked_at(record), *_judged_shares(record, quote)]
     if record.taken is not None:
@@ -305,6 +338,8 @@ def remarks(record: Record, quote: Quote) -> list[str]:
     if record.not_applicable:
         named = [f"{quote(case_id)} ({quote(why)})" for case_id, why in record.not_applicable.items()]
         remarks.append(f"not applicable to this model, and not asked: {listed(named)}")
+    if not full:
+        return remarks
     powers = {k: summary.mean for k, summary in record.pass_hat_k.items() if summary.mean is not None}
     if max(powers, default=1) > 1:
         remarks.append("exact k times in a row (pass^k): " + ", ".join(f"{k}: {number(p)}" for k, p in powers.items()))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
@@ -25,8 +25,9 @@ from skill_evaluator.scoring.answer_views import (
 )
 from skill_evaluator.text import counted, letters_of
 
-_LINES = 15
+_LINES, _FEW_LINES = 15, 6
 _CHARACTERS = 1200
+_MOST_ROWS = 12  # of a table in a terminal, unless all is wanted
 FOUND_AS: Mapping[FoundBy | None, str] = {
     "fenced": "JSON in a code fence",
     "embedded": "JSON amid other text",
@@ -43,21 +44,27 @@ _MOST_VALUES = 8  # of one case that changed
 def print_explanation(
     explained: Explanation | FieldView, manifest: Manifest, form: Format, *, full: bool = False
 ) -> None:
-    """Print an answer or a field; `full` leaves nothing out of documents and values (JSON never does)."""
+    """Print an answer or a field; `full` shortens no document and value (JSON never does), and text no table."""
+    brief = form == "text" and not full
     if isinstance(explained, Explanation):
-        blocks, value = _explained(explained, manifest, full), _as_json(explained, manifest)
+        blocks, value = _explained(explained, manifest, full, brief), _as_json(explained, manifest)
     else:
-        blocks, value = _field(explained, manifest, full), _field_as_json(explained, manifest)
+        blocks, value = _field(explained, manifest, full, brief), _field_as_json(explained, manifest)
     print_page(form, json=lambda: value, page=lambda: page_of(manifest.run_id, blocks))
 
 
-def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterator[Block]:
+def _explained(explained: Explanation, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
     first, *others = _heads(explained, manifest)
     yield Heading(Cell(first, code=True), level=2)
     yield _facts(others)
+    yield from _outcomes(explained, full, brief)
     document = explained.case.document
     yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
-    yield Code(document if full else _beginning(document))
+    yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
+
+
+def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:
+    """Yield the tables of an answer, and the answer itself where no table of leaves shows it."""
     answer = explained.answer
     if explained.case.options:
         yield Heading("options")
@@ -74,13 +81,24 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool) -> Iterat
     outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
     counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
     yield Heading(f"leaves: {counts}")
-    yield _leaves(explained, full)
+    alike = [leaf.outcome in ("right", "unscored") for leaf in explained.leaves]
+    yield from _worst(_leaves(explained, full), alike, brief)
     for array in explained.arrays:
-        yield from _array(array, full)
+        yield from _array(array, full, brief)
     if explained.schema_errors:
         errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
         yield Heading("schema errors")
         yield Sheet(columns=("path: what is wrong",), rows=errors)
+
+
+def _worst(sheet: Sheet, alike: Sequence[bool], brief: bool) -> Iterator[Block]:
+    """Yield a table; if it is to be brief and is long, the rows that are not `alike`, and how many are left out."""
+    if not brief or len(sheet.rows) <= _MOST_ROWS:
+        yield sheet
+        return
+    rows = [row for row, same in zip(sheet.rows, alike, strict=True) if not same][:_MOST_ROWS]
+    yield replace(sheet, rows=rows)
+    yield Line(f"… and {len(sheet.rows) - len(rows)} more: --full shows them", style="dim")
 
 
 def _checks(explained: Explanation, full: bool) -> Sheet:
@@ -168,10 +186,10 @@ def ranges(indexes: Sequence[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _beginning(text: str) -> str:
+def _beginning(text: str, most: int = _LINES) -> str:
     """Return the first lines of a text, with a note on how much is left out."""
     lines = text.splitlines()
-    kept = "\n".join(lines[:_LINES])[:_CHARACTERS]
+    kept = "\n".join(lines[:most])[:_CHARACTERS]
     if len(kept) >= len(text.rstrip()):
         return text
     return f"{kept.rstrip()}\n… ({len(lines):,} lines, {len(text):,} characters in all: --full shows them)"
@@ -188,7 +206,7 @@ def value_cell(text: str) -> Cell:
     return Cell(text, code=text != "–")
 
 
-def _array(array: ArrayMatch, full: bool) -> Iterator[Block]:
+def _array(array: ArrayMatch, full: bool, brief: bool) -> Iterator[Block]:
     """Yield which items of an array met, and below them the rows that say why."""
     kinds: Counter[str] = Counter()
     rows = []
@@ -203,7 +221,8 @@ def _array(array: ArrayMatch, full: bool) -> Iterator[Block]:
     counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("met", "missing", "extra"))
     yield Heading(Cell(f"{title}: {counts}", code=True))
     columns = ("in truth", "in output", "", "why")
-    yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2]))
+    met = [item.truth is not None and item.output is not None for item in array.items]
+    yield from _worst(Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2])), met, brief)
 
 
 def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
@@ -265,7 +284,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
     }
 
 
-def _field(view: FieldView, manifest: Manifest, full: bool) -> Iterator[Block]:
+def _field(view: FieldView, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
     standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
     yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
     yield _facts(
@@ -274,7 +293,8 @@ def _field(view: FieldView, manifest: Manifest, full: bool) -> Iterator[Block]:
             f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
         ]
     )
-    yield _cases_of_field(view, full)
+    alike = [case.standing in ("stable_right", "stable") for case in view.cases]
+    yield from _worst(_cases_of_field(view, full), alike, brief)
 
 
 def _profile(view: FieldView) -> dict[str, int]:
@@ -349,7 +369,7 @@ def _changed_words(model: ChangedAnswers) -> str:
     if model.absent is not None:
         return f"{model.model_id}: which answers changed since {model.baseline} cannot be shown: {model.absent}"
     cases = counted(model.compared, "case")
-    return f"{model.model_id}: the commonest answer changed in {len(model.changes)} of {cases} since {model.baseline}"
+    return f"{model.model_id}: the commonest answer changed in {len(model.changes)} of {cases}"
 
 
 def _rows(change: AnswerChange) -> Iterator[list[Cell]]:

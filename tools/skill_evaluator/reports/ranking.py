@@ -22,9 +22,9 @@ def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
 
 def ranking_section(ranking: ModelRanking) -> Section:
     """Return the section of a page."""
-    advice, tested = ranking.advice, f"α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    tested = f"α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
     words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
-    style = "" if advice.model_id is None else "green"
+    style = "" if ranking.advice.model_id is None else "green"
     legend = [
         f"models with a letter in common cannot be told apart (q over {counted(ranking.family, 'pair')}, {tested})",
         "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
@@ -33,12 +33,17 @@ def ranking_section(ranking: ModelRanking) -> Section:
         name=f"the models of {ranking.skill}",
         blocks=[
             Heading(Cell(ranking.skill, code=True), f": {words}", level=2),
-            Lines([f"to ship: {advice.model_id or 'none is named'} ({advice.reason})"], style=style),
+            Lines([shipping_words(ranking)], style=style),
             _sheet(ranking),
             Lines([f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()], style="yellow"),
             Lines(legend, style="dim"),
         ],
     )
+
+
+def shipping_words(ranking: ModelRanking) -> str:
+    """Return which model to ship, and why it."""
+    return f"to ship: {ranking.advice.model_id or 'none is named'} ({ranking.advice.reason})"
 
 
 def _sheet(ranking: ModelRanking) -> Sheet:

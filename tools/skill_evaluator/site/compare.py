@@ -109,7 +109,7 @@ def _row(one: MeasureResult) -> dict[str, Any]:
 
 
 def _tables(skill: str, model: ModelVerdict) -> Iterator[SiteBlock]:
-    for piece in all_sheets(model, narrow=False, skill=skill, site=_HERE, most=MOST_ROWS):
+    for piece in all_sheets(model, skill=skill, site=_HERE, most=MOST_ROWS):
         if isinstance(piece, Sheet):
             head = piece.columns[0]
             yield sheet_block(_CAPTIONS.get(head, f"{head[:1].upper()}{head[1:]}"), piece, folded=head in _FOLDED)

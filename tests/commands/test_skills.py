@@ -46,6 +46,13 @@ def test_a_skill_is_measured_by_its_evals_and_nothing_is_written_beside_it(skill
     assert all(path.startswith(".evaluator/") for path in _files(skills) - before)
 
 
+def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
+    skills.write("skills/xlsx/evals.json", [{"prompt": "Ask it.", "live_only": True}])
+    refused = skills.call("evaluate", "xlsx")
+    assert refused.refuses("it has no cases")
+    assert refused.err.rstrip().endswith("; left out: 1 eval: it needs a live system (1)")
+
+
 def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:
     assert skills.call("evaluate", "pdf").code == 0
     skills.record_answers({(case_id, at): "I cannot." for case_id in ("1", "2") for at in range(2)})

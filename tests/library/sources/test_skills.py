@@ -213,10 +213,7 @@ def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:
     written = SKILLS.read(
         tree_of({"SKILL.md": PDF, **dict.fromkeys(files, "[]"), "evals/other.json": "[]"}), "SKILL.md"
     )
-    assert told(written) == {
-        "file: only SKILL.md is sent, and not what lies beside it, such as 'forms.md'": 3,
-        "file: of tables in evals/ only evals.json is read ('other.json')": 1,
-    }
+    assert told(written) == {"file: only SKILL.md is sent, and not what lies beside it, such as 'evals/other.json'": 4}
 
 
 def test_evals_lie_beside_a_skill_in_a_folder_of_its_name_or_above_it_with_its_name() -> None:

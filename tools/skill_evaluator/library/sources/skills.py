@@ -27,12 +27,9 @@ from skill_evaluator.text import listed
 
 ROUTING = "routing"
 _SKILL, _EVALS = "SKILL.md", "evals.json"
-_TABLES = (".json", ".jsonl", ".yaml", ".yml", ".csv")
 _ELSEWHERE = ("evals", "misc/evals", "tests")  # that hold <skill>/evals.json, in a folder above it
-_TRIGGERS = re.compile(
-    r"(?:(?:^|/)(?:evals?|tests?)/(?:.*/)?[^/]*trigger|(?:^|/)trigger[_-]?eval)[^/]*\.(?:json|ya?ml)$"
-)
-_NO_RESOURCE = re.compile(r"(?:.*/)?\.|(?i:SKILL\.md$|evals|(?:license|readme|changelog|third_party)[^/]*$)")
+_TRIGGERS = re.compile(r"(^|/)((evals?|tests?)/(.*/)?[^/]*trigger|trigger[_-]?eval)[^/]*\.(json|ya?ml)$")
+_NO_RESOURCE = re.compile(r"(.*/)?\.|SKILL\.md$|(evals/)?evals\.json$|(?i:(license|readme|changelog)[^/]*$)")
 _LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
 _PROMPTS = ("prompt", "query", "input", "user_prompt", "task")
 _SENTENCES = ("expectations", "assertions", "checks", "expect", "expected_behavior", "criteria")
@@ -146,18 +143,15 @@ def _rows_in(content: Any, where: Path) -> list[Any]:
 
 
 def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
-    """Yield what lies beside a SKILL.md: its resources, and other tables in evals/."""
+    """Yield how many files lie beside a SKILL.md, such as its references and scripts."""
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
-    resources = [p for p in paths if nested.isdisjoint(p.parents) and not _NO_RESOURCE.match(str(p))]
+    own = (str(path) for path in paths if nested.isdisjoint(path.parents))
+    resources = [path for path in own if not _NO_RESOURCE.match(path) and not _TRIGGERS.search(path)]
     if resources:
-        beside = f"only {_SKILL} is sent, and not what lies beside it, such as {str(resources[0])!a}"
+        beside = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
         yield LeftOut(what="file", reason=beside, count=len(resources))
-    tables = [p for p in paths if str(p.parent) == "evals" and p.suffix in _TABLES and not _TRIGGERS.search(str(p))]
-    if others := [ascii(path.name) for path in tables if path.name != _EVALS]:
-        reason = f"of tables in evals/ only {_EVALS} is read ({listed(others)})"
-        yield LeftOut(what="file", reason=reason, count=len(others))
 
 
 @dataclass(slots=True, kw_only=True)

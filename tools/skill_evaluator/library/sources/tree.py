@@ -189,11 +189,6 @@ def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:
     yield from ()
 
 
-def nothing_lost(tree: FileTree) -> Iterator[LeftOut]:
-    """Yield nothing: no file of the format is without its component."""
-    yield from ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
@@ -206,4 +201,4 @@ class Source:
     find: Callable[[FileTree], list[SourcePlace]]
     read: Callable[[FileTree, str], Written]
     earlier: Callable[[FileTree, str], Iterator[Written]] = no_earlier
-    lost: Callable[[FileTree], Iterator[LeftOut]] = nothing_lost
+    lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())

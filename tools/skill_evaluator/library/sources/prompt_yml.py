@@ -7,7 +7,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -32,8 +33,7 @@ _BLANK, _MARK = r"[\s\x0b\x85\pZ]", r"[^\s\x0b\x85\pZ]"  # what Go trims, and th
 _NEVER = r"\A[^\x00-\x{10ffff}]"
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_CLOCK = r"(\d\d?):(\d\d?):(\d\d?)(\.\d{1,9})?"
-_MOMENT = re.compile(rf"(\d{{4}})-(\d\d?)-(\d\d?)(?:[Tt]{_CLOCK}(Z|[-+]\d\d:\d\d)| {_CLOCK})?")
+_DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
 _CONSTANTS = re.compile(
     r"(true|True|TRUE)|(false|False|FALSE)|([+]?\.(?:inf|Inf|INF))|(-\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
 )
@@ -139,8 +139,9 @@ def _as_go_writes(value: Any) -> str:
         return str(value)
     if constant := _CONSTANTS.fullmatch(value):
         return _OF_CONSTANTS[constant.lastindex or 0]
-    if (match := _MOMENT.fullmatch(value)) and (moment := _moment(*match.groups("0"))):
-        return moment
+    if match := _DATE.fullmatch(value):
+        with suppress(ValueError):  # 2026-02-30 is a text
+            return f"{date(*map(int, match.groups()))} 00:00:00 +0000 UTC"
     digits = value.replace("_", "") if value[:1] in "+-0123456789" else value
     if _INTEGER.fullmatch(digits):
         octal = re.fullmatch(r"([-+]?)0([0-7]+)", digits)
@@ -153,18 +154,6 @@ def _as_go_writes(value: Any) -> str:
         mantissa, _, exponent = f"{number:e}".partition("e")
         return f"{mantissa}e{int(exponent):+03}"
     return str(value)
-
-
-def _moment(year: str, month: str, day: str, *rest: str) -> str:
-    """Return a moment as Go writes it, empty where none is that; `rest` is a clock with a zone, and one without."""
-    *clock, fraction = rest[:4] if rest[4] != "0" else rest[5:]
-    try:
-        moment = datetime(*map(int, (year, month, day, *clock)))  # type: ignore[arg-type]
-    except ValueError:
-        return ""
-    zone = rest[4].replace(":", "")
-    named = "+0000 UTC" if zone in ("0", "Z", "+0000", "-0000") else f"{zone} {zone}"
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction.rstrip('0').rstrip('.')} {named}"
 
 
 def _is_blank(mark: str) -> bool:

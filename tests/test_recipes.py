@@ -1,0 +1,45 @@
+"""The recipes: their files and commands, typed in a fresh repository, end in a verdict."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_server import Asked, Reply, chat_server
+from tests.support.git import IDENTITY, GitRepository
+from tests.support.shell import ROOT, type_block
+
+SECTIONS = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
+def test_a_recipe_is_short(section: str) -> None:
+    assert len(section.rstrip().splitlines()) <= 40
+
+
+def section_of(title: str, folder: Path, server: str) -> str:
+    """Write the files of a recipe, its model on a server here; return its commands."""
+    (section,) = (section for section in SECTIONS if section.startswith(title))
+    for path, text in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text.replace("provider: openai", f"provider: openai, base_url: '{server}'"))
+    (commands,) = re.findall(r"^```console\n(.*?)^```", section, flags=re.DOTALL | re.MULTILINE)
+    return str(commands)
+
+
+def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    folder = GitRepository(tmp_path).root
+
+    def reply(asked: Asked) -> Reply:
+        answers = "answer" in str(asked.body["messages"][0]["content"])
+        return Reply(text=f" {asked.case_id.title()}.\n" if answers else "No.")
+
+    with chat_server() as server:
+        server.reply = reply
+        first, second = type_block(section_of("From `gh models eval`", folder, server.url), folder)
+    assert (first.code, second.code) == (0, 3), first.err + second.err
+    assert "greeting: regressed on these 2 cases" in second.out
+    assert "lost: field checks.answers-in-kind" in second.out
+    assert [path.name for path in (folder / "prompts").iterdir()] == ["greeting.prompt.yml"]

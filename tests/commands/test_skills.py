@@ -50,7 +50,7 @@ def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
     skills.write("skills/xlsx/evals.json", [{"prompt": "Ask it.", "live_only": True}])
     refused = skills.call("evaluate", "xlsx")
     assert refused.refuses("it has no cases")
-    assert refused.err.rstrip().endswith("; left out: 1 eval: it needs a live system (1)")
+    assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (1)")
 
 
 def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:
@@ -59,7 +59,6 @@ def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: L
     alone = skills.call("evaluate", "pdf", "--bare")
     assert alone.code == 0, alone.err
     assert "checks: with pdf 1.000, without 0.000" in alone.out
-    assert "the baseline was asked without the prompt" in alone.out
 
 
 def test_without_its_skill_a_request_is_asked_as_the_user_wrote_it(skills: Library) -> None:

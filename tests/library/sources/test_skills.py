@@ -97,7 +97,7 @@ def test_each_eval_is_a_case_and_each_expectation_a_sentence_for_the_judge() -> 
                     "prompt": "What is a.pdf?",
                     "expected_output": "A bill.",
                     "files": [],
-                    "expectations": ["It is a bill."],
+                    "expectations": ["It is\n a bill."],
                 },
                 {"id": "two", "prompt": "And b.pdf?", "assertions": [{"id": "a1", "text": "It is a letter."}]},
                 {"prompt": "c.pdf?", "expected_output": "An advert."},
@@ -155,7 +155,9 @@ def test_a_typed_expectation_is_a_check_of_its_kind(said: Any, check: Any) -> No
         ({"type": "equals"}, "it says nothing to check"),
         ({"type": ["x"]}, "no check here is of type"),
         (7, "it is neither a text nor an object"),
-        ("", "at least 1 character"),
+        ("", "it says nothing to check"),
+        (" ", "at least 1 character"),
+        ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown check"),
     ],
 )
 def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, reason: str) -> None:

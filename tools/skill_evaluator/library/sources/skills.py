@@ -175,7 +175,7 @@ class _Cases:
             return
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
-            checks = [{"expect": f"The answer is as expected: {row['expected_output'].strip()}"}]
+            checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
         for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES})):
             if isinstance(row.get(name), dict | list) and row[name]:
                 self.odd["key", f"nothing reads {name[:_MOST]!a}"].append(case_id)
@@ -239,8 +239,7 @@ def _why_not(row: Any, prompt: Any) -> str:
 
 def _check(item: Any) -> dict[str, Any]:
     """Return an expectation as a check; raise ValueError for what cannot be a check, such as a command."""
-    if isinstance(item, str):
-        return {"expect": item}
+    item = {"text": item} if isinstance(item, str) else item
     if not isinstance(item, dict):
         raise ValueError("it is neither a text nor an object")
     if "command" in item or "script" in item:
@@ -253,6 +252,8 @@ def _check(item: Any) -> dict[str, Any]:
     argument = True if kind == "is_json" else _first(item, _WORDS if kind == "expect" else _ARGUMENTS)
     if argument is None:
         raise ValueError("it says nothing to check")
+    if kind == "expect" and isinstance(argument, str):
+        argument = " ".join(argument.split())  # the judge is asked about a line for each
     name = _first(item, ("id", "name"))
     return {
         f"{parts[1] or ''}{kind}": argument,

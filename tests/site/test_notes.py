@@ -13,6 +13,7 @@ import pytest
 from skill_evaluator.display.loopback import HOST
 from skill_evaluator.site.server import ServedSite, SiteServer, serving
 
+from tests.site.conftest import serious
 from tests.support.library import SKILL, Library
 from tests.support.sites import build_undrawn, contents, lines_of, undrawn, watched
 
@@ -236,3 +237,11 @@ def test_a_reader_keeps_a_note_and_its_text_is_text(browser: Any, library: Libra
         assert (watch.errors, watch.left) == ([], [])
     (line,) = (library.component / "evals" / "notes" / f"{run_id(library)}.jsonl").read_text().splitlines()
     assert json.loads(line)["note"] == HOSTILE
+
+
+@pytest.mark.browser
+@pytest.mark.node
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_beside_notes(browser: Any, library: Library, scheme: str) -> None:
+    with served(library) as server, watched(browser, server.address, color_scheme=scheme) as watch:
+        assert serious(watch.open(f"run.html#component={SKILL}&run={run_id(library)}")) == []

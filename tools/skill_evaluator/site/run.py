@@ -67,7 +67,6 @@ def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: 
         "run": run.id,
         "model": record.model_id,
         "version": record.skill_version,
-        "timestamp": record.timestamp,
         "metric": record.primary_metric,
         "score": None if score is None else score.strict_mean,
         "planned": record.planned,

@@ -71,6 +71,18 @@ def test_without_its_skill_a_request_is_asked_as_the_user_wrote_it(skills: Libra
     assert (message.role, message.text) == ("user", "How do I read a.pdf?")
 
 
+def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(skills: Library) -> None:
+    skills.write("skills/pdf/evals/evals.json", [{"prompt": "Go.", "expectations": ["It went."]}])
+    skills.write("misc/evals/_template/evals.json", [])
+    for path in (".evaluator/settings.yaml", ".evaluator/models.yaml"):
+        (skills.root / path).unlink()
+    proposed = skills.call("init", "--adopt")
+    standings = {words[0]: words[1] for line in proposed.out.splitlines() if len(words := line.split()) > 1}
+    assert (proposed.code, standings["pdf"], standings["routing"], standings["xlsx"]) == (0, "ready", "ready", "not")
+    assert "evals of no SKILL.md" in proposed.out
+    assert "1 sentence among the checks" in proposed.out
+
+
 def test_which_skill_fires_is_measured_over_all_queries(skills: Library) -> None:
     answers = {"pdf-1": '{"skill": "pdf"}', "pdf-2": '{"skill": "xlsx"}'}
     skills.record_answers({(case_id, at): text for case_id, text in answers.items() for at in range(2)})

@@ -16,12 +16,13 @@ from skill_evaluator.ci.layout import Choose, InitRequest, example_there, files_
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text
-from skill_evaluator.library.config import DeclaredSource, SafetyLimits, load_models, load_settings
+from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, load_models, load_settings
 from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
 from skill_evaluator.library.sources.tree import FileTree, folder_tree
 
+_JUDGE = Model(id="judge", provider="openai")  # stands for the judge that is still to be named
 _MOST_READ = 200  # components in other formats that are read to say what is ready; `lint` reads all
 _ASKED_FOR = {"workflows": ("requirements", "schemas/"), "audit": ("scenarios/",), "judge": ("rubrics/",)}
 
@@ -31,7 +32,8 @@ class Proposal:
     """What a library lacks: its components as they are, the contracts that fit, files by place, lines of .gitignore.
 
     Those files that are `declared` say what its components do not say themselves. `found` says what was looked for, and
-    how often it is there; `unread` components are not among those that were read. So many `sentences` want a judge.
+    how often it is there, and `lost` what belongs to no component; `unread` components are not among those that were
+    read. So many `sentences` want a judge.
     """
 
     linted: Sequence[Linted]
@@ -42,6 +44,7 @@ class Proposal:
     found: Sequence[tuple[str, int]]
     unread: int = 0
     sentences: int = 0
+    lost: Sequence[str] = ()
 
 
 def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) -> Proposal:
@@ -63,7 +66,8 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
         if own and not request.out:
             return _of_own(own, files, found, choose)
         if foreign:
-            return _of_sources(request, foreign, files, found)
+            lost = [str(left) for kind in foreign for left in SOURCES[kind].lost(tree)]
+            return replace(_of_sources(request, foreign, files, found), lost=lost)
     looked = ", ".join(words for words, _ in found)
     raise ComponentError(
         f"{folder} holds no component to adopt; looked for {looked}{_unread(tree)}; `init` lays out an example"
@@ -103,7 +107,8 @@ def _of_sources(
     settings, here = load_settings(CONFIG), Path.cwd()
     sources = settings.sources or tuple(DeclaredSource(kind=kind, root=str(here)) for kind in kinds)
     judge = settings.policy.judge.model or _judge_in(request.home / CONFIG)
-    judging = settings.policy.judge.model_copy(update={"model": judge or "judge"})
+    judging = settings.policy.judge.model_copy(update={"model": judge or _JUDGE.id})
+    judges = [_JUDGE.model_copy(update={"id": judging.model})]
     with tempfile.TemporaryDirectory() as folder:
         config = (CONFIG if settings.sources else Path(folder, CONFIG)).absolute()
         if not settings.sources:
@@ -112,7 +117,7 @@ def _of_sources(
         names = component_names(config / "components")
         read = names[:_MOST_READ]
         would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
-        every = (lint_component(config / "components", name, None, (), (), would) for name in read)
+        every = (lint_component(config / "components", name, None, (), (), would, judges) for name in read)
         linted = [_without((f"{folder}/", f"{here}/"), each) for each in every]
         hints = list(filter(None, (_hints_of(config / "components", name, settings.limits) for name in read)))
     sentences = sum(check.kind == "expect" for component in linted for check in component.checks)

@@ -61,6 +61,8 @@ def _adopt(options: InitRequest) -> None:
     proposal = Library.propose(options, _choose if asks else lambda *_: None)
     show([Text(f"looked for: {', '.join(f'{words} ({count:,})' for words, count in proposal.found)}"), Text()])
     show([standings(proposal), Text()])
+    for line in proposal.lost:
+        print(line)
     if proposal.unread:
         print(f"{proposal.unread:,} more were not read for this table; lint reads all\n")
     if proposal.sentences:

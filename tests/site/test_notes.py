@@ -91,6 +91,7 @@ def test_a_note_is_a_line_in_the_repository_and_on_the_page_and_in_no_build(libr
     assert [name for name in everything if name.endswith("rows.js")]
     assert b"of the reprint" not in b"".join(everything.values())
     assert not [name for name in everything if "notes" in name]
+    assert b"connect-src" not in everything["run.html"]
 
 
 def test_git_ignores_no_note_where_init_laid_out_what_it_ignores(tmp_path: Path) -> None:

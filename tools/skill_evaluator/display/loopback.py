@@ -86,10 +86,8 @@ def sent(request: BaseHTTPRequestHandler, model: type[ModelT], what: str) -> Mod
     if request.headers.get_content_type() != "application/json":
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {what} is sent as application/json")
     length = request.headers.get("Content-Length", "")
-    if not (length.isascii() and length.isdigit()):
-        raise RefusedError(HTTPStatus.LENGTH_REQUIRED, f"a {what} is sent with its length")
-    if len(length) > _MOST_DIGITS:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, f"no {what} has such a length")
+    if not (length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"a {what} is sent with its length")
     if int(length) > _MOST_BODY:
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a {what} has at most {_MOST_BODY:,} bytes")
     try:

@@ -39,6 +39,13 @@ def test_it_makes_no_request_and_writes_nothing(served: Library, server: ChatSer
     assert served.tree() == before
 
 
+def test_a_model_without_a_known_price_is_named(served: Library) -> None:
+    said = "no price is known of served: give it as `price` in models.yaml"
+    assert said in served.evaluate_here("--dry-run").out
+    served.models(REPLAY)
+    assert "no price" not in served.evaluate_here("--dry-run").out
+
+
 def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
     library.models(
         {"id": "gpt", "provider": "openai", "price": {"input": 1, "output": 1}},

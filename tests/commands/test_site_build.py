@@ -89,8 +89,8 @@ def test_components_without_runs_are_listed_with_why(built: Library) -> None:
     built.write("fixtures/ready/cases/a/document.md", "A document.\n")
     assert built.call("site", "build", "--out", "site").code == 4  # one of them is in no order
     rows = {row["component"]: row for row in site_data(built.root / "site", "overview")["rows"] if not row["model"]}
-    assert rows["fresh"]["why"] == "no fixtures"
-    assert rows["ready"]["why"] == "never scored"
+    assert rows["fresh"]["why"] == "no fixtures: fixtures/fresh holds no case"
+    assert rows["ready"]["why"] == "never scored: evaluate ready records a run"
     assert "not semver" in rows["odd"]["why"]
 
 

@@ -1,5 +1,6 @@
 """`switch`: may the library go to another model? Rows, what stands in for a model that is gone, caps and exit codes."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -63,6 +64,15 @@ def test_a_worse_model_is_told_by_component_with_what_is_lost_and_both_are_recor
     assert back.code == 0
     assert back.json["components"][0]["verdict"] == "improved"
     assert back.json["conclusion"] == ["may we switch from new to old? yes"]
+
+
+def test_a_program_is_left_out_as_it_asks_its_own_model(two: Library, server: ChatServer) -> None:
+    front = {"name": "chain", "version": "1.0.0", "program": {"run": ["python", "app.py"], "watch": ["*.py"]}}
+    two.write("components/chain/prompt.md", f"---\n{json.dumps(front)}\n---\n")
+    two.write("components/chain/app.py", "")
+    ended = two.call("switch", "old", "new", "--dry-run", "-n", "2")
+    assert (ended.code, "chain" in ended.out) == (0, False)
+    assert "chain is left out: 'chain' is a program, which asks its own model" in ended.err
 
 
 def test_models_asked_together_are_compared_alone_though_one_has_earlier_runs(two: Library, server: ChatServer) -> None:

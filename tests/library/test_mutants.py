@@ -121,6 +121,31 @@ def test_lines_are_those_of_the_file_however_it_sets_its_headings() -> None:
     assert [message.role for mutant in mutants for message in mutant.prompt.messages] == ["system", "user"] * 3
 
 
+def test_an_example_in_messages_is_removed_with_what_answers_it() -> None:
+    body = "## System\nSort it.\n## User\nA red one\n## Assistant\nwarm\n## User\nA blue one\n## Assistant\ncold\n"
+    whole = Prompt(messages=messages_in(f"{body}## User\n{{{{document}}}}\n"))
+    mutants = mutants_of(whole, None)
+    assert [(one.operator, one.text) for one in mutants] == [
+        ("example-removed", "A red one"),
+        ("example-removed", "A blue one"),
+    ]
+    assert [[message.text for message in one.prompt.messages] for one in mutants] == [
+        ["Sort it.", "A blue one", "cold", "{{document}}"],
+        ["Sort it.", "A red one", "warm", "{{document}}"],
+    ]
+    asked = Prompt(messages=messages_in("## User\n{{document}}\n## Assistant\nwarm\n## User\nAnd now?\n"))
+    assert mutants_of(asked, None) == (), "its input would be lost"
+
+
+def test_mutants_of_one_sentence_say_what_each_changes() -> None:
+    texts = {one.id: one.text for one in mutants_of(Prompt.of("Read.\n\n- Dates as printed, without a day."), None)}
+    assert texts == {
+        "rule-dropped-3": "- Dates as printed, without a day.",
+        "negation-flipped-3": "«without» → «with» in: - Dates as printed, without a day.",
+        "format-loosened-3": "«as printed» → «in your own words» in: - Dates as printed, without a day.",
+    }
+
+
 def test_a_cap_keeps_some_of_every_operator_in_order_and_counts_the_rest() -> None:
     mutants = mutants_of(Prompt.of(PROMPT), SCHEMA)
     kept, left_out = capped(mutants, 6)

@@ -63,6 +63,15 @@ def probability(value: float | None) -> str:
     return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
+def standing_word(standing: str, replicates: int) -> str:
+    """Word how a field stands in a case; one answer cannot tell whether the next would be the same.
+
+    >>> standing_word("stable_right", 3), standing_word("unscored", 1)
+    ('right', 'answered once')
+    """
+    return "answered once" if standing == "unscored" and replicates == 1 else standing.removeprefix("stable_")
+
+
 def arrow(before: float | None, after: float | None) -> str:
     """Write two scores, the earlier first."""
     return f"{number(before)} → {number(after)}"

@@ -100,6 +100,8 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
         if model.id in of_models
     ]
+    unpriced = listed([one.model_id for one in estimates if one.cost_upper_usd is None], 3)
+    further += [f"no price is known of {unpriced}: give it as `price` in models.yaml"] if unpriced else []
     month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
     if month is not None:
         refused = month.why_refused(costs_left(planned, inputs), request.max_cost)

@@ -17,6 +17,7 @@ from skill_evaluator.evaluation.inputs import Inputs, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
 from skill_evaluator.evaluation.runs import PlannedRuns, plan_runs
 from skill_evaluator.evaluation.story import OnKept, ask_and_score, keep, print_how_to_resume
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import Configuration, lack_of, read_configuration
@@ -146,6 +147,9 @@ def _why_alone(request: SwitchRequest, configuration: Configuration) -> str:
 
 def _plan(request: EvaluationRequest, old: str, alone: str, configuration: Configuration) -> _Plan:
     """Plan the runs of a component; raise SkillEvaluatorError where it cannot be asked, or held against anything."""
+    component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
+    if component.program is not None:
+        raise NotEvaluatedError(f"'{component.name}' is a program, which asks its own model")
     inputs = read_inputs(request, configuration)
     planned, version, remark = plan_runs(inputs, request), inputs.component.version, ""
     if alone:

@@ -403,7 +403,8 @@ def _verdict_suites(
 ) -> Iterator[tuple[str, Iterator[Test]]]:
     """Yield a suite for each component and model that `compare` would judge: a test a case, and one for the verdict.
 
-    A case fails where it broke or was lost. It is skipped where no answer was scored, or it was not compared.
+    A case fails where it broke or was lost, and where every answer to it is worse in a version that regressed. It is
+    skipped where no answer was scored, or it was not compared.
     """
     for recorded in components:
         choices = choose(recorded.runs(models), None, None).choices
@@ -418,7 +419,8 @@ def _tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:
     if verdict is None:
         yield _VERDICT, "skipped", ["incomparable", "no lower version is recorded to compare with"]
     elif verdict.verdict == "regressed":
-        yield _VERDICT, "failure", [verdict.verdict, *verdict.reasons]
+        fell = [f"cases that fell: {', '.join(verdict.lost_cases)}"] if verdict.lost_cases else []
+        yield _VERDICT, "failure", [verdict.verdict, *verdict.reasons, *fell]
     else:
         decided = verdict.verdict in ("improved", "unchanged")
         yield _VERDICT, "passed" if decided else "skipped", [verdict.verdict, *verdict.reasons]
@@ -434,6 +436,8 @@ def _case(case: CaseRecord, verdict: ModelVerdict | None) -> Test:
             return case.case_id, "failure", ["broke", f"{number(broke.before)} → {number(broke.after)}", *fields]
         if case.case_id in verdict.lost_cases:
             return case.case_id, "failure", ["lost", "it fell by more than policy.harm, beyond chance"]
+        if verdict.verdict == "regressed" and case.case_id in verdict.cases.every_answer_worse:
+            return case.case_id, "failure", ["worse", "every answer scored less than any before"]
         if case.case_id in verdict.cases.left_out:
             return case.case_id, "skipped", ["not compared", verdict.cases.left_out[case.case_id]]
     if SCORED not in case.outcomes:

@@ -182,6 +182,8 @@ class _Edit:
     operator: Operator
     passage: Passage
     prompt: str
+    change: str = ""  # in words, where it is only a part of the passage
+    damaged: Prompt | None = None  # where messages are gone
 
 
 def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, source: str = "") -> tuple[Mutant, ...]:
@@ -194,11 +196,12 @@ def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, source: str =
     """
     prompt = whole.text
     edits = [edit for passage in passages_of(prompt) for edit in _edits(prompt, passage)]
+    edits += _pairs_removed(whole)
     edits.sort(key=lambda edit: (edit.passage.line, edit.passage.begin, OPERATORS.index(edit.operator)))
     mutants, names, seen = [], Counter[str](), {prompt}
     for edit in edits:
         text = _tidied(edit.prompt)
-        damaged = whole.like(text)
+        damaged = edit.damaged or whole.like(text)
         if damaged is None or text in seen:
             continue
         seen.add(text)
@@ -210,13 +213,26 @@ def mutants_of(whole: Prompt, schema: Mapping[str, Any] | None, *, source: str =
                 id=name if names[name] == 1 else f"{name}-{names[name]}",
                 operator=edit.operator,
                 line=line,
-                text=" ".join(edit.passage.text.split()),
+                text=f"{edit.change}{' '.join(edit.passage.text.split())}",
                 prompt=damaged,
                 schema=schema,
                 diff=_diff(prompt, text),
             )
         )
     return (*mutants, *_without_descriptions(whole, schema))
+
+
+def _pairs_removed(whole: Prompt) -> Iterator[_Edit]:
+    """Yield the removal of each pair of user and assistant, the examples of a prompt in messages."""
+    begin, messages = 0, whole.messages
+    for at, message in enumerate(messages):
+        if [one.role for one in messages[at : at + 2]] == ["user", "assistant"]:
+            other = replace(whole, messages=(*messages[:at], *messages[at + 2 :]))
+            if other.messages and all(whole.names_in(role) == other.names_in(role) for role in ("system", "user")):
+                line = whole.text.count("\n", 0, begin) + 1
+                passage = Passage(kind="example", text=message.text, line=line, begin=begin, end=begin, whole_end=begin)
+                yield _Edit("example-removed", passage, other.text, damaged=other)
+        begin += len(f"## {message.role}\n\n{message.text}\n\n")
 
 
 def _line_in(source: str, prompt: str, passage: Passage) -> int:
@@ -258,7 +274,9 @@ def _neutrals(prompt: str) -> tuple[str, str, str]:
 def _edits(prompt: str, passage: Passage) -> Iterator[_Edit]:
 
     def edit(operator: Operator, begin: int, end: int, new: str) -> _Edit:
-        return _Edit(operator, passage, prompt[:begin] + new + prompt[end:])
+        partly = end - begin < len(passage.text)
+        change = f"«{prompt[begin:end].strip()}» → «{new.strip()}» in: " if partly else ""
+        return _Edit(operator, passage, prompt[:begin] + new + prompt[end:], change)
 
     if passage.kind == "example":
         yield edit("example-removed", passage.begin, passage.end, "")

@@ -9,11 +9,12 @@ from functools import partial
 
 from rich.text import Text
 
-from skill_evaluator.display import FEWEST_CASES, WHOLE, arrow, interval, number, probability, signed
+from skill_evaluator.display import FEWEST_CASES, WHOLE, arrow, interval, number, probability, signed, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, print_page
 from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
+from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
@@ -31,13 +32,7 @@ _LEGEND = (
 )
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 _MOST_ROWS, _MOST_FIELDS_OF_A_CASE = 10, 4
-_STANDINGS = {
-    "stable_right": "right",
-    "stable_wrong": "wrong",
-    "flaky": "flaky",
-    "stable": "stable",
-    "unscored": "unscored",
-}
+_STANDINGS: tuple[Standing, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "q", "detects", "n"})
 
 
@@ -143,7 +138,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     versions = " → ".join(map(code_span, _versions(model)))
     reasons = [code_span(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
     changed = list(changed_sheets(model, skill=result.skill, site=site))
-    measured: list[Block] = [measure_sheet(model)]
+    measured: list[Block] = [measure_sheet(model, chosen=result.asked_again)]
     rest: list[Block] = [noise_sheet(model), run_sheet(model)]
     if model.verdict == "regressed":
         figures = [*changed, *measured, Fold("What the noise is, and the two runs", rest)]
@@ -152,7 +147,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     return Section(
         name=f"{result.skill} on {model.model_id}",
         heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
-        blocks=[f"{versions} · {_other_verdicts(model, result.gate)}", bullets(reasons), *figures],
+        blocks=[f"{versions} · {_other_verdicts(model, result)}", bullets(reasons), *figures],
     )
 
 
@@ -161,9 +156,9 @@ def verdict_words(result: ComparisonResult) -> str:
     return f"{result.skill}: {scope_words(result)}{_lost(*result.models)}"
 
 
-def model_words(model: ModelVerdict, gate: str) -> list[str]:
+def model_words(model: ModelVerdict, result: ComparisonResult) -> list[str]:
     """Return what a page says of one model above its figures: the other verdicts, then the reasons."""
-    return [_other_verdicts(model, gate), *_turned(model), *model.reasons, *_notes(model)]
+    return [_other_verdicts(model, result), *_turned(model), *model.reasons, *_notes(model)]
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
@@ -248,10 +243,10 @@ def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
 
-def _other_verdicts(model: ModelVerdict, gate: str) -> str:
+def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
     """Word the verdicts that do not decide, and how much was measured."""
-    words = [f"these {counted(model.n_cases, 'case')}: {model.these}"] if gate != "these" else []
-    words += [f"beyond them: {model.beyond}"] if gate != "beyond" else []
+    words = [f"these {counted(model.n_cases, 'case')}: {model.these}"] if result.gate != "these" else []
+    words += [f"beyond them: {model.beyond}"] if result.gate != "beyond" and not result.asked_again else []
     words += [f"agreement of replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
@@ -321,7 +316,8 @@ def changed_sheets(
     fields = _moved_fields(model)
     if fields:
         page = partial(site.page, skill, model=model.model_id)
-        yield _field_sheet(fields[:most], page)
+        runs = [run for run in (model.baseline, model.candidate) if run is not None]
+        yield _field_sheet(fields[:most], page, min(run.replicates for run in runs))
         yield from _more(len(fields) - most, " fields")
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
@@ -355,13 +351,18 @@ def _more(count: int, of: str = "") -> Iterator[str]:
         yield f"… and {count} more{of}"
 
 
-def measure_sheet(model: ModelVerdict) -> Sheet:
-    """Return the table of metrics: a row on these cases, below it a row beyond them, or one row for both."""
+def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
+    """Return the table of metrics: a row on these cases, below it a row beyond them, or one row for both.
+
+    Cases that were `chosen` stand for no others.
+    """
     figures = ("95 % interval", "p", "q", "detects", "n")
     rows = []
     for result in model.metrics:
         scopes = [("these", result.these), ("beyond", result.beyond)]
-        if result.these.ci95 == result.beyond.ci95 and result.these.verdict == result.beyond.verdict:
+        if chosen:
+            scopes = scopes[:1]
+        elif result.these.ci95 == result.beyond.ci95 and result.these.verdict == result.beyond.verdict:
             scopes = [("both", result.beyond)]
         elif result.both.verdict not in (result.these.verdict, result.beyond.verdict):
             scopes.append(("together", result.both))
@@ -401,8 +402,8 @@ def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
     return Cell(verdict + (", waived" if result.is_waived else lapsed), STYLES.get(verdict, ""))
 
 
-def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str]) -> Sheet:
-    """Return the table of fields, with how each stands in the cases before and after."""
+def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
+    """Return the table of fields, with how each stands in the cases before and after, by so many answers at least."""
     figures = ("before → after", "change", "95 % interval", "q")
     rows = []
     for field in fields:
@@ -414,8 +415,11 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str]) -> S
             "q": probability(field.q),
         }
         before, after = field.profile_before or {}, field.profile_after or {}
-        counts = {name: (before.get(standing, 0), after.get(standing, 0)) for standing, name in _STANDINGS.items()}
-        changed = ", ".join(f"{name} {then} → {now}" for name, (then, now) in counts.items() if then != now)
+        counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STANDINGS}
+        words = (
+            f"{standing_word(name, replicates)} {then} → {now}" for name, (then, now) in counts.items() if then != now
+        )
+        changed = ", ".join(words)
         path = field.metric or WHOLE
         name = Cell(path + mark, code=True, link=page(field=path))
         cells = [name, *(Cell(values[column]) for column in figures)]

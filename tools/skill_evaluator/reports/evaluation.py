@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from skill_evaluator.display import WHOLE, interval, number
+from skill_evaluator.display import WHOLE, interval, number, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
@@ -320,7 +320,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
             link=site.page(record.skill, model=record.model_id, field=path),
         )
         standings = field.profile.model_dump() if field.profile else {}  # `3 right · 9 wrong · 2 flaky` of the cases
-        profile = " · ".join(f"{count} {name.removeprefix('stable_')}" for name, count in standings.items() if count)
+        words = {standing_word(name, record.replicates): count for name, count in standings.items() if count}
+        profile = " · ".join(f"{count} {word}" for word, count in words.items())
         figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))

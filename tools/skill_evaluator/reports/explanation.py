@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE, arrow, number
+from skill_evaluator.display import WHOLE, arrow, number, standing_word
 from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import abridged, name_text, shortened, value_pair, value_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
@@ -285,7 +285,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 
 
 def _field(view: FieldView, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
-    standings = ", ".join(f"{count} {_words(name)}" for name, count in _profile(view).items())
+    standings = ", ".join(f"{count} {_words(name, manifest.asked)}" for name, count in _profile(view).items())
     yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
     yield _facts(
         [
@@ -302,8 +302,8 @@ def _profile(view: FieldView) -> dict[str, int]:
     return {name: counts[name] for name in _OF_FIELDS if counts[name]}  # type: ignore[index]
 
 
-def _words(standing: str) -> str:
-    return standing.replace("_", "-")
+def _words(standing: str, asked: int) -> str:
+    return standing.replace("_", "-") if standing != "unscored" else standing_word(standing, asked)
 
 
 def _cases_of_field(view: FieldView, full: bool) -> Sheet:
@@ -320,7 +320,7 @@ def _cases_of_field(view: FieldView, full: bool) -> Sheet:
                 value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
                 value_cell(modal) if case.values else Cell("none parsed", "dim"),
                 Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
-                Cell(_words(case.standing), _OF_FIELDS[case.standing]),
+                Cell(_words(case.standing, case.answered), _OF_FIELDS[case.standing]),
                 Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
             )
         )

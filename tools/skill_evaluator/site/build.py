@@ -222,9 +222,10 @@ def _write_component(
     if standing is None:
         try:
             find_cases(component, build.fixtures)
-            return component.version, "never scored" if not archive.entries else "no run of it is complete"
+            never = f"never scored: evaluate {name} records a run"
+            return component.version, "no run of it is complete" if archive.entries else never
         except (FixtureError, NotEvaluatedError):
-            return component.version, "no fixtures"
+            return component.version, f"no fixtures: fixtures/{component.fixtures} holds no case"
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)

@@ -61,7 +61,7 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
                 "verdict": model.verdict,
                 "before": None if model.baseline is None else model.baseline.title,
                 "after": model.candidate.title,
-                "words": model_words(model, result.gate),
+                "words": model_words(model, result),
                 "forest": _forest(model),
                 "lost": _lost(model),
                 "blocks": list(_tables(result.skill, model)),

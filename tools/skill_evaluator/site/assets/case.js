@@ -82,8 +82,8 @@
   }
 
   function standings(run) {
-    const words = { stable_right: "right in every answer", stable_wrong: "wrong in every answer", flaky: "now right, now wrong", stable: "alike, without a truth", unscored: "not scored" };
-    return [table("Fields of this case", [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, { title: "It is", cell: (row) => words[row.standing] }, { title: "right", number: true, cell: (row) => `${row.right} of ${row.n}` }], run.fields),
+    const words = { stable_right: "right in every answer", stable_wrong: "wrong in every answer", flaky: "now right, now wrong", stable: "alike, without a truth", unscored: "not told by a single answer, or by text that does not count" };
+    return [table("Fields of this case", [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, { title: "It is", cell: (row) => row.n ? words[row.standing] : "absent, as in the truth" }, { title: "right", number: true, cell: (row) => `${row.right} of ${row.n}` }], run.fields),
       run.fieldsLeft ? el("p", { class: "soft" }, `${run.fieldsLeft} more fields are left out here.`) : null];
   }
 

@@ -109,7 +109,7 @@
     return line;
   }
 
-  const PARTS = [["stable_right", "right", "right in every answer"], ["stable_wrong", "wrong", "wrong in every answer"], ["flaky", "flaky", "flaky: now right, now wrong"], ["stable", "unknown", "alike, without a truth"], ["unscored", "unknown", "not scored"]];
+  const PARTS = [["stable_right", "right", "right in every answer"], ["stable_wrong", "wrong", "wrong in every answer"], ["flaky", "flaky", "flaky: now right, now wrong"], ["stable", "unknown", "alike, without a truth"], ["unscored", "unknown", "not told by a single answer"]];
   /** Draw how many stand right, wrong or flaky, with the counts in words. */
   function shares(profile) {
     const bar = el("div", { class: "shares", "aria-hidden": "true" });
@@ -119,7 +119,7 @@
       part.style.flexGrow = profile[key];
       bar.append(part);
     }
-    const words = [[profile.stable_right, "right"], [profile.stable_wrong, "wrong"], [profile.flaky, "flaky"], [profile.stable, "alike"], [profile.unscored, "unscored"]].filter(([many]) => many).map(([many, word]) => `${many} ${word}`);
+    const words = [[profile.stable_right, "right"], [profile.stable_wrong, "wrong"], [profile.flaky, "flaky"], [profile.stable, "alike"], [profile.unscored, "not told"]].filter(([many]) => many).map(([many, word]) => `${many} ${word}`);
     return [bar, el("span", { class: "counts" }, words.join(" · ") || "none")];
   }
 

@@ -14,6 +14,7 @@ EXAMPLES = {
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
         "skill-evaluator cases import logs.jsonl --input article --truth summary --yes",
+        "skill-evaluator cases import items.jsonl --from langfuse --yes",
     ),
 }
 EXITS = {
@@ -39,6 +40,10 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
         print(f"  … and {len(made.cases) - _SHOWN} more, to {list(made.cases)[-1]}")
+    for (what, reason), count in made.left_out.items():
+        print(f"left out: {counted(count, what)}: {reason}")
+    if made.schema is not None:
+        print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the answers must be")
     written = agreed("Write them?", yes=options.yes)
     if written and not options.yes:
         Library.at(options).import_cases(replace(options, yes=True), odd=lambda _: None)  # what is wrong was told

@@ -5,9 +5,10 @@ What is wrong with a row is one line with file and line number, before anything 
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill_evaluator.display.options import (
@@ -20,10 +21,11 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import ComponentError, FixtureError, refuse
-from skill_evaluator.files import json_text, storing, validated
+from skill_evaluator.files import json_text, replace_text, storing, validated
 from skill_evaluator.library.cases import INPUTS, Case, cases_of_table
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.datasets import ExportedItems, Exporter, Left, inferred_schema
 from skill_evaluator.library.messages import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import Columns, Odd, read_table
@@ -38,7 +40,9 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     """A table, and which columns of it the cases of a component are made of. Without `id` the cases are numbered."""
 
     file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
-    document: str = option("The column of the documents.", ..., "--input", metavar="COLUMN")
+    exporter: Exporter | None = option("The tool that exported the file as its dataset.", None, "--from")
+    criteria: Path | None = option("Of openai-evals: the eval as JSON, with testing_criteria.", metavar="FILE")
+    document: str | None = option("The column of the documents.", None, "--input", metavar="COLUMN")
     truth: tuple[str, ...] = option(
         "The column of the ground truth; with FIELD= or repeated, of one of its fields.",
         (),
@@ -50,21 +54,34 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
     def columns_for(self, component: Component) -> Columns:
         """Return the columns that the options name, and those of other inputs that are declared; raise FixtureError."""
+        if self.document is None:
+            raise FixtureError(f"name the column of the documents in {self.file} with --input COLUMN")
         whole = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
         truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
         inputs = {**component.columns.inputs, DOCUMENT: self.document}
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
+    def dataset(self) -> ExportedItems:
+        """Return what a different tool exported; raise FixtureError for options of tables."""
+        if self.exporter is None or self.truth or self.id or (self.criteria and self.exporter != "openai-evals"):
+            raise FixtureError(f"with --from {self.exporter} leave out --truth, --id and --criteria (of openai-evals)")
+        return ExportedItems(path=self.file, exporter=self.exporter, document=self.document, criteria=self.criteria)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
-    """The cases of a table by id, with the texts of their files by name, and the folder that they are for."""
+    """The cases of a table by id, with the texts of their files by name, and the folder that they are for.
+
+    `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
+    """
 
     component: Component
     place: Path
     cases: NewCases
     labelled: int
+    schema: str | None = None
+    left_out: Left = field(default_factory=Counter)
 
 
 def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
@@ -77,18 +94,27 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
         raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
-    columns = table.columns_for(component)
-    read = read_table(table.file, columns, limits.size_of("document_bytes"), odd)
-    rows = [
-        (case_id, line, {name: row[name] for name in columns.named if name in row}) for case_id, line, row in read.rows
-    ]
-    made = cases_of_table(replace(read, rows=rows), component, odd)
+    limit, schema, left = limits.size_of("document_bytes"), None, Left()
+    if table.exporter is None:
+        columns = table.columns_for(component)
+        read = read_table(table.file, columns, limit, odd)
+        rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
+        read = replace(read, rows=rows)
+    else:
+        read, left = table.dataset().rows(component.prompt.inputs, limit, odd)
+        if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
+            component = replace(component, output=read.output or component.output)
+            truths = [row["ground_truth"] for _, _, row in read.rows if "ground_truth" in row]
+            schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
+    made = cases_of_table(read, component, odd)
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
     place = place_of_new(component, table.fixtures, cases, "choose other ids with --id COLUMN")
     if table.yes:
         write_cases(place, cases)
+        if schema is not None:
+            replace_text(component.folder / "schema.json", schema)
     labelled = sum(case.labelled for case in made.values())
-    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled)
+    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled, schema=schema, left_out=left)
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
@@ -119,10 +145,14 @@ def write_cases(place: Path, cases: NewCases) -> None:
 
 def _files_of(case: Case, output: Output) -> dict[str, str]:
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
-    document = case.inputs[DOCUMENT]
-    files = {"document.md": document if isinstance(document, str) else json_text(document)}
+    files = {}
+    if DOCUMENT in case.inputs:
+        document = case.inputs[DOCUMENT]
+        files["document.md"] = document if isinstance(document, str) else json_text(document)
     if others:
         files[INPUTS] = json_text(others)
+    if case.meta:
+        files["meta.json"] = json_text(case.meta)
     if case.labelled and output == "text":
         return {**files, "expected.md": f"{case.truth}\n"}
     return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files

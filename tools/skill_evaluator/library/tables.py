@@ -189,7 +189,8 @@ class CaseRows:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
         advice = 'write ["a"]'
-        return {**row, **{name: _parsed(row[name], f"{at}: {name} is no JSON", advice) for name in names}}
+        cells = {name: row[name] for name in names if isinstance(row[name], str)}
+        return {**row, **{name: _parsed(cell, f"{at}: {name} is no JSON", advice) for name, cell in cells.items()}}
 
     @property
     def _is_written(self) -> bool:

@@ -105,8 +105,8 @@ def test_what_the_prompt_adds_is_told_beside_the_schema_alone_which_is_never_a_b
     library.record_answers({(case_id, index): notice("no idea") for case_id in CASES for index in range(2)})
     alone = library.call("evaluate", SKILL, "-n", "2", "--bare", "--format", "json")
     record = alone.json["runs"][0]
-    assert record["scenario"] == "schema alone"
-    assert alone.json["comparison"]["models"][0]["baseline"]["scenario"] == "schema alone"
+    assert record["scenario"] == "without the prompt"
+    assert alone.json["comparison"]["models"][0]["baseline"]["scenario"] == "without the prompt"
     (primary,) = (
         one for one in alone.json["comparison"]["models"][0]["metrics"] if one["metric"] == record["primary_metric"]
     )

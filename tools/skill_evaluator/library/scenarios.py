@@ -19,7 +19,7 @@ from skill_evaluator.library.reading import Root, parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt by itself, which the other scenarios are compared with
-SCHEMA_ALONE = "schema alone"  # without the prompt: what it adds is told beside this
+SCHEMA_ALONE = "without the prompt"  # what the prompt adds is told beside this
 SLOT = "{{ prompt }}"
 
 

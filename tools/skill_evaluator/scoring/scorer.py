@@ -42,7 +42,8 @@ from skill_evaluator.scoring.checked import CheckedCase, CheckScores, with_check
 from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
-_AHEAD = 32  # answers that are sent to be scored before the first of them is waited for, and cases to be compared
+_AHEAD = 32  # answers that are sent to be scored before the first of them is waited for
+_COMPARED_AHEAD = 4  # cases; what was scored of the answers to each is in memory meanwhile
 _NAMED = 5  # cases of a fault
 _MESSAGE = 300  # characters of what was said of it
 _WAITING = 256  # answers; calls take longer than scoring, but where thousands are answered at once
@@ -224,14 +225,14 @@ class Scorer:
         if scored.outcome == SCORED:
             if raw not in case.aside:
                 case.aside[raw] = self._aside.put(scored)
-            scored = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None)
-            case.by_text[raw] = scored
+                case.by_text[raw] = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None)
+            scored = _wait_for(case.by_text[raw])
         case.order.append((index, raw))
         case.scored[index] = scored
         case.outcomes[index] = scored.outcome
 
     def _case_scores(self, planned: range) -> Iterator[tuple[CaseScore, bool]]:
-        """Yield the score of each case, and whether its answers could be compared; some are begun ahead."""
+        """Yield the score of each case, and whether its answers could be compared, which workers begin ahead."""
         begun: deque[tuple[_CaseInProgress, CaseAnswers, list[tuple[Scored, int]], Agreement | Future[Agreement]]]
         begun = deque()
         for case in self._cases.values():
@@ -242,7 +243,8 @@ class Scorer:
                 answers.add(raw, texts[raw].canonical if case.outcomes[index] == SCORED else None)
             parsed = [(replace(scored, canonical=None), times[raw]) for raw, scored in texts.items()]
             begun.append((case, answers, parsed, self._scores.begin_agreement(answers)))
-            if len(begun) > _AHEAD:
+            del texts, answers, parsed  # which are of one case what all else is of all cases
+            while begun and (len(begun) > _COMPARED_AHEAD or not isinstance(begun[0][-1], Future)):
                 yield self._case_score(*begun.popleft(), planned)
         while begun:
             yield self._case_score(*begun.popleft(), planned)

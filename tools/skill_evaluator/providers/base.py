@@ -99,7 +99,9 @@ def _or_else(default: Any) -> WrapValidator:
 
 
 def _printable(value: Any) -> Any:
-    return "".join(mark for mark in value[:_READ] if mark.isprintable()) if isinstance(value, str) else value
+    if not isinstance(value, str) or (value := value[:_READ]).isprintable():
+        return value
+    return "".join(filter(str.isprintable, value))
 
 
 MOST_TOKENS = 10**12  # no call has so many; what says so is wrong
@@ -164,7 +166,8 @@ class Completion:
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        return replace(self, text=redact_answer(self.text), latency_s=None, **kept)
+        kept["text"] = redact_answer(self.text)
+        return self if all(getattr(self, name) == value for name, value in kept.items()) else replace(self, **kept)
 
 
 def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:

@@ -192,7 +192,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and all(value is None for value in scored):
         return []
-    return [strict_score(outcome, value) for outcome, value in replicates]
+    return [value if outcome == SCORED else strict_score(outcome, value) for outcome, value in replicates]
 
 
 class ModelSettings(FrozenModel):

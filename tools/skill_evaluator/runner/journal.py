@@ -5,7 +5,7 @@ A call is on disk before it is scored. A run is resumed only if what shaped its 
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -274,8 +274,11 @@ class Journal:
         call, completion = replicate.call, replicate.completion
         line: dict[str, Any] = {"case_id": call.case_id, "replicate": call.replicate}
         if completion is not None:
-            line |= {name: value for name, value in asdict(completion).items() if name != "fingerprint" or value}
-            line["usage"] = {name: count for name, count in line["usage"].items() if count is not None}
+            line |= {part.name: getattr(completion, part.name) for part in fields(completion)}
+            counts = ((part.name, getattr(completion.usage, part.name)) for part in fields(completion.usage))
+            line["usage"] = {name: count for name, count in counts if count is not None}
+            if not completion.fingerprint:
+                del line["fingerprint"]
         if replicate.error is not None:
             line["error"] = asdict(replicate.error)
         line["latency_s"] = replicate.latency_s and round(replicate.latency_s, 4)

@@ -385,8 +385,8 @@ _READERS: Mapping[Kind, Callable[[CaseRecord, str], Scores]] = {
 
 def check_of(case: CaseRecord, path: str) -> CheckRecord | None:
     """Return the check that stands under a path among the fields, if there is one."""
-    prefix = check_path("")
-    return case.checks.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    prefix = check_path("") if case.checks else ""
+    return case.checks.get(path.removeprefix(prefix)) if prefix and path.startswith(prefix) else None
 
 
 def cut_to(record: Record, case_ids: Container[str]) -> Record:

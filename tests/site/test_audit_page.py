@@ -65,6 +65,9 @@ def test_the_page_is_drawn_chosen_from_and_read_by_everyone(browser: Any, root: 
         page.get_by_label("Audit", exact=True).select_option(NEW)
         page.locator(".crumbs").filter(has_text=NEW).wait_for()
         assert page.title().startswith(NEW)
+        page = watch.open(f"audit.html#audit={NEW}")
+        assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 844
+        assert "without noise" not in page.inner_text(".lede")  # the figures fold
         page = watch.open_drawn(f"audit.html#audit={NEW}")
         assert page.locator(".chart svg").count() == 6
         page.get_by_label("Map on").select_option(label="law")

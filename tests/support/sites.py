@@ -95,7 +95,7 @@ def watched(browser: Any, root: str, **context: Any) -> Iterator[Watched]:
     opened = browser.new_context(**context)
     opened.set_default_timeout(20_000)
     watch = Watched(page=opened.new_page(), root=root)
-    watch.page.on("console", lambda line: line.type == "error" and watch.errors.append(line.text))
+    watch.page.on("console", lambda line: line.type in ("error", "warning") and watch.errors.append(line.text))
     watch.page.on("pageerror", lambda problem: watch.errors.append(str(problem)))
     watch.page.on("request", lambda asked: _note(watch, asked.url))
     try:

@@ -39,7 +39,8 @@
     return ORDER.map((verdict) => rows.filter((row) => row.verdict === verdict)).filter((some) => some.length).map((some) => {
       const [most] = some.sort((a, b) => Math.abs(b.difference ?? 0) - Math.abs(a.difference ?? 0));
       const moved = ["regressed", "improved"].includes(most.verdict);
-      const words = moved || some.length === 1 ? [el("bdi", {}, most.model), moved && most.difference !== null ? ` ${signed(most.difference)}` : null, some.length > 1 ? ` and ${some.length - 1} more` : null] : `${some.length} models`;
+      const name = most.model.length > 18 ? `${most.model.slice(0, 7)}…${most.model.slice(-9)}` : most.model; // whole where it unfolds
+      const words = moved ? [el("bdi", {}, name), most.difference !== null ? ` ${signed(most.difference)}` : null, some.length > 1 ? `, ${some.length - 1} more` : null] : `× ${some.length}`;
       return el("span", { class: "said" }, badge(most.verdict), " ", el("span", { class: "soft" }, words));
     });
   }

@@ -17,8 +17,8 @@
   function forest(model) {
     const { title, rows } = model.forest;
     if (!rows.length) return null;
-    const columns = [{ title: "Measure", cell: (row) => el("bdi", {}, row.name) }, { title: "Difference", number: true, cell: (row) => signed(row.difference) },
-      { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "too few" : `${signed(row.low)} to ${signed(row.high)}`) }, { title: "Verdict", cell: (row) => badge(row.verdict) }];
+    const columns = [{ title: "Measure", cell: (row) => el("bdi", {}, row.name) }, { title: "Verdict", cell: (row) => badge(row.verdict) }, { title: "Difference", number: true, cell: (row) => signed(row.difference) },
+      { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "too few" : `${signed(row.low)} to ${signed(row.high)}`) }];
     const reach = Math.max(0.1, ...rows.flatMap((row) => [row.difference, row.low, row.high]).map((value) => Math.abs(value ?? 0)));
     return chart("forest", { title, note: "What came after less what was before: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.", rows, words: { names: rows.map((row) => row.name), domain: [-reach, reach] }, table: table("Differences", columns, rows) });
   }

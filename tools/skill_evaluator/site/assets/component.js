@@ -50,7 +50,7 @@
       { title: "All runs of it", number: true, cell: (row) => (row.runs > 1 ? `${number(row.pooled)} (${row.runs} runs)` : dash()) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    const figures = table("Every version of every model", columns, rows);
+    const figures = table("Every version of every model", columns, rows, { class: "stacked" });
     const verdicts = [...new Set(rows.map((row) => row.verdict).filter(Boolean))];
     const words = { models: shown.models, versions: shown.versions, verdicts, metric: `strict mean of ${shown.metric}`, domain: scale(rows.flatMap((row) => [row.value, row.low])) };
     return section("Over the versions", shown.versions.length > 1 ? "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished." : "One version so far: there is nothing to compare it with.",

@@ -94,8 +94,10 @@
       const [text, look, href] = row[place];
       return href ? el("a", { href }, name(text)) : title === "verdict" && text in MARKS ? badge(text) : look && !block.heat ? mood(text, look) : name(text);
     }, tint: block.heat ? (row) => (row[place][0] === "0" ? "none" : row[place][1]) : null }));
-    const verdict = columns.findIndex((column) => column.title === "verdict");
-    if (verdict > 1) columns.splice(1, 0, ...columns.splice(verdict, 1)); // where it is seen without going to the side
+    for (const name of ["grade", "quadrant", "verdict"]) { // stand where they are seen without going to the side
+      const at = columns.findIndex((column) => column.title === name);
+      if (at > 1) columns.splice(1, 0, ...columns.splice(at, 1));
+    }
     return table(block.caption, columns, block.rows, { class: block.heat ? "heat" : "dense" });
   }
 

@@ -11,11 +11,11 @@
   function list(rows, component) {
     const columns = [
       { title: "Judging", cell: (row) => link("judges", { component, judging: row.id }, row.id) },
+      { title: "Came to", cell: (row) => mood(row.outcome, row.mood) },
       { title: "Of", cell: (row) => MODES[row.mode] },
       { title: "Component", cell: (row) => (row.component ? name(row.component) : el("span", { class: "none" }, "items of a file")) },
       { title: "Judges", cell: (row) => name(row.judges.join(", ")) },
       { title: "Items", number: true, cell: (row) => String(row.items) },
-      { title: "Came to", cell: (row) => mood(row.outcome, row.mood) },
       { title: "Judged", cell: (row) => age(row.created) },
     ];
     return table("Judgings, the newest first", columns, rows);

@@ -1,0 +1,156 @@
+"""What a reader sees of a large library without searching: bounds on pages, and every verdict in sight."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.library import SKILL, Library
+from tests.support.records import a_run, keep_in
+from tests.support.sites import watched
+
+pytestmark = pytest.mark.browser
+MODELS = ("vendor-model-one-large-20250929", "vendor-model-one-small-20251001", "other-model-mini", "third")
+VERSIONS, COMPONENTS = 15, 20
+SKILLS = [f"component-{at:02}" for at in range(COMPONENTS)]
+LATEST = f"1.{VERSIONS - 1}.0"
+FIRST = f"component={SKILLS[0]}"
+LISTS = ("index.html", "changes.html")
+PAGES = (
+    f"component.html#{FIRST}",
+    f"verdict.html#{FIRST}",
+    f"compare.html#{FIRST}",
+    f"compare.html#{FIRST}&first={MODELS[0]}&second={MODELS[1]}",
+)
+# The verdicts of tables and lines that a reader must go to the side for, once all is unfolded.
+HIDDEN = """() => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  return [...document.querySelectorAll("main td .badge, main .change .badge")].filter((badge) => {
+    const place = badge.getBoundingClientRect();
+    const around = (badge.closest(".scroll") || document.body).getBoundingClientRect();
+    return place.width === 0 || place.right > around.right + 1 || place.left < around.left - 1;
+  }).map((badge) => `${badge.closest("table")?.caption?.textContent}: ${badge.textContent}`);
+}"""
+OVERLAPPING = """() => {
+  const all = [...document.querySelectorAll("main .badge")].map((badge) => [badge, badge.getBoundingClientRect()]);
+  const other = (one, two) => one !== two && !one.contains(two) && !two.contains(one);
+  const near = (one) => [...one.parentElement.parentElement.querySelectorAll(".badge, bdi, .figure, a")];
+  return all.filter(([one, a]) => a.width && near(one).some((two) => {
+    const b = two.getBoundingClientRect();
+    const both = [[a.left, a.right, b.left, b.right], [a.top, a.bottom, b.top, b.bottom]];
+    return other(one, two) && b.width && both.every(([from, to, begin, end]) => from < end - 1 && begin < to - 1);
+  })).map(([one]) => one.parentElement.textContent);
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of 20 components with 4 models and 15 versions; the newest regressed with a model, another improved."""
+    library, dice = Library(tmp_path_factory.mktemp("large")), random.Random(11)
+    for skill in SKILLS:
+        folder = library.root / "components" / skill
+        library.write(
+            f"components/{skill}/prompt.md", (library.component / "prompt.md").read_text().replace(SKILL, skill)
+        )
+        library.write(f"components/{skill}/schema.json", (library.component / "schema.json").read_text())
+        keep_in(folder, *(run(skill, model, version, dice) for version in range(VERSIONS) for model in range(4)))
+    (library.component / "prompt.md").unlink()
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library.root / "site"
+
+
+def run(skill: str, model: int, version: int, dice: random.Random) -> Any:
+    """Return a run whose title is wrong from the newest version on with the first model, and right with the second."""
+    last = version == VERSIONS - 1
+    wrong = (model == 0 and last) or (model == 1 and not last)
+    cases = {f"case-{at}": [0.5 if wrong else 1.0 - dice.choice((0.0, 0.02))] * 3 for at in range(6)}
+    right = {"title": dict.fromkeys(cases, (0 if wrong else 3, 3)), "year": dict.fromkeys(cases, (3, 3))}
+    counts = {"compare": "exact", "missing": 0, "extra": 0, "n": 18, "stability": 1.0}
+    sound = {**counts, "accuracy": 1.0, "right": 18, "wrong": 0, "profile": {"stable_right": 6}}
+    lost = {**counts, "accuracy": 0.0, "right": 0, "wrong": 18, "profile": {"stable_wrong": 6}}
+    fields = {"title": lost if wrong else sound, "year": sound}
+    model_id = MODELS[model]
+    score = summary(0.5 if wrong else 0.99)
+    more = {"accuracy": {"field_level_f1": score}, "reproducibility": {"pairwise_exact_match": summary(0.9)}}
+    more |= {"failures": {"timeout": 1}} if model == 3 else {}
+    run_id = f"202601{version + 1:02d}T080000Z-abc{version:03d}-{model_id}"
+    named = {"skill": skill, "model_id": model_id, "run_id": run_id}
+    return a_run(f"1.{version}.0", version + 1, cases, **named, fields=right, per_field=fields, **more)
+
+
+def summary(mean: float) -> dict[str, Any]:
+    return {"mean": mean, "strict_mean": mean, "stdev": 0.1, "n": 18, "n_cases": 6, "ci95": [mean - 0.1, mean + 0.01]}
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_no_page_is_longer_than_four_screens_and_every_verdict_is_in_sight(
+    browser: Any, site: Path, width: int, height: int
+) -> None:
+    with watched(browser, f"file://{site}/", viewport={"width": width, "height": height}) as watch:
+        for name in (*LISTS, *PAGES):
+            page = watch.open(name)
+            screens = page.evaluate("document.documentElement.scrollHeight") / height
+            assert name in LISTS or screens <= 4, name
+            assert page.locator("main .badge").count() > 0, name
+            assert page.evaluate(HIDDEN) == [], name
+            assert page.evaluate(OVERLAPPING) == [], name
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            watch.open_drawn(name)
+        assert (watch.errors, watch.left) == ([], [])
+
+
+def test_what_changed_is_two_screens_and_filtered_by_verdict(browser: Any, site: Path) -> None:
+    with watched(browser, f"file://{site}/", viewport={"width": 1280, "height": 800}) as watch:
+        page = watch.open("changes.html")
+        assert page.evaluate("document.documentElement.scrollHeight") <= 2 * 800
+        assert page.locator(".change-of").count() == COMPONENTS
+        assert {LATEST} == {text.split()[1] for text in page.locator(".change-of .of").all_inner_texts()}
+        page.get_by_label("Verdict").select_option("regressed")
+        page.get_by_text(f"{COMPONENTS} of {5 * COMPONENTS} versions").wait_for()
+        assert page.locator(".change-of.regressed").count() == COMPONENTS
+        page.locator(".change-of summary").first.click()
+        assert page.locator(".change").first.is_visible()
+
+
+def test_the_overview_says_how_much_changed_and_draws_the_versions(browser: Any, site: Path) -> None:
+    with watched(browser, f"file://{site}/") as watch:
+        page = watch.open(f"index.html#q={SKILLS[0]}")
+        row = page.get_by_role("row").filter(has_text=MODELS[0])
+        assert row.locator("[data-title=Change]").inner_text().startswith("−0.4")
+        points = row.locator(".spark polyline").get_attribute("points").split()
+        heights = [float(point.partition(",")[2]) for point in points]
+        assert len(points) == VERSIONS
+        assert heights[-1] > max(heights[:-1])  # lower on the page
+
+
+def test_a_verdict_names_the_fields_that_fell_and_the_cases_that_broke(browser: Any, site: Path) -> None:
+    with watched(browser, f"file://{site}/") as watch:
+        page = watch.open(f"verdict.html#{FIRST}")
+        worst = page.locator(".change").first
+        assert MODELS[0] in worst.inner_text()
+        assert "Fields that fell: title 1.000 → 0.000" in worst.inner_text()
+        assert worst.locator("a[href*='case=case-']").count() == 6
+        assert "No field and no case fell beyond chance" in page.locator(".change").last.inner_text()
+
+
+def test_what_is_right_everywhere_folds(browser: Any, site: Path) -> None:
+    with watched(browser, f"file://{site}/") as watch:
+        page = watch.open(f"component.html#{FIRST}")
+        assert page.get_by_role("table", name="Fields beside models").locator("tbody th").all_inner_texts() == ["title"]
+        page.get_by_text("1 field right in every answer of every model").click()
+        assert page.get_by_text("year", exact=True).first.is_visible()
+
+
+def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, site: Path) -> None:
+    """Scores from 0 or 0.5 on, whole ticks for counts, names that begin alike told apart by their ends."""
+    with watched(browser, f"file://{site}/") as watch:
+        page = watch.open_drawn(f"component.html#{FIRST}")
+        text = page.inner_text("main")
+        assert "cannot be told apart by how often they are right" in text
+        assert "most often" not in text
+        labels = page.locator("[data-chart=trend] .role-axis-label text").all_text_contents()
+        assert {"0.0", "1.0"} <= {*labels}
+        assert page.locator("[data-chart=failures] .role-axis-label text").all_text_contents()[:2] == ["0", "1"]
+        named = page.locator("[data-chart=trend] .role-legend-label text").all_text_contents()
+        assert {"vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*named}

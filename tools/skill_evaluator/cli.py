@@ -257,10 +257,17 @@ def _report_bug(keys: Sequence[str], problem: Exception) -> NoReturn:
 
 
 def _with_resume_value(arguments: list[str]) -> list[str]:
-    """Give `--resume` the value `latest` unless a run's id, which begins with the year, or a path follows it."""
-    following = [*arguments[1:], ""]
+    """Give `--resume` the value `latest` unless a run's id, which begins with the year, or a path follows it.
+
+    `--changed` at the end, or before an option, gets none.
+    """
+    following = [*arguments[1:], "-"]
     return [
-        "--resume=latest" if argument == "--resume" and not _RUN.match(after) else argument
+        "--resume=latest"
+        if argument == "--resume" and not _RUN.match(after)
+        else "--changed="
+        if argument == "--changed" and after.startswith("-")
+        else argument
         for argument, after in zip(arguments, following, strict=False)
     ]
 

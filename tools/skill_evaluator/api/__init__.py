@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
-from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, refuse
+from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError, refuse
 
 if TYPE_CHECKING:
     from skill_evaluator.api.batches import UnfinishedBatches
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from skill_evaluator.ci.publishing import Published, PublishRequest
     from skill_evaluator.display.options import PlatformName
     from skill_evaluator.evaluation.dry_run import DryRun
+    from skill_evaluator.evaluation.many import ManyPlanned
     from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
-    from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
+    from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.exchange.exported import Exported, ExportRequest
@@ -229,6 +230,20 @@ class Library:
         from skill_evaluator.verdicts.decide.rules import exit_code_of
 
         return exit_code_of(results, self.settings.policy, fail_on)
+
+    def plan_many(self, request: "ManyRequest") -> "ManyPlanned":
+        """Return which components are ready to be evaluated, and what they cost, as `evaluate` without a name does."""
+        from skill_evaluator.evaluation.many import plan_many
+
+        return plan_many(request)
+
+    def evaluate_many(
+        self, request: "ManyRequest", planned: "ManyPlanned", *, watch: "Watch | None" = None
+    ) -> "dict[str, Evaluation | SkillEvaluatorError]":
+        """Evaluate each component that was planned; return by name what came of it, or why nothing did."""
+        from skill_evaluator.evaluation.many import evaluate_many
+
+        return evaluate_many(request, planned, lambda each: self.evaluate(each, watch=watch))
 
     def history(self, skill: str, models: Sequence[str] = ()) -> "History":
         """Judge every recorded version of every model against the one before, as `history` does."""

@@ -2,9 +2,10 @@
 
 from skill_evaluator.display.options import FormatOption, Full, options
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.request import ManyRequest
 
 EXAMPLES = (
+    "skill-evaluator evaluate --max-cost 5",
     "skill-evaluator evaluate <component> --dry-run",
     "skill-evaluator evaluate <component> --model <model> --replicates 2",
     "skill-evaluator evaluate <component> --recorded",
@@ -15,7 +16,7 @@ EXITS = {3: "worse than the recorded version", 4: "incomplete (it prints how to 
 
 
 @options
-class EvaluateOptions(EvaluationRequest, FormatOption):
+class EvaluateOptions(ManyRequest, FormatOption):
     """The options of `evaluate`."""
 
     full: Full = False
@@ -23,6 +24,10 @@ class EvaluateOptions(EvaluationRequest, FormatOption):
 
 def evaluate(options: EvaluateOptions) -> int:
     """Measure a prompt on its models, and record the result: how right, how repeatable, worse than before."""
+    if options.is_many:
+        from skill_evaluator.commands.evaluating import measure_many
+
+        return measure_many(options, options.format)
     if options.dry_run:
         from skill_evaluator.evaluation.dry_run import dry_run
         from skill_evaluator.reports.planning import print_dry_run

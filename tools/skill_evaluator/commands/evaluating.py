@@ -3,11 +3,19 @@
 import sys
 
 from skill_evaluator.api import Library
+from skill_evaluator.commands.options import agreed
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
-from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_OK,
+    EXIT_REGRESSED,
+    EXIT_USER_ERROR,
+    RunError,
+    SkillEvaluatorError,
+)
+from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
@@ -16,6 +24,7 @@ from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
+from skill_evaluator.reports.many import print_many, print_planned
 from skill_evaluator.runner.session import print_pending
 
 
@@ -46,6 +55,29 @@ def measure(
     print_how_to_resume(done.planned.left(done.pending), done.request)
     if done.problems:
         raise done.problems[0]
+    return _code(library, done)
+
+
+def measure_many(request: ManyRequest, form: Format) -> int:
+    """Show what several components cost, evaluate them if that is agreed on, and return the worst exit code."""
+    library = Library.at(request)
+    planned = library.plan_many(request)
+    print_planned(planned)
+    if request.dry_run or not planned.ready:
+        return EXIT_OK
+    if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
+        raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
+    done = library.evaluate_many(request, planned, watch=watch)
+    print_many(done, planned, form)
+    codes = [_code(library, each) for each in done.values()]
+    return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
+
+
+def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
+    if isinstance(done, SkillEvaluatorError):
+        return done.exit_code
+    if done.problems:
+        return done.problems[0].exit_code
     if not all(run.record.complete for run in done.finished):
         return EXIT_INCOMPLETE
     return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])

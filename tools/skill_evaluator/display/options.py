@@ -116,6 +116,17 @@ Skill = Annotated[
     str,
     Declared(None, {"help": "The component, by name or folder.", "metavar": "COMPONENT", "completes": "components"}),
 ]
+OneOrMore = Annotated[
+    str,
+    Declared(
+        None,
+        {
+            "help": "The component, by name, folder or pattern; default: all that are ready.",
+            "metavar": "[COMPONENT]",
+            "completes": "components",
+        },
+    ),
+]
 Names = Annotated[
     tuple[str, ...],
     Declared(

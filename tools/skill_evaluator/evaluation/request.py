@@ -10,6 +10,7 @@ from skill_evaluator.display.options import (
     FixturesOption,
     LimitsOption,
     Names,
+    OneOrMore,
     OnlyModels,
     Skill,
     SubmitOnly,
@@ -59,6 +60,22 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     submit_only: SubmitOnly = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
     leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
+
+
+@options
+class ManyRequest(EvaluationRequest):
+    """What is to be evaluated where several components may be meant."""
+
+    skill: OneOrMore = ""
+    changed: str | None = option(
+        "Only components that changed since a commit; default: the main branch.", metavar="[BASE]"
+    )
+    yes: bool = flag("Ask several components without a question; else only a terminal asks.")
+
+    @property
+    def is_many(self) -> bool:
+        """Whether it means several components."""
+        return not self.skill or self.changed is not None or any(mark in self.skill for mark in "*?[")
 
 
 @options

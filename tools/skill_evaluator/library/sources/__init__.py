@@ -131,7 +131,11 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return the folder of components: the one that is named, else that of the sources if settings.yaml has some."""
+    """Return the folder of components: the one that is named, else that of the sources if settings.yaml has some.
+
+    Each command asks this first, and reads anew what was kept of the sources.
+    """
+    _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 
 

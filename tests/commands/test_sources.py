@@ -1,0 +1,169 @@
+"""Components in other formats have versions, baselines and a plan from git, and all that is ready is asked at once."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from skill_evaluator.library.sources import SOURCES, is_dated
+
+from tests.support.chat_server import Asked, ChatServer, Reply
+from tests.support.git import git
+from tests.support.library import Ended, Library
+
+SKILL = "---\nname: {0}\ndescription: d\n---\nName a library for {0}.{1}\n"
+PROMPT_YML = """
+name: notices
+messages:
+  - {role: system, content: Say the word.}
+  - {role: user, content: "{{input}}"}
+testData: [{input: one, expected: yes-1}, {input: two, expected: yes-2}]
+evaluators: [{name: word, string: {contains: "{{expected}}"}}]
+"""
+
+
+class Sourced(Library):
+    """A repository of two skills and a .prompt.yml, committed, with one model behind a server."""
+
+    def __init__(self, root: Path, server: ChatServer) -> None:
+        self.stand_in(root)
+        self.server, self.wrong = server, False
+        git(root, "init", "-qb", "main")
+        for name in ("pdf", "docx"):
+            self.skill(name)
+            check = {"type": "contains", "value": "fine"}
+            self.write(
+                f"skills/{name}/evals/evals.json", [{"id": n, "prompt": f"{n}?", "assertions": [check]} for n in (1, 2)]
+            )
+        self.write("prompts/notices.prompt.yml", PROMPT_YML)
+        self.settings(sources=[{"kind": "skills"}, {"kind": "prompt_yml"}], policy={"design": "beside"}, replicates=4)
+        self.served_by(server.url, price={"input": 1.0, "output": 1.0})
+        server.reply = lambda asked: Reply(text=self.answer(asked))
+        self.commit("start", "2026-03-01T08:00:00Z")
+
+    def skill(self, name: str, more: str = "") -> None:
+        self.write(f"skills/{name}/SKILL.md", SKILL.format(name, more))
+
+    def answer(self, asked: Asked) -> str:
+        said = json.dumps(asked.body["messages"])
+        return "bad" if "Be bad." in said else "fine yes-1 yes-2"
+
+    def commit(self, message: str, moment: str) -> str:
+        git(self.root, "add", "-A")
+        git(self.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", message, f"--date={moment}")
+        return git(self.root, "rev-parse", "HEAD")
+
+    def books(self, name: str) -> list[dict[str, object]]:
+        path = self.root / ".evaluator" / "components" / name / "leaderboard.json"
+        return list(json.loads(path.read_text())["runs"]) if path.exists() else []
+
+
+@pytest.fixture
+def sourced(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Sourced:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-01T08:00:00Z")
+    return Sourced(tmp_path, server)
+
+
+def changed(sourced: Sourced, monkeypatch: pytest.MonkeyPatch, more: str = "\nBe bad.") -> str:
+    """Commit a change of one skill a day later."""
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-02T08:00:00Z")
+    sourced.skill("pdf", more)
+    return sourced.commit("change", "2026-03-02T08:00:00Z")
+
+
+def verdicts(done: Ended) -> dict[str, str]:
+    return {row["component"]: row["verdict"] for row in done.json["runs"]}
+
+
+def test_without_a_name_all_that_is_ready_is_asked_under_one_cap(sourced: Sourced) -> None:
+    refused = sourced.call("evaluate")
+    assert (refused.code, sourced.server.requests) == (2, 0)
+    assert "3 components: 24 calls, at most $" in refused.err
+    done = sourced.call("evaluate", "--max-cost", "1", "--format", "json")
+    assert (done.code, verdicts(done)) == (0, dict.fromkeys(("docx", "notices", "pdf"), "recorded")), done.err
+    assert sourced.server.requests == 24
+    assert all(is_dated(str(row["skill_version"])) for row in sourced.books("pdf"))
+    status = git(sourced.root, "status", "--porcelain", "-uall").splitlines()
+    assert all(line.startswith("?? .evaluator/components/") for line in status)
+    table = sourced.call("evaluate", "*x", "--yes").out.splitlines()
+    assert (len(table), table[1].split()[:2]) == (2, ["docx", "served"])
+
+
+def test_one_that_is_not_ready_takes_no_other_with_it(sourced: Sourced) -> None:
+    sourced.write("skills/docx/SKILL.md", "no front matter")
+    sourced.write("skills/pptx/SKILL.md", SKILL.format("pptx", ""))
+    done = sourced.call("evaluate", "--yes", "--format", "json")
+    assert done.code == 0
+    assert set(verdicts(done)) == {"pdf", "notices"}
+    assert set(done.json["left_out"]) == {"docx", "pptx"}
+    assert "front matter" in done.json["left_out"]["docx"]
+    capped = sourced.call("evaluate", "--max-cost", "0.0000001", "--format", "json")
+    assert capped.code in (2, 4)
+
+
+def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_commit(
+    sourced: Sourced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sourced.call("evaluate", "--yes").code == 0
+    base = sourced.commit("records", "2026-03-01T09:00:00Z")
+    assert sourced.call("plan", "--base", base, "--format", "json").json["entries"] == []
+    changed(sourced, monkeypatch)
+    planned = sourced.call("plan", "--base", base, "--format", "json")
+    (entry,) = planned.json["entries"]
+    assert (entry["skill"], bool(entry["baseline"])) == ("pdf", True), (planned.err, entry)
+    assert sourced.call("lint", "--base", base).code == 0
+    sourced.server.forget()
+    done = sourced.call("evaluate", "--changed", base, "--yes", "--format", "json")
+    assert (done.code, verdicts(done)) == (3, {"pdf": "regressed"}), done.err
+    assert sourced.server.requests == 2 * 4 + 2 * 2  # half as many of the baseline, in turns
+    before, after = (str(row["skill_version"]) for row in reversed(sourced.books("pdf")))
+    assert re.match(r"0\.20260301080000\.0\+", before)
+    assert re.match(r"0\.20260302080000\.0\+", after)
+
+
+def test_the_same_prompt_at_a_later_commit_is_a_patch(sourced: Sourced, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sourced.call("evaluate", "pdf").code == 0
+    base = sourced.commit("records", "2026-03-01T09:00:00Z")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-02T08:00:00Z")
+    sourced.write("skills/pdf/SKILL.md", SKILL.format("pdf", "").replace("description: d", "description: other"))
+    sourced.commit("describe", "2026-03-02T08:00:00Z")
+    planned = sourced.call("plan", "--base", base, "--format", "json").json
+    assert planned["entries"] == []
+    assert any("PATCH" in one["reason"] for one in planned["skipped"])
+
+
+def test_a_checkout_that_is_only_read_is_evaluated_elsewhere(
+    sourced: Sourced, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (sourced.root / ".evaluator" / "settings.yaml").unlink()
+    models = (sourced.root / ".evaluator" / "models.yaml").read_text()
+    out = tmp_path_factory.mktemp("out")
+    (out / ".evaluator").mkdir()
+    (out / ".evaluator" / "models.yaml").write_text(models)
+    before = sourced.tree()
+    done = sourced.call("init", "--adopt", "--yes", "--out", str(out))
+    assert done.code == 0, done.err
+    assert "SKILL.md" in done.out.splitlines()[0]
+    elsewhere = Library.__new__(Library)
+    elsewhere.stand_in(out)
+    asked = elsewhere.call("evaluate", "--yes", "--format", "json")
+    assert (asked.code, set(verdicts(asked))) == (0, {"pdf", "docx", "notices"}), asked.err
+    assert sourced.tree() == before
+
+
+def test_a_source_that_is_unknown_or_outside_is_one_line(sourced: Sourced) -> None:
+    sourced.settings(sources=[{"kind": "skill"}])
+    assert sourced.call("lint").refuses(
+        "unknown source 'skill' at sources[0].kind in settings.yaml (did you mean 'skills'?)"
+    )
+    sourced.settings(sources=[{"kind": "skills", "root": "nowhere"}])
+    assert sourced.call("lint").refuses("nowhere is not a folder; see sources in settings.yaml")
+    sourced.settings(sources=[{"kind": "skills", "leave_out": ["docx", "pdf/2"]}])
+    done = sourced.call("lint", "--format", "json")
+    (linted,) = done.json["components"]
+    assert (linted["component"], linted["cases"]) == ("pdf", 1)
+    assert any("leave_out in settings.yaml" in hint for hint in linted["hints"])
+
+
+def test_every_format_says_what_it_looks_for() -> None:
+    assert all(source.looks_for for source in SOURCES.values())

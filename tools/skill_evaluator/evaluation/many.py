@@ -1,0 +1,88 @@
+"""`evaluate` of several components: which are ready and what all of them cost, then each of them, one after the other.
+
+A component that is not ready, or fails, takes none of the others with it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from skill_evaluator.display import told
+from skill_evaluator.errors import ComponentError, GitError, SkillEvaluatorError
+from skill_evaluator.evaluation.dry_run import DryRun, dry_run
+from skill_evaluator.evaluation.request import ManyRequest
+from skill_evaluator.evaluation.story import Evaluation
+from skill_evaluator.library.sources import component_names
+from skill_evaluator.library.versions import read_version, read_versions
+from skill_evaluator.repository import Repository, within
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyPlanned:
+    """What is to be evaluated, with its calls and cost, and by name why the rest is not."""
+
+    ready: Sequence[DryRun]
+    left_out: Mapping[str, str]
+
+    @property
+    def calls(self) -> int:
+        """The calls of all."""
+        return sum(estimate.calls for each in self.ready for estimate in each.estimates)
+
+    @property
+    def cost_at_most_usd(self) -> float | None:
+        """What all cost at most; None where a price is unknown."""
+        return total_or_none(estimate.cost_upper_usd for each in self.ready for estimate in each.estimates)
+
+
+def plan_many(request: ManyRequest) -> ManyPlanned:
+    """Return which components are ready, of those that a pattern matches or that changed; raise where there is none."""
+    names = component_names(request.components)
+    chosen = [name for name in names if fnmatchcase(name, request.skill or "*")]
+    if not chosen:
+        raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, names)}")
+    if request.changed is not None:
+        chosen = _changed(request, chosen, request.changed)
+    ready, left_out = [], {}
+    for name in told(chosen, len(chosen), "components"):
+        try:
+            ready.append(dry_run(replace(request, skill=name)))
+        except SkillEvaluatorError as problem:
+            left_out[name] = str(problem)
+    return ManyPlanned(ready=ready, left_out=left_out)
+
+
+def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
+    """Return the components whose prompt or contract is not that of a commit, by default of the main branch."""
+    repository = Repository(request.components if request.components.exists() else request.config)
+    base = repository.commit(ref or f"origin/{repository.main_branch()}") or repository.commit(ref or "HEAD")
+    if base is None:
+        raise GitError(f"--changed {ref} is no commit here; run `git fetch`")
+    folder = repository.place(request.components)
+    (before,) = read_versions(repository, (base,), folder)
+    changed = []
+    for name in names:
+        then, now = before.get(name), read_version(request.components / name, within(folder, name))
+        if then is None or now is None or (then.prompt, then.schema) != (now.prompt, now.schema):
+            changed.append(name)
+    return changed
+
+
+def evaluate_many(
+    request: ManyRequest, planned: ManyPlanned, ask: Callable[[ManyRequest], Evaluation]
+) -> dict[str, Evaluation | SkillEvaluatorError]:
+    """Evaluate each that is ready, under one cap on the cost; return by name what came of it, or why nothing did."""
+    done: dict[str, Evaluation | SkillEvaluatorError] = {}
+    left = request.max_cost
+    for each in planned.ready:
+        name = each.component.name
+        try:
+            done[name] = evaluation = ask(replace(request, skill=name, max_cost=left))
+        except SkillEvaluatorError as problem:
+            done[name] = problem
+            continue
+        if left is not None:
+            left = max(left - sum(run.record.cost_usd or 0.0 for run in evaluation.finished), 0.0)
+    return done

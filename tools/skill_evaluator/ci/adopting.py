@@ -33,7 +33,7 @@ class Proposal:
 
     Those files that are `declared` say what its components do not say themselves. `found` says what was looked for, and
     how often it is there, and `lost` what belongs to no component; `unread` components are not among those that were
-    read. So many `sentences` want a judge.
+    read. A judge is to decide `sentences`.
     """
 
     linted: Sequence[Linted]

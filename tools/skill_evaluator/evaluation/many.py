@@ -38,7 +38,7 @@ class ManyPlanned:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Return which components are ready, of those that a pattern matches or that changed; raise where there is none."""
+    """Return which components are ready, of those that a pattern matches or that changed; raise without any."""
     names = component_names(request.components)
     chosen = [name for name in names if fnmatchcase(name, request.skill or "*")]
     if not chosen:

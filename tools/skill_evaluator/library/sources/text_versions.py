@@ -24,7 +24,7 @@ _IN_LINE = re.compile(r"^(SYSTEM|USER|ASSISTANT):[ \t]*", re.MULTILINE)
 
 
 def _version(path: str) -> str | None:
-    """Return the version that a file's name is, as semver; None where it is none."""
+    """Return the version that a file's name is, as semver, or None."""
     match = _FILE.fullmatch(posixpath.basename(path))
     return semver_of(match[1]) if match and match[1].isprintable() else None
 

@@ -176,7 +176,7 @@ def semver_of(text: str) -> str | None:
 
 
 def faultless(prompt: Prompt, where: Path) -> Prompt:
-    """Return a prompt that can be sent; raise ComponentError for the first fault of another."""
+    """Return a prompt that can be sent; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{where}: '{TURNS}' is what the earlier turns of a case are called; rename the variable")
     for fault in prompt.faults():

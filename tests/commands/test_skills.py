@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.chat_server import Reply, chat_server
+from tests.support.git import GitRepository
 from tests.support.library import REPLAY, Library
 
 SKILL = "---\nname: pdf\ndescription: Reads PDFs.\nversion: '1.0'\n---\nName a library.\n"
@@ -69,6 +71,24 @@ def test_without_its_skill_a_request_is_asked_as_the_user_wrote_it(skills: Libra
     bare = apply_scenario(component, skills.root / ".evaluator", SCHEMA_ALONE)
     (message,) = bare.prompt.filled({"document": "How do I read a.pdf?"})
     assert (message.role, message.text) == ("user", "How do I read a.pdf?")
+
+
+def test_a_skill_that_was_away_for_a_while_is_held_against_its_version_before(skills: Library) -> None:
+    repository = GitRepository(skills.root)
+    with chat_server() as server:
+        server.reply = lambda asked: Reply(text="Use pypdf." if "1.0" not in str(asked.body) else "Use pypdf, too.")
+        skills.served_by(server.url)
+        repository.commit()
+        assert skills.call("evaluate", "pdf").code == 0
+        (skills.root / "skills/pdf/SKILL.md").unlink()
+        repository.commit()
+        skills.write("skills/pdf/SKILL.md", SKILL.replace("'1.0'", "1.1.0").replace("Name a", "Name one"))
+        repository.commit()
+        skills.settings(sources=[{"kind": "skills", "root": "skills"}], policy={"design": "beside"})
+        done = skills.call("evaluate", "pdf", "--format", "json")
+    assert done.code == 0, done.err
+    assert done.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
+    assert [run["skill_version"] for run in done.json["runs"]] == ["1.1.0", "1.0.0"]
 
 
 def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(skills: Library) -> None:

@@ -104,6 +104,8 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
     contents: dict[str, bytes] = {}
 
     def read(path: str) -> str:
+        if path not in blobs:
+            raise ComponentError(f"{where / path} does not exist")
         if blobs[path] not in contents:  # files of one name are wanted together
             name = posixpath.basename(path)
             alike = [blob for other, blob in blobs.items() if posixpath.basename(other) == name]

@@ -43,3 +43,45 @@ def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "greeting: regressed on these 2 cases" in second.out
     assert "lost: field checks.answers-in-kind" in second.out
     assert [path.name for path in (folder / "prompts").iterdir()] == ["greeting.prompt.yml"]
+
+
+def test_from_promptfoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    folder = GitRepository(tmp_path).root
+
+    def reply(asked: Asked) -> Reply:
+        prompt = str(asked.body["messages"][-1]["content"])
+        return Reply(text=f"It is {prompt.split()[-1]}." if prompt.startswith("Name") else "Which one?")
+
+    with chat_server() as server:
+        server.reply = reply
+        typed = type_block(section_of("From promptfoo", folder, server.url), folder)
+        adopted = next(typed)
+        models = folder / ".evaluator" / "models.yaml"
+        here = f"provider: openai\n  base_url: {server.url}\n  price: {{input: 0, output: 0}}"
+        models.write_text(models.read_text().replace("provider: openai", here))
+        first, second = typed
+    assert "reply      ready      4 cases" in adopted.out
+    assert (first.code, second.code) == (0, 3), first.err + second.err
+    assert "reply: regressed on these 4 cases" in second.out
+    assert sorted(path.name for path in (folder / "evals").iterdir()) == ["promptfooconfig.yaml", "reply.txt"]
+
+
+def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    folder = GitRepository(tmp_path).root
+
+    def reply(asked: Asked) -> Reply:
+        prompt = str(asked.body["messages"][-1]["content"])
+        label = "Software" if "vim" in prompt else "Hardware"
+        return Reply(text=label if "with that word" in prompt else f"I would say {label}.")
+
+    with chat_server() as server:
+        server.reply = reply
+        imported, first, second = type_block(section_of("From OpenAI Evals", folder, server.url), folder)
+    assert "2 cases of tickets" in imported.out, imported.err
+    assert (first.code, second.code) == (0, 3), first.err + second.err
+    assert "lost: field checks.match" in second.out

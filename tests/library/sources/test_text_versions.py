@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.library.cases import load_cases
+from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import SOURCES
 from skill_evaluator.library.sources.tree import FileTree, Written
+from skill_evaluator.library.versions import component_at
+
+from tests.support.git import GitRepository
 
 TEXT_VERSIONS = SOURCES["text_versions"]
 V1 = """# langfuse: docs-extraction@v1.0.0
@@ -149,7 +154,28 @@ def test_many_folders_and_versions_are_found_and_read_at_once() -> None:
 @pytest.mark.parametrize(
     "text", ["{{" * 200_000, "{{ " * 150_000, "{{a" * 130_000, "{" * 400_000, "{{" + " " * 400_000]
 )
-def test_a_text_of_braces_takes_no_long_time(text: str) -> None:
+@pytest.mark.parametrize("end", ["", "{a}", "{{a}}"])
+def test_a_text_of_braces_takes_no_long_time(text: str, end: str) -> None:
     start = time.process_time()
-    assert read({"p/v1.txt": text}).prompt.inputs == ("document",)
+    assert len(read({"p/v1.txt": text + end}).prompt.inputs) == 1
     assert time.process_time() - start < 3
+
+
+def test_a_text_of_many_variables_is_refused() -> None:
+    with pytest.raises(ComponentError, match="at most 200 are filled"):
+        read({"p/v1.txt": "".join(f"{{a{number}}}" for number in range(90_000))})
+
+
+def test_the_sibling_file_is_the_baseline_at_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = GitRepository(tmp_path)
+    monkeypatch.chdir(git.root)
+    git.write(".evaluator/settings.yaml", "sources: [{kind: text_versions, root: prompts}]\n")
+    git.write("prompts/sum/v1.0.0.txt", "Sum up {text}")
+    git.write("prompts/sum/v1.1.0.txt", "Sum up in a line: {text}")
+    git.write("fixtures/sum/cases.jsonl", '{"id": "a", "inputs": {"text": "A"}}\n')
+    commit = git.commit()
+    component = load_component(Path(".evaluator/components"), "sum")
+    assert [case.inputs for case in load_cases(component, None)] == [{"text": "A"}]
+    earlier, _ = component_at(component, commit)
+    assert (component.version, earlier.version) == ("1.1.0", "1.0.0")
+    assert earlier.prompt.text == "## User\n\nSum up {text}"

@@ -251,9 +251,10 @@ class Prompt:
     def _pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield the texts between placeholders, and each placeholder as an empty text with its name."""
         end = 0
+        stays = self.placeholders == "single" and _LONE.match(text) is not None  # of {{, if lone braces are there
         for match in self._pattern.finditer(text) if self._pattern else ():
             yield text[end : match.start()], ""
-            yield ("", match[1]) if match[1] else (match[0] if _LONE.match(text) else match[0][0], "")
+            yield ("", match[1]) if match[1] else (match[0] if stays else match[0][0], "")
             end = match.end()
         yield text[end:], ""
 

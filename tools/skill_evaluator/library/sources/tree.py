@@ -27,7 +27,7 @@ from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
-_MOST_FILES = 500_000
+_MOST_FILES, _MOST_INPUTS = 500_000, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +181,8 @@ def faultless(prompt: Prompt, where: Path) -> Prompt:
     """Return a prompt that can be sent; raise ComponentError for its first fault."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{where}: '{TURNS}' is what the earlier turns of a case are called; rename the variable")
+    if len(prompt.inputs) > _MOST_INPUTS:
+        raise ComponentError(f"{where} has {len(prompt.inputs):,} variables; at most {_MOST_INPUTS} are filled")
     for fault in prompt.faults():
         raise ComponentError(f"{where}: {fault}")
     return prompt

@@ -431,6 +431,27 @@ def test_a_skill_of_100_megabytes_is_refused_and_the_others_are_read(tmp_path: P
     assert SKILLS.read(tree, "pdf/SKILL.md").prompt.system
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pdf/SKILL.md": PDF.replace("name: pdf", "version: 1.0") + "\n" * 900_000},
+        {"pdf/SKILL.md": PDF.replace("name: pdf", "metadata: {version: 1.0}") + " \n" * 400_000},
+        {
+            "pdf/SKILL.md": PDF,
+            "pdf/evals.json": [{"prompt": "x", "checks": [{"name": "a_" * 50_000 + "!", "text": "y"}]}],
+        },
+        {"pdf/SKILL.md": PDF, **{f"{'tests/' * 600}{n}/trigger.txt": "" for n in range(200)}},
+        {f"{'d/' * n}SKILL.md": PDF for n in range(600)},
+    ],
+    ids=["lines", "blanks", "name", "tests", "nested"],
+)
+def test_what_is_long_or_deep_takes_no_longer_than_it_is(files: dict[str, Any]) -> None:
+    tree, start = tree_of(files), time.process_time()
+    assert SKILLS.read(tree, SKILLS.find(tree)[-1].key).prompt.system
+    assert not list(SKILLS.lost(tree))
+    assert time.process_time() - start < 5
+
+
 def test_ten_thousand_skills_are_found_and_read_without_a_walk_for_each() -> None:
     reads = 0
     texts = {f"plugins/p{n // 100}/skills/s{n}/SKILL.md": PDF for n in range(10_000)}

@@ -27,8 +27,9 @@ from skill_evaluator.text import listed
 
 ROUTING = "routing"
 _SKILL, _EVALS = "SKILL.md", "evals.json"
+_HIGHEST = 10  # folders above a skill in which evals for it are looked for
 _ELSEWHERE = ("evals", "misc/evals", "tests")  # that hold <skill>/evals.json, in a folder above it
-_TRIGGERS = re.compile(r"(^|/)((evals?|tests?)/(.*/)?[^/]*trigger|trigger[_-]?eval)[^/]*\.(json|ya?ml)$")
+_OF_EVALS = {"eval", "evals", "test", "tests"}
 _NO_RESOURCE = re.compile(r"(.*/)?\.|SKILL\.md$|(evals/)?evals\.json$|(?i:(license|readme|changelog)[^/]*$)")
 _LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
 _PROMPTS = ("prompt", "query", "input", "user_prompt", "task")
@@ -40,7 +41,7 @@ _OTHER_NAMES = {"includes": "contains", "exact_match": "equals", "matches": "reg
 _OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "rubric", "semantic", "manual"), "expect")
 _WORDS = ("text", "description", "expectation", "assertion", "criterion", "rubric", "check", "value")
 _ARGUMENTS = ("value", "values", "pattern", "expected", "substring", "text")
-_NAME = re.compile(r"[^\W\d]+(?:[_-][^\W\d]+)+")  # says what a check is about, which a number does not
+_NAME = re.compile(r"[^\W\d_]+(?:[_-][^\W\d_]+)+")  # says what a check is about, which a number does not
 _MOST = 100  # characters of a name
 _QUESTION = """Choose the skill that the request calls for, by what the skills say of themselves. Answer with JSON \
 alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
@@ -51,7 +52,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
     """Return the place of each SKILL.md, and one for all trigger evals."""
     skills = _skills_in(tree)
     places = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
-    routed = skills and any(map(_TRIGGERS.search, tree.paths))
+    routed = skills and any(map(_asks_for_skill, tree.paths))
     return [*places, SourcePlace(ROUTING, (ROUTING,))] if routed else places
 
 
@@ -67,6 +68,13 @@ def _lost(tree: FileTree) -> Iterator[LeftOut]:
 
 def _skills_in(tree: FileTree) -> list[str]:
     return [path for path in tree.paths if posixpath.basename(path) == _SKILL]
+
+
+def _asks_for_skill(path: str) -> bool:
+    """Return whether a file is one of trigger evals, by its name."""
+    folder, name = posixpath.split(path)
+    of_evals = name.startswith(("trigger-eval", "trigger_eval")) or not _OF_EVALS.isdisjoint(folder.split("/"))
+    return of_evals and "trigger" in name and name.endswith((".json", ".yaml", ".yml"))
 
 
 def _name_at_root(tree: FileTree) -> str:
@@ -109,7 +117,8 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     metadata = front.get("metadata")
     version = front.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
     if isinstance(version, float):  # 1.10, which YAML reads as 1.1
-        version = next(iter(re.findall(r"(?m)^\s*version:\s*([\d.]+)", tree.text(path))), version)
+        written = re.search(r"(?m)^[ \t]*version:[ \t]*([\d.]+)", tree.text(path))
+        version = written[1] if written else version
     return semver_of(str(version))
 
 
@@ -118,7 +127,7 @@ def _eval_files(tree: FileTree, skill: str, named: Callable[[str], Any]) -> Iter
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
-    for above in map(str, PurePosixPath(folder).parents if folder else ()):
+    for above in map(str, PurePosixPath(folder).parents[:_HIGHEST] if folder else ()):
         yield from filter(tree.has, (within(above, f"{place}/{name}/{_EVALS}") for place in _ELSEWHERE))
         shared = within(above, f"evals/{_EVALS}")
         if tree.has(shared) and not tree.has(within(above, _SKILL)) and named(shared) == name:
@@ -148,7 +157,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
     own = (str(path) for path in paths if nested.isdisjoint(path.parents))
-    resources = [path for path in own if not _NO_RESOURCE.match(path) and not _TRIGGERS.search(path)]
+    resources = [path for path in own if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
         beside = f"only {_SKILL} is sent, and not what lies beside it, such as {resources[0]!a}"
         yield LeftOut(what="file", reason=beside, count=len(resources))
@@ -271,7 +280,7 @@ def _read_routing(tree: FileTree) -> Written:
     choices = {names[folder]: words for folder, (_, words) in described.items()}
     text = "\n".join([_QUESTION, *(f"- {name}: {words}" for name, words in choices.items())])
     most, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
-    files = [path for path in tree.paths if _TRIGGERS.search(path)]
+    files = list(filter(_asks_for_skill, tree.paths))
     if not names or not files or size > most.most:
         problem = f"have {size:,} bytes; {most}" if names and files else "or the queries for them are missing"
         raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")

@@ -123,6 +123,42 @@ def test_an_id_stays_when_a_test_is_put_before_it() -> None:
     assert before[2] == "the-last"
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("yes", "yes"),
+        ("off", "off"),
+        ("true", "true"),
+        ("1:30", "1:30"),
+        ("2024-01-02", "2024-01-02"),
+        ("007", "7"),
+        ("1.50", "1.5"),
+        ("3.0", "3"),
+        ("'3.0'", "3.0"),
+        ("1_000", "1_000"),
+        ("~", ""),
+        ("{a: [1, no]}", '{"a":[1,"no"]}'),
+    ],
+)
+def test_values_are_read_as_javascript_reads_yaml(written: str, sent: str) -> None:
+    [(_, _, row)] = read(f"prompts: ['Say {{{{word}}}}']\ntests:\n- vars: {{word: {written}, other: x}}\n").rows
+    assert row["inputs"]["word"] == sent
+
+
+def test_a_reference_stands_for_what_it_leads_to() -> None:
+    polite = {"type": "contains", "value": "please"}
+    test = {"vars": {"word": "hi"}, "assert": [{"$ref": "#/assertionTemplates/polite"}, {"$ref": "#/absent"}]}
+    written = read(config(tests=[test], assertionTemplates={"polite": polite, "again": {"$ref": "#"}}))
+    assert written.rows[0][2]["checks"] == [{"contains": "please", "id": "contains-please"}]
+    assert left_out(written).keys() == {"assert"}
+
+
+def test_settings_of_a_prompt_are_named() -> None:
+    written = read(config(prompts=[{"raw": "Say {{word}}", "config": {"response_format": {}}}, "{{word}}"]))
+    assert left_out(written).keys() == {"key config of the prompt"}
+    assert not read(config(prompts=["{{word}}", {"raw": "x", "config": {}}])).left_out
+
+
 def test_a_list_of_messages_is_messages() -> None:
     talk = [
         {"role": "developer", "content": "Be {{tone}}."},

@@ -15,14 +15,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skill_evaluator.checks.values import NOTHING, value_at
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.messages import DOCUMENT, TURNS, Prompt
 from skill_evaluator.library.prompts import WrittenMessage
-from skill_evaluator.library.reading import parse_yaml, yaml_lines
+from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
     LONGEST,
     PROGRAM,
@@ -42,6 +44,7 @@ _MOST_TESTS, _MOST_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
 _SERVICE = re.compile(r"(?!file:)[\w-]+://")
 _NO_TEXT = re.compile(r"(?i).*\.(pdf|png|jpe?g|webp|gif|mp3|wav|mp4)")
+_NUMBER = re.compile(r"(?i)[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?")
 _SECRET = re.compile(r"(?i).*(api[-_]?key|secret|token|password|authorization|credentials?)")
 _MODEL = re.compile(
     r"(ai21|alibaba|anthropic|aimlapi|azure|azureopenai|bedrock|cerebras|cohere|databricks|deepseek|fireworks|github|"
@@ -54,7 +57,7 @@ _MODEL = re.compile(
 _PARAMETERS = {"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_output_tokens"}
 _PARAMETERS |= {"maxOutputTokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _SILENT = re.compile(  # keys that change neither what is asked nor what is checked
-    r"\$schema|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|providers|scenarios|"
+    r"\$schema|assertionTemplates|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|providers|scenarios|"
     r"sharing|tags|targets|tests|writeLatestResults"
 )
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
@@ -63,12 +66,13 @@ _NOTHING = "it has no counterpart here"
 
 
 class _WrittenPrompt(NamedTuple):
-    """A prompt as it stands in a file, or why it cannot be read."""
+    """A prompt as it stands in a file, or why it cannot be read, and other keys that it has."""
 
     label: str
     text: str
     path: str
     problem: str = ""
+    others: tuple[str, ...] = ()
 
 
 class _CaseRow(NamedTuple):
@@ -127,7 +131,8 @@ class _Configuration:
             try:
                 if not isinstance(raw, str):
                     raise ComponentError("a prompt is a text, or names a file of texts")
-                prompts += self._written(raw, label)
+                others = tuple(sorted(entry.keys() - {"raw", "id", "label", "display"}))
+                prompts += [prompt._replace(others=others) for prompt in self._written(raw, label)]
             except (ComponentError, ValueError) as problem:
                 where = self.tree.where / self.path
                 prompts.append(_WrittenPrompt(label, "", self.path, f"prompt {len(prompts) + 1} of {where}: {problem}"))
@@ -342,6 +347,8 @@ def _read(tree: FileTree, key: str) -> Written:
     text = f"{as_text(options.get('prefix'))}{written.text}{as_text(options.get('suffix'))}"
     prompt = _prompt(text, tree.where / written.path)
     rows, schema = configuration.rows(prompt.inputs, default)
+    for name in written.others:
+        configuration.leave(f"key {name} of the prompt", "models.yaml says how models are asked")
     for name in configuration.content:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
@@ -370,14 +377,14 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
     content = _parsed(path, tree.text(path), tree.where / path)
     if not isinstance(content, dict):
         raise ComponentError(f"{tree.where / path} is no mapping of keys to values")
-    return _Configuration(tree=tree, path=path, content=content)
+    return _Configuration(tree=tree, path=path, content=_resolved(content, content))
 
 
 def _prompt(text: str, where: Path) -> Prompt:
     """Return the prompt of a text, which may be messages in JSON or YAML; raise ComponentError."""
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
-        content = _plain(parse_yaml(text, where, ComponentError))
+        content = _parsed(".yaml", text, where)
     elif re.match(r"\s*(\[\s*\{|\{\s*\")", text):
         content = _parsed(".json", text, where)
     if not isinstance(content, list):
@@ -436,21 +443,39 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
 def _parsed(path: str, text: str, where: Path) -> Any:
     """Return what JSON or YAML says, dates and the like as texts; raise ComponentError."""
     is_json = path.endswith((".json", ".jsonl"))
-    value = parse_json(text, where, ComponentError) if is_json else parse_yaml(text, where, ComponentError)
-    value = _plain(value)
+    read = parse_json if is_json else partial(parse_yaml, as_written=True)
+    value = _plain(read(text, where, ComponentError))
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
         raise ComponentError(f"{where} holds half a surrogate pair, which is no text")
     return value
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JavaScript reads it: `yes` and dates are texts, and 3.0 is 3."""
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if isinstance(value, Plain) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return value.lower() == "true"
+    if isinstance(value, Plain) and re.fullmatch(
+        r"[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?", value, re.IGNORECASE
+    ):
+        value = float(value)
     if isinstance(value, float) and math.isfinite(value):
-        return int(value) if value.is_integer() and abs(value) < LONGEST else value  # JavaScript writes 3.0 as 3
-    return value if value is None or isinstance(value, str | int) else str(value)
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+def _resolved(value: Any, whole: Any) -> Any:
+    """Return a value with what references such as #/assertionTemplates/polite lead to in their place."""
+    if isinstance(value, list):
+        return [_resolved(item, whole) for item in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    target = value_at(whole, reference[1:]) if isinstance(reference, str) and reference.startswith("#/") else NOTHING
+    return {key: _resolved(inner, whole) for key, inner in value.items()} if target is NOTHING else target
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

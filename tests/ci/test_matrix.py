@@ -127,6 +127,7 @@ def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None
         "limits": "",
         "lock": "requirements-leg-lock.txt",
         "baseline": "",
+        "history": "1",
         "transport": "direct",
     }
     assert second["model"] == "free/of:charge"

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from skill_evaluator.library.sources import SOURCES, is_dated
+from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.text import is_dated
 
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.git import git

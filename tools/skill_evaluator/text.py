@@ -295,3 +295,24 @@ def differences(before: Any, after: Any) -> list[ValueChange]:
             path = key_path(tuple(level.path(output_format="list", force="fake")))
             changes.append(ValueChange(path=path, before=old, after=new))
     return sorted(changes, key=lambda change: change.path)
+
+
+_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)\d{6}\.0\+([0-9a-f]{8})")
+
+
+def is_dated(version: str) -> bool:
+    """Return whether a version was made of a date and a digest.
+
+    >>> is_dated("0.20260124093000.0+0123abcd"), is_dated("0.2.0")
+    (True, False)
+    """
+    return _DATED.fullmatch(version) is not None
+
+
+def version_words(version: str) -> str:
+    """Return how people read a version, one that was made of a date and a digest as these.
+
+    >>> version_words("0.20260124093000.0+0123abcd"), version_words("1.2.0")
+    ('2026-01-24 0123abcd', '1.2.0')
+    """
+    return _DATED.sub(r"\1-\2-\3 \4", version)

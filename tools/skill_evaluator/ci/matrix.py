@@ -29,6 +29,7 @@ from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_s
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import is_dated
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 REST = "rest"
@@ -154,6 +155,7 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
             "replicates": str(entry.replicates),
             "seed": str(entry.seed),
             "baseline": "" if entry.baseline is None else entry.baseline.commit,
+            "history": "0" if entry.baseline or is_dated(entry.skill_version) else "1",
             "transport": entry.transport,
         }
         for entry in plan.entries

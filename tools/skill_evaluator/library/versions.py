@@ -20,19 +20,11 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, parse_prompt
-from skill_evaluator.library.sources import (
-    WrittenAt,
-    dated_at,
-    is_dated,
-    named_origins,
-    origin_of,
-    prompt_file,
-    sources_in,
-)
+from skill_evaluator.library.sources import WrittenAt, dated_at, named_origins, origin_of, prompt_file, sources_in
 from skill_evaluator.library.sources.own import OWN
 from skill_evaluator.library.sources.tree import FileTree, Written, commit_tree
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.text import canonical_json, digest, is_dated
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 

@@ -28,7 +28,7 @@ from skill_evaluator.reports.judge_results import alert_sentences, regression_fi
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.runner.prices import pooled_hit_rate
 from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
@@ -313,7 +313,7 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
             (
                 Cell(run.skill, code=True, link=site.page(run.skill)),
                 Cell(run.model_id, code=True),
-                Cell(figures.skill_version, code=True) if figures else Cell("–"),
+                Cell(version_words(figures.skill_version), code=True) if figures else Cell("–"),
                 Cell(run.primary_metric, code=True) if run.primary_metric else Cell("–"),
                 Cell(number(figures.accuracy) + interval if figures else "–"),
                 Cell("baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT),

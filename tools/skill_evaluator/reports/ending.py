@@ -16,7 +16,7 @@ from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -62,7 +62,8 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     if form != "text":
         return
     name, cases = shlex.quote(record.skill), counted(record.n_cases, "case")
-    first = f"{record.skill} {record.skill_version}: measured on {cases}; there is no lower version to judge it against"
+    first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
+    first += "there is no lower version to judge it against"
     following = f"change the prompt, and {_command(folders, 'try', name)} holds it against this run"
     if not kept:
         following = f"{_command(folders, 'evaluate', name)} records what later versions are held against"

@@ -32,7 +32,7 @@ from skill_evaluator.reports.ranking import ranking_section, shipping_words
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -152,7 +152,7 @@ def _measured(records: Sequence[Record]) -> Iterator[Sheet | Text]:
     """Yield the metrics of a run, or the primary one of several, the weakest fields, and what must be known of them."""
     runs = {" ".join(filter(None, (record.model_id, record.scenario))): record for record in records}
     first = records[0]
-    yield Text(visible(f"{first.skill} {first.skill_version}: {listed(list(runs), 3)}"), style="bold")
+    yield Text(visible(f"{first.skill} {version_words(first.skill_version)}: {listed(list(runs), 3)}"), style="bold")
     yield from (Text(facts(record, visible)) for record in records[: len(records) == 1])
     metrics = {}
     for name, record in runs.items():
@@ -227,9 +227,10 @@ def _run_section(finished: Finished, site: Site) -> Section:
     """Return the section of one run: how it went, its metrics, the weakest fields, and where everything is."""
     record = finished.record
     unfinished = "" if record.complete else f" · **{incomplete(record, code_span)}**"
+    version = version_words(record.skill_version)
     return Section(
         name=f"the run of {record.model_id}",
-        heading=f"## {' '.join(map(code_span, (record.skill, record.skill_version)))} · {code_span(record.model_id)}",
+        heading=f"## {code_span(record.skill)} {code_span(version)} · {code_span(record.model_id)}",
         blocks=[
             f"{facts(record, code_span)}{unfinished}",
             bullets(list(fault_lines(record, code_span))),

@@ -17,7 +17,7 @@ from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.safe_text import name_text, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, version_words
 
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
@@ -123,7 +123,7 @@ def _facts(linted: Linted) -> str:
 
 
 def _blocks(linted: Linted) -> Iterator[Block]:
-    yield Heading(Cell(linted.name, code=True), f" {linted.version}" if linted.version else "", level=2)
+    yield Heading(Cell(linted.name, code=True), f" {version_words(linted.version)}" if linted.version else "", level=2)
     if linted.version:
         yield Line(_facts(linted))
         yield _sheet(linted.lines, linted.checks)

@@ -11,7 +11,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.story import Evaluation
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, version_words
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
 
@@ -60,7 +60,7 @@ def _blocks(rows: list[dict[str, Any]], planned: ManyPlanned) -> Iterator[Block]
         (
             Cell(row["component"]),
             Cell(row["model"] or "–"),
-            Cell(row["version"] or "–"),
+            Cell(version_words(row["version"] or "–")),
             Cell(number(row["score"])),
             Cell("–" if row["change"] is None else signed(row["change"])),
             Cell(row["verdict"], "red" if row["verdict"].startswith(("regressed", "error")) else ""),

@@ -9,7 +9,7 @@ from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, 
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.evaluation.dry_run import DryRun
 from skill_evaluator.runner.prices import Forecast
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, version_words
 
 if TYPE_CHECKING:  # a dry run shows costs, and waits for nothing that verdicts need
     from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
@@ -123,8 +123,8 @@ def print_dry_run(dry: DryRun, form: Format) -> None:
         numbers=frozenset(_ASKED[3:]),
     )
     labelled = sum(case.labelled for case in cases)
-    checked = f"{component.name} {component.version}: {counted(len(cases), 'case')}, {labelled} with ground truth"
-    checked += ", all in order\n"
+    checked = f"{component.name} {version_words(component.version)}: {counted(len(cases), 'case')}, "
+    checked += f"{labelled} with ground truth, all in order\n"
     checked += "".join(f"{line}\n" for line in (*component.inferred, *further))
     print_result(
         form,

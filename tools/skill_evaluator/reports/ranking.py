@@ -6,7 +6,7 @@ from skill_evaluator.display import interval, number, probability, signed
 from skill_evaluator.display.pages import Heading, Lines, Page, Section, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.reports.comparison import MARKS, STYLES
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 
@@ -79,10 +79,10 @@ def _sheet(ranking: ModelRanking) -> Sheet:
 
 def _measured(model: RankedModel) -> str:
     if model.age_days is None:
-        return model.skill_version
+        return version_words(model.skill_version)
     stale = ", stale" if model.age_days > STALE_DAYS else ""
     age = f"{counted(model.age_days, 'day')} ago" if model.age_days else "today"
-    return f"{model.skill_version}, {age}{stale}"
+    return f"{version_words(model.skill_version)}, {age}{stale}"
 
 
 def _remarks(model: RankedModel) -> Iterator[str]:

@@ -83,18 +83,6 @@ class WrittenAt:
         return replace(written, version=dated_at({**moments, **edited}, "", written))
 
 
-_DATED = re.compile(r"0\.\d{14}\.0\+[0-9a-f]{8}")
-
-
-def is_dated(version: str) -> bool:
-    """Return whether a version was made of a date and a digest.
-
-    >>> is_dated("0.20261124093000.0+0123abcd"), is_dated("0.2.0")
-    (True, False)
-    """
-    return _DATED.fullmatch(version) is not None
-
-
 def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
     """Return the version of a prompt that has none: a MINOR of the time of its last change, with its digest.
 

@@ -5,7 +5,7 @@ that a command starts as quickly as its own story lets it.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from skill_evaluator.exchange.exported import Exported, ExportRequest
     from skill_evaluator.exchange.imported import ImportRequest
     from skill_evaluator.library.case_table import CaseTable, ImportedCases
+    from skill_evaluator.library.cases import Case
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
     from skill_evaluator.library.tables import Odd
@@ -152,12 +153,14 @@ class Library:
         watch: "Watch | None" = None,
         show_changes: bool = False,
         collecting: "Configuration | None" = None,
+        order: "Callable[[Case], int] | None" = None,
         **options: Any,
     ) -> "Evaluation":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
-        With the configuration for `collecting`, what batches have brought is taken, and nothing is asked.
+        With the configuration for `collecting`, what batches have brought is taken, and nothing is asked. `order` says
+        of a case how early it is asked.
         """
         from skill_evaluator.display.addresses import Site
         from skill_evaluator.evaluation.request import EvaluationRequest
@@ -173,6 +176,7 @@ class Library:
             on_kept=write_report,
             show_changes=show_changes,
             collecting=collecting,
+            order=order,
         )
         if done.verdict is not None:
             for run in done.finished:

@@ -1,6 +1,9 @@
 """What `evaluate`, `try` and `collect --batches` share: evaluate, show what came of it, and return the exit code."""
 
+import signal
 import sys
+from collections.abc import Sequence
+from functools import partial
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -17,6 +20,7 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
+from skill_evaluator.evaluation.watching import tries
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
@@ -25,6 +29,7 @@ from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
+from skill_evaluator.runner.engine import Progress, Stop
 from skill_evaluator.runner.session import print_pending
 
 
@@ -37,8 +42,27 @@ def measure(
     collecting: Configuration | None = None,
 ) -> int:
     """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
-    library = Library.at(request)
-    done = library.evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
+    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
+    return _show(done, request, form, full=full, show_changes=show_changes)
+
+
+def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool) -> int:
+    """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
+    code = EXIT_INCOMPLETE
+    ask = partial(Library.at(request).evaluate, watch=_watch_until_ctrl_c, show_changes=True)
+    for done in tries(request, lambda asked, order: ask(asked, order=order)):
+        code = _show(done, request, form, full=full, show_changes=True)
+    return code
+
+
+async def _watch_until_ctrl_c(parts: Sequence[Progress], stop: Stop) -> None:
+    """Show the progress; Ctrl-C waits for no call in flight."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    await watch(parts, stop)
+
+
+def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
+    """Show what came of an evaluation, and return the exit code."""
     print_pending(done.pending)
     if done.pending and not done.finished and not done.problems:
         return EXIT_OK
@@ -55,7 +79,7 @@ def measure(
     print_how_to_resume(done.planned.left(done.pending), done.request)
     if done.problems:
         raise done.problems[0]
-    return _code(library, done)
+    return _code(Library.at(request), done)
 
 
 def measure_many(request: ManyRequest, form: Format) -> int:

@@ -12,6 +12,7 @@ from skill_evaluator.display.options import (
     LimitsOption,
     OnlyModels,
     Skill,
+    flag,
     option,
     options,
     rare,
@@ -21,6 +22,7 @@ from skill_evaluator.evaluation.request import EvaluationRequest
 EXAMPLES = (
     "skill-evaluator try <component>",
     "skill-evaluator try <component> --case 'clean-*' -n 2",
+    "skill-evaluator try <component> --watch --max-cost 0.50",
 )
 EXITS = {3: "worse than the record", 4: "incomplete (it prints how to go on), or another model answered"}
 
@@ -34,6 +36,7 @@ class TryOptions(LimitsOption, ComponentsOption, FixturesOption, ConfigOption, F
     replicates: int = option("Answers per case and model.", 3, "-n")
     models: OnlyModels = ()
     full: Full = False
+    watch: bool = flag("Ask again at each save; of all tries at most 200 calls, or --max-calls, --max-cost.")
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
@@ -42,8 +45,11 @@ def try_(options: TryOptions) -> int:
 
     Records nothing: no row, no record. The answers stay in the run folder, so that `explain` can show them.
     """
-    from skill_evaluator.commands.evaluating import measure
+    from skill_evaluator.commands.evaluating import measure, measure_at_each_save
 
-    asked = {name: getattr(options, name) for name in options.__dataclass_fields__ if name not in ("format", "full")}
+    passed_on = options.__dataclass_fields__.keys() - {"format", "full", "watch"}
+    asked = {name: getattr(options, name) for name in passed_on}
     request = EvaluationRequest(**asked, draft=True, leaderboard=False)
+    if options.watch:
+        return measure_at_each_save(request, options.format, full=options.full)
     return measure(request, options.format, full=options.full, show_changes=True)

@@ -77,7 +77,7 @@ def test_sections_and_placeholders_of_format_strings_are_filled() -> None:
     written = read({"p/v1.0.0.txt": V1})
     assert written.prompt.inputs == ("doc_type", "text")
     assert [(left.what, left.reason) for left in written.left_out] == [
-        ("first line", "p/v1.0.0.txt: a comment, which is not sent")
+        ("first line of p/v1.0.0.txt", "a comment, which is not sent")
     ]
     assert messages(V1, {"doc_type": "bill", "text": "{doc_type} 9"}) == [
         ("system", "You extract data."),
@@ -139,7 +139,7 @@ def test_a_name_that_is_nearly_a_version_is_left_out_by_name() -> None:
     names = ("v1.txt", "v01.txt", "v1.2.3.4.txt", "v1 copy.txt", "v1_b\nv2.txt")
     (left,) = read({f"p/{name}": "a" for name in names}).left_out
     assert left.count == 4
-    assert left.reason.startswith("v01.txt, v1 copy.txt, ")
+    assert str(left) == "left out: file v01.txt, v1 copy.txt, v1.2.3.4.txt, v1_b v2.txt (4): no version; write v1.2.0"
 
 
 def test_many_folders_and_versions_are_found_and_read_at_once() -> None:

@@ -337,7 +337,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 
     Raise ComponentError if the commit is not here, lacks the prompt, has a different schema or no lower version.
     """
-    repository = Repository(component.folder)
+    repository = Repository(component.files[0])
     folder = repository.place(component.folder)
     commit = repository.commit(ref)
     if commit is None:

@@ -271,7 +271,7 @@ def _left_out(
         names["evaluator", reason].append(evaluator.name or str(number))
     for (what, reason), of_it in names.items():
         if reason and of_it:
-            yield LeftOut(what=what, reason=f"{listed(of_it)}: {reason}", count=len(of_it))
+            yield LeftOut(what=f"{what} {listed(of_it)}", reason=reason, count=len(of_it))
 
 
 PROMPT_YML = Source(looks_for="*.prompt.yml and *_prompt.yml (or .yaml) of GitHub Models", find=_find, read=_read)

@@ -56,12 +56,8 @@ def _paths(tree: FileTree, folder: str) -> tuple[list[tuple[semver.Version, str]
 
 def _read(tree: FileTree, folder: str) -> Written:
     versions, broken = _paths(tree, folder)
-    left_out = (
-        [LeftOut(what="file", reason=f"{listed(broken)}: no version; write v1.2.0", count=len(broken))]
-        if broken
-        else []
-    )
-    return _written(tree, *versions[0], left_out)
+    odd = LeftOut(what=f"file {listed(broken)}", reason="no version; write v1.2.0", count=len(broken))
+    return _written(tree, *versions[0], [odd] if broken else [])
 
 
 def _earlier(tree: FileTree, folder: str) -> Iterator[Written]:
@@ -73,10 +69,10 @@ def _written(tree: FileTree, version: semver.Version, path: str, left_out: list[
     where, text = tree.where / path, tree.text(path)
     if text.startswith("---\n"):
         text = parse_front_matter(text, where, ComponentError, depth=tree.limits.yaml_depth)[1]
-        left_out = [*left_out, LeftOut(what="front matter", reason=f"{path}: it is not sent")]
+        left_out = [*left_out, LeftOut(what=f"front matter of {path}", reason="it is not sent")]
     elif comment := _COMMENT.match(text):
         text = text[comment.end() :]
-        left_out = [*left_out, LeftOut(what="first line", reason=f"{path}: a comment, which is not sent")]
+        left_out = [*left_out, LeftOut(what=f"first line of {path}", reason="a comment, which is not sent")]
     if not text.strip():
         raise ComponentError(f"{where} is empty; write the prompt, or delete the file")
     prompt = faultless(_prompt(text.strip(), where), where)

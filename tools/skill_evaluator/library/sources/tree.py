@@ -138,7 +138,8 @@ class LeftOut:
     count: int = 1
 
     def __str__(self) -> str:
-        return f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
+        told = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
+        return " ".join(told.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

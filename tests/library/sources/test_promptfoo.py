@@ -117,7 +117,8 @@ def test_an_assert_that_tests_share_is_one_line_of_a_report() -> None:
 def test_an_id_stays_when_a_test_is_put_before_it() -> None:
     tests = [{"vars": {"word": "one"}}, {"vars": {"word": "two"}}, {"vars": {"word": "x"}, "description": "the last"}]
     before = [case_id for case_id, _, _ in read(config(tests=tests)).rows]
-    after = [case_id for case_id, _, _ in read(config(tests=[{"vars": {"word": "new"}}, *tests])).rows]
+    first = {"vars": {"word": "new", "lang": "en"}}
+    after = [case_id for case_id, _, _ in read(config(tests=[first, *tests])).rows]
     assert before == after[1:]
     assert before[0].startswith("one-")
     assert before[2] == "the-last"
@@ -167,7 +168,7 @@ def test_a_list_of_messages_is_messages() -> None:
     tests = [{"vars": {"tone": "kind", "q": "Why?"}}]
     in_json = read(config(prompts=["file://talk.json"], tests=tests), talk_json=json.dumps(talk))
     in_yaml = read(config(prompts=[{"id": "talk.yaml", "label": "talk"}], tests=tests), talk_yaml=json.dumps(talk))
-    inline = read(config(prompts=[json.dumps(talk)], tests=tests))
+    inline = read(config(prompts=[json.dumps({"messages": talk})], tests=tests))
     for written in (in_json, in_yaml, inline):
         assert [(message.role, message.text) for message in written.prompt.messages] == [
             ("system", "Be {{tone}}."),

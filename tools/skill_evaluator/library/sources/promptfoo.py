@@ -155,7 +155,8 @@ class _Configuration:
                 raise ComponentError(f"{path} is empty")
             stem = label or posixpath.basename(path).partition(".")[0]
             for number, part in enumerate(texts, 1):
-                yield _WrittenPrompt(f"{stem}-{number}" if len(texts) > 1 else stem, part, path)
+                name = "" if stem in ("prompt", "prompts") else f"{stem}-{number}" if len(texts) > 1 else stem
+                yield _WrittenPrompt(name, part, path)
 
     def rows(self, inputs: Collection[str], default: Mapping[str, Any]) -> tuple[list[_CaseRow], Any]:
         """Return the cases of all tests, and the schema that every one of them has; raise ComponentError."""
@@ -382,26 +383,29 @@ def _configuration(tree: FileTree, path: str) -> _Configuration:
 
 def _prompt(text: str, where: Path) -> Prompt:
     """Return the prompt of a text, which may be messages in JSON or YAML; raise ComponentError."""
+    if odd := odd_template(text):
+        raise ComponentError(f"{where} has {_line(odd)}: {{{{name}}}} alone is filled, nothing of the environment")
     content: Any = [{"role": "user", "content": text}]
     if text.lstrip().startswith("- role:"):
         content = _parsed(".yaml", text, where)
     elif re.match(r"\s*(\[\s*\{|\{\s*\")", text):
         content = _parsed(".json", text, where)
+    content = content["messages"] if isinstance(content, dict) and content.keys() == {"messages"} else content
     if not isinstance(content, list):
         raise ComponentError(f"{where} holds JSON that is no list of messages")
     messages = []
     for item in content:
         item = dict(item) if isinstance(item, dict) else {}
         parts = item.get("content")
-        if isinstance(parts, list) and all(_mapping(part).keys() == {"type", "text"} for part in parts):
+        if isinstance(parts, list) and all(
+            _mapping(part).keys() - {"cache_control"} == {"type", "text"} for part in parts
+        ):
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
         messages.append(validated(WrittenMessage, item, where, ComponentError).message)
     names: dict[str, None] = {}
     for message in messages:
         names |= dict.fromkeys(VARIABLE.findall(message.text))
-        if odd := odd_template(message.text):
-            raise ComponentError(f"{where} has {_line(odd)}: {{{{name}}}} alone is filled, nothing of the environment")
     if TURNS in names:
         raise ComponentError(f"{where} has a variable {TURNS}, which are the earlier turns here; rename it")
     prompt = Prompt(messages=tuple(messages), inputs=tuple(names))
@@ -424,14 +428,12 @@ def _cells(text: str, where: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
-    """Yield an id for each case that stays when others come and go: how it is described, or what it begins with."""
+    """Yield an id for each case that stays when others come and go: how it is described, or its last value."""
     times = Counter(row.described for row in rows)
-    names = dict.fromkeys(name for row in rows for name in row.values["inputs"])
-    varying = [name for name in names if len({row.values["inputs"].get(name) for row in rows}) > 1]
     taken: set[str] = set()
     for row in rows:
         values = row.values["inputs"]
-        words = row.described or next((values[name][:100] for name in varying if values.get(name)), "")
+        words = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
         name = re.sub(r"[^\w+-]+", "-", words)[:40].strip("-") or "case"
         if not row.described or times[row.described] > 1:
             name += f"-{digest(canonical_json(values)).removeprefix('sha256:')[:6]}"

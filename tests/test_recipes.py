@@ -85,3 +85,22 @@ def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "2 cases of tickets" in imported.out, imported.err
     assert (first.code, second.code) == (0, 3), first.err + second.err
     assert "lost: field checks.match" in second.out
+
+
+def test_for_a_repository_of_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    folder = GitRepository(tmp_path).root
+
+    def reply(asked: Asked) -> Reply:
+        return Reply(
+            text="Use pypdf." if "Name a Python library" in str(asked.body["messages"][0]["content"]) else "No."
+        )
+
+    with chat_server() as server:
+        server.reply = reply
+        adopted, first, bare, second = type_block(section_of("For a repository of skills", folder, server.url), folder)
+    assert "pdf        ready      2 cases" in adopted.out, adopted.err
+    assert (first.code, bare.code, second.code) == (0, 0, 3), first.err + bare.err + second.err
+    assert "checks: with pdf 1.000, without 0.000" in bare.out
+    assert "pdf: regressed on these 2 cases" in second.out

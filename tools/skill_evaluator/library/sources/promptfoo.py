@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,7 +198,7 @@ class _Configuration:
 
     def _tests(self) -> Iterator[tuple[str, int, Mapping[str, Any], dict[str, Any]]]:
         """Yield the file and line of each test, what a scenario says for it, and the test; raise ComponentError."""
-        lines = yaml_lines(self.tree.text(self.path))
+        lines = _lines_once(self.tree.text(self.path))
         scenarios = as_list(self.content.get("scenarios"))
         tests = as_list(self.content.get("tests")) or ([] if scenarios else [{}])
         for path, line, test in self._listed_tests(tests, lines, ("tests",)):
@@ -375,7 +375,7 @@ def _read(tree: FileTree, key: str) -> Written:
 def _configuration(tree: FileTree, path: str) -> _Configuration:
     if not path.endswith(_STRUCTURES):
         raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
-    content = _parsed(path, tree.text(path), tree.where / path)
+    content = _parsed_once(path, tree.text(path), tree.where / path)
     if not isinstance(content, dict):
         raise ComponentError(f"{tree.where / path} is no mapping of keys to values")
     return _Configuration(tree=tree, path=path, content=_resolved(content, content))
@@ -450,6 +450,9 @@ def _parsed(path: str, text: str, where: Path) -> Any:
     if "\\u" in text and re.search(r"[\ud800-\udfff]", json.dumps(value, ensure_ascii=False)):
         raise ComponentError(f"{where} holds half a surrogate pair, which is no text")
     return value
+
+
+_parsed_once, _lines_once = lru_cache(maxsize=4)(_parsed), lru_cache(maxsize=4)(yaml_lines)  # for each of its prompts
 
 
 def _plain(value: Any) -> Any:

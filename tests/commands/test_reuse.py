@@ -3,11 +3,13 @@
 import re
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import chdir
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from skill_evaluator import Library as PromptLibrary
 
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
 from tests.support.git import GitRepository
@@ -39,7 +41,7 @@ def test_killed_gone_on_with_and_bumped_as_a_patch_is_paid_for_once(served: Libr
 
     server.reply = stalling
     with served.start("-n", "6") as process:
-        wait_until(lambda: len(only_journal(served)) >= 5 and server.requests > 8)
+        wait_until(lambda: len(only_journal(served)) >= 5 and server.requests > 8, 90)
         process.kill()
         ended(process)
     server.reply, before = varied, journal(served.run_folder())
@@ -238,7 +240,7 @@ def test_a_run_under_way_is_left_alone(served: Library, server: ChatServer) -> N
 
     server.reply = waiting
     with served.start() as process:
-        wait_until(lambda: len(only_journal(served)) >= 2)
+        wait_until(lambda: len(only_journal(served)) >= 2, 90)
         server.reply = varied
         second = served.evaluate_here()
         go_on.set()
@@ -284,3 +286,13 @@ def test_a_kill_while_answers_are_taken_leaves_no_run(served: Library, server: C
     )
     version(served, "1.0.1")
     assert asked(server, served.evaluate_here) == 0
+
+
+def test_a_dry_run_takes_nothing_however_it_is_asked_for(served: Library, server: ChatServer) -> None:
+    assert served.evaluate_here("--max-calls", "4").code == 4
+    version(served, "1.0.1")
+    before = served.tree()
+    with chdir(served.root):
+        assert PromptLibrary("components").dry_run(SKILL).estimates[0].calls == 6
+    assert served.evaluate_here("--dry-run").code == 0
+    assert (served.tree(), server.requests) == (before, 4)

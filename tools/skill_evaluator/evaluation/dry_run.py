@@ -67,7 +67,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     request = as_asked(request)
     inputs = read_inputs(request)
     kinds = inputs.kinds
-    planned = plan_runs(inputs, request)
+    planned = plan_runs(inputs, replace(request, dry_run=True))
     runs = planned.runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():

@@ -1,11 +1,9 @@
 // A stability audit: what was found, the map and which model to take; what that rests on unfolds.
 "use strict";
 (function () {
-  const { el, load, state, page, drawn } = window.site;
+  const { el, load, state, roomy, page, drawn } = window.site;
 
   const OPEN = 2; // sections that a reader sees without asking: the models, and which of them to take
-
-  const wide = window.matchMedia("(min-width: 46rem)").matches;
 
   /** Fold each sentence that a numbered list follows with that list; where there is room the first stays open. */
   function lists(blocks) {
@@ -15,7 +13,7 @@
       else if (parts.length && (block.ordered || (block.kind === "words" && parts[parts.length - 1].head))) parts[parts.length - 1].blocks.push(block);
       else parts.push({ blocks: [block] });
     });
-    return parts.map(({ head, blocks: inside }, place) => (head ? el("details", { open: place === 0 && wide }, el("summary", {}, el("bdi", {}, head)), drawn(inside)) : drawn(inside)));
+    return parts.map(({ head, blocks: inside }, place) => (head ? el("details", { open: place === 0 && roomy }, el("summary", {}, el("bdi", {}, head)), drawn(inside)) : drawn(inside)));
   }
 
   page(async () => {

@@ -1,7 +1,7 @@
 // A case: the document beside its truth, and what each run answered, its differences marked field by field.
 "use strict";
 (function () {
-  const { el, load, state, link, share, dash, table, page, shares } = window.site;
+  const { el, load, state, roomy, link, share, dash, table, page, shares } = window.site;
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+", unscored: "·" };
   const characters = (count) => count.toLocaleString("en");
 
@@ -107,7 +107,9 @@
       { title: "Answers", cell: (run) => run.spread || dash() },
       { title: "Its fields", cell: (run) => shares(run.standing) },
     ];
-    return table("Scores of this case", columns, runs, { mark: (run) => (chosen.includes(run) ? "chosen" : null) });
+    const scored = (caption, some) => table(caption, columns, some, { mark: (run) => (chosen.includes(run) ? "chosen" : null) });
+    const rest = roomy || !chosen.length ? [] : runs.filter((run) => !chosen.includes(run));
+    return [scored("Scores of this case", runs.filter((run) => !rest.includes(run))), rest.length ? el("details", {}, el("summary", {}, `${rest.length} other runs`), scored("Scores of this case in other runs", rest)) : null];
   }
 
   function filters(runs, now, model) {

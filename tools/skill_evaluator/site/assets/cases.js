@@ -1,8 +1,8 @@
 // The cases of a component beside its models: what of each is right, wrong or flaky, and the way to its page.
 "use strict";
 (function () {
-  const { el, state, link, share, dash, table, shares, flawless } = window.site;
-  const MOST = 15; // rows before a reader asks for all
+  const { el, state, roomy, link, share, dash, table, shares, flawless } = window.site;
+  const MOST = roomy ? 15 : 6; // rows before a reader asks for all
   const STANDINGS = { r: "stable_right", w: "stable_wrong", f: "flaky", s: "stable", u: "unscored" };
   const OFF = "wf"; // the letters of a field that is wrong in every answer, or flaky
 
@@ -37,7 +37,7 @@
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
       el("p", { class: "soft" }, `Each model's newest version, the worst case first: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
-      index.runs.length ? el("p", {}, "Every answer of a run on one page: ", index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${run.version}`)])) : null,
+      index.runs.length ? el("details", { open: index.runs.length <= 4 }, el("summary", {}, "Every answer of a run on one page"), el("p", {}, index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${run.version}`)]))) : null,
       now.field && place < 0 && index.fieldsLeft ? el("p", { class: "notice" }, "This list has no room for how the cases stand in ", el("bdi", {}, now.field), "; the page of each case says it.")
       : now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,

@@ -18,7 +18,7 @@
     const score = (row) => { const { strict_mean: value = null, ci95 = null, n_cases: cases = 0 } = row.accuracy[ranked.metric] || {}; return [value, ...(ci95 && cases >= 5 ? ci95 : [null, null])]; };
     const changes = new Map(newest.map((row) => [row.model, row]));
     const columns = [
-      { title: "Place", small: true, cell: (row) => String(row.place) },
+      { title: "Place", small: true, cell: (row) => [String(row.place), el("span", { class: "soft" }, ` ${row.groups.join(" ")}`)] },
       model,
       { title: "Version", cell: (row) => row.skill_version },
       { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), el("span", { class: "soft interval" }, interval(...score(row))), span(...score(row))] },
@@ -27,13 +27,13 @@
       { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
     ];
     const rest = [
-      model, { title: "Group", cell: (row) => row.groups.join(" ") },
+      model,
       ...metrics.map((name) => ({ title: name, number: true, cell: (row) => share((row.accuracy[name] || {}).strict_mean) })),
       { title: agreement, number: true, cell: (row) => share(row.reproducibility[agreement]) },
       { title: "Median s", number: true, cell: (row) => seconds(row.latency_p50_s) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
-    return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models with a letter in common cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
+    return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models that share a letter beside their place cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
       el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "To ship: "), el("bdi", {}, ranked.advice.model_id || "none is named"), ` (${ranked.advice.reason})`),
       table("Models, the best first", columns, ranked.models, { class: "ranked" }),
       el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),

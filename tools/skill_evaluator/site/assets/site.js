@@ -48,6 +48,7 @@
     write(values) { history.replaceState(null, "", state.text(values)); },
   };
 
+  const roomy = window.matchMedia("(min-width: 46rem)").matches; // else less stands open
   const link = (page, values, ...words) => el("a", { href: `${page}.html${state.text(values)}` }, ...words);
   const dash = () => el("span", { class: "none" }, el("span", { "aria-hidden": "true" }, "–"), el("span", { class: "unseen" }, "not measured"));
   const share = (value) => (value === null || value === undefined ? dash() : value.toFixed(3));
@@ -163,5 +164,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, link, dash, share, dollars, seconds, signed, prose, badge, moved, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, moved, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

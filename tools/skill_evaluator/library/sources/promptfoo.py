@@ -57,8 +57,8 @@ _MODEL = re.compile(
 _PARAMETERS = {"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_output_tokens"}
 _PARAMETERS |= {"maxOutputTokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _SILENT = re.compile(  # keys that change neither what is asked nor what is checked
-    r"\$schema|assertionTemplates|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|providers|scenarios|"
-    r"sharing|tags|targets|tests|writeLatestResults"
+    r"\$schema|assertionTemplates|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|"
+    r"providers|scenarios|sharing|tags|targets|tests|writeLatestResults"
 )
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
 _OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")

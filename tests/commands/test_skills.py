@@ -94,6 +94,8 @@ def test_a_skill_that_was_away_for_a_while_is_held_against_its_version_before(sk
 def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(skills: Library) -> None:
     skills.write("skills/pdf/evals/evals.json", [{"prompt": "Go.", "expectations": ["It went."]}])
     skills.write("misc/evals/_template/evals.json", [])
+    asked = {"messages": [{"role": "user", "content": "{{x}}"}], "responseFormat": "json_object"}
+    skills.write("sum.prompt.yml", {**asked, "testData": [{"x": "1"}]})
     for path in (".evaluator/settings.yaml", ".evaluator/models.yaml"):
         (skills.root / path).unlink()
     proposed = skills.call("init", "--adopt")
@@ -101,6 +103,7 @@ def test_a_repository_of_skills_is_adopted_with_what_is_ready_and_what_is_not(sk
     assert (proposed.code, standings["pdf"], standings["routing"], standings["xlsx"]) == (0, "ready", "ready", "not")
     assert "evals of no SKILL.md" in proposed.out
     assert "1 sentence among the checks" in proposed.out
+    assert "there is no .evaluator/components/sum/schema.json" in proposed.out
 
 
 def test_which_skill_fires_is_measured_over_all_queries(skills: Library) -> None:

@@ -58,6 +58,10 @@ class Sourced(Library):
         path = self.root / ".evaluator" / "components" / name / "leaderboard.json"
         return list(json.loads(path.read_text())["runs"]) if path.exists() else []
 
+    def record(self, name: str) -> dict[str, object]:
+        (path,) = (self.root / ".evaluator" / "components" / name / "evals" / "records").glob("*.json")
+        return dict(json.loads(path.read_text()))
+
 
 @pytest.fixture
 def sourced(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Sourced:
@@ -100,6 +104,21 @@ def test_one_that_is_not_ready_takes_no_other_with_it(sourced: Sourced) -> None:
     assert "front matter" in done.json["left_out"]["docx"]
     capped = sourced.call("evaluate", "--max-cost", "0.0000001", "--format", "json")
     assert capped.code in (2, 4)
+
+
+def test_what_is_wrong_for_all_of_them_is_told_once(sourced: Sourced) -> None:
+    assert sourced.call("evaluate", "--yes", "--model", "none").refuses("unknown model 'none' for --model")
+    sourced.models({"id": "served", "provider": "none"})
+    assert sourced.call("evaluate", "--yes").refuses("unknown provider 'none' at models[0].provider")
+
+
+def test_a_record_says_what_lies_beside_a_skill_and_was_not_sent(sourced: Sourced) -> None:
+    sourced.write("skills/pdf/references/tables.md", "Long.")
+    assert sourced.call("evaluate", "--yes").code == 0
+    records = {name: sourced.record(name) for name in ("pdf", "docx")}
+    reason = "only SKILL.md is sent, and not what lies beside it, such as 'references/tables.md'"
+    assert records["pdf"]["left_out"] == [f"left out: file: {reason}"]
+    assert "left_out" not in records["docx"]
 
 
 def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_commit(

@@ -155,8 +155,9 @@ def _without(folders: Sequence[str], linted: Linted) -> Linted:
         return text
 
     reason = linted.not_evaluated
-    problems = [shown(problem) for problem in linted.problems]
-    return replace(linted, problems=problems, not_evaluated=None if reason is None else shown(reason))
+    problems, inferred = ([shown(line) for line in lines] for lines in (linted.problems, linted.inferred))
+    not_evaluated = None if reason is None else shown(reason)
+    return replace(linted, problems=problems, inferred=inferred, not_evaluated=not_evaluated)
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None) -> str:

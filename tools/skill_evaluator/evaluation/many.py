@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from skill_evaluator.display import told
-from skill_evaluator.errors import ComponentError, GitError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.evaluation.story import Evaluation
@@ -45,13 +45,16 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
         raise ComponentError(f"no component matches '{request.skill or '*'}' {nearest(request.skill, names)}")
     if request.changed is not None:
         chosen = _changed(request, chosen, request.changed)
-    ready, left_out = [], {}
+    ready: list[DryRun] = []
+    left_out: dict[str, SkillEvaluatorError] = {}
     for name in told(chosen, len(chosen), "components"):
         try:
             ready.append(dry_run(replace(request, skill=name)))
         except SkillEvaluatorError as problem:
-            left_out[name] = str(problem)
-    return ManyPlanned(ready=ready, left_out=left_out)
+            left_out[name] = problem
+    if left_out and not ready and all(isinstance(problem, ConfigError) for problem in left_out.values()):
+        raise next(iter(left_out.values()))  # models.yaml or an option, which is wrong for all
+    return ManyPlanned(ready=ready, left_out={name: str(problem) for name, problem in left_out.items()})
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:

@@ -389,8 +389,7 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
     if component.fixtures != component.name:  # somebody declared them to be there
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")
-    left_out = [line for line in component.inferred if line.startswith("left out: ")]
-    raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *left_out]))
+    raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *component.left_out]))
 
 
 def _without_cases(component: Component, why: str) -> FixtureError | NotEvaluatedError:

@@ -278,6 +278,11 @@ class Component:
     files: tuple[Path, ...] = ()
 
     @property
+    def left_out(self) -> list[str]:
+        """What its source holds and is not used, such as files beside a skill, which are not sent."""
+        return [line for line in self.inferred if line.startswith("left out: ")]
+
+    @property
     def leaderboard_path(self) -> Path:
         """The file of its summary rows."""
         return self.folder / "leaderboard.json"

@@ -320,7 +320,8 @@ class Record(FrozenModel):
     whose answers this one took over. `beside` is the id of the run whose calls alternated with this one's, so that no
     time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names it. `faults`
     says where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the
-    model was not asked, and why; no count and no score includes them. `transport` says whether each call was made by
+    model was not asked, and why; no count and no score includes them. `left_out` says what the component's source holds
+    and was not used, such as files beside a skill, which were not sent. `transport` says whether each call was made by
     itself, or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread.
     `drift` is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has
     fingerprints. `judged` says who decided checks that are sentences. `taken` says which answers are those of other
@@ -377,6 +378,7 @@ class Record(FrozenModel):
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    left_out: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     per_case: list[CaseRecord]
 
     @property

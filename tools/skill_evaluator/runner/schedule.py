@@ -187,7 +187,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
         for call in schedule
     ]
     turns.sort(key=lambda turn: turn[:3])
-    return tuple(replace(call, arm=arm) for *_, arm, call in turns)
+    return tuple(replace(call, arm=arm) if arm else call for *_, arm, call in turns)
 
 
 def under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:

@@ -429,7 +429,8 @@ class _RunningModel:
         return manifest.settled_after
 
     def _keep(self, replicate: Replicate) -> Future[Any] | None:
-        return self._parts[replicate.call.arm].keep(replace(replicate, call=_without_arm(replicate.call)))
+        part, call = self._parts[replicate.call.arm], _without_arm(replicate.call)
+        return part.keep(replicate if call is replicate.call else replace(replicate, call=call))
 
 
 def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: Invocation) -> BatchJob:
@@ -449,4 +450,4 @@ def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: I
 
 
 def _without_arm(call: Call) -> Call:
-    return Call(call.case_id, call.replicate)
+    return Call(call.case_id, call.replicate) if call.arm else call

@@ -8,6 +8,7 @@ counted as often as they came.
 import hashlib
 import os
 import pickle
+import sys
 import tempfile
 import weakref
 from collections import Counter, deque
@@ -116,7 +117,7 @@ class Scorer:
         """
         case = self._cases[replicate.call.case_id]
         self._retries += replicate.attempts - 1
-        self._answers[replicate.call] = replicate.digest
+        self._answers[replicate.call] = sys.intern(replicate.digest)  # equal answers have one
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message

@@ -85,7 +85,7 @@ def test_off_against_on_is_compared_with_a_remark(vendor: Callable[..., Any], li
     _, second = vendor()
     assert first["digests"]["settings"] == second["digests"]["settings"]
     assert (first["tokens"]["hit_rate"], second["tokens"]["hit_rate"] > 0) == (0, True)
-    compared = library.call("compare", SKILL)
+    compared = library.call("compare", SKILL, "--full")
     assert "INCOMPARABLE" not in compared.out.upper()
     assert "read from a cache 0% 69%" in " ".join(compared.out.split())
     assert "a prompt cache was read in one run only: 0% of the input, then 69%" in " ".join(compared.out.split())

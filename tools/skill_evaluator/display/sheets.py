@@ -124,18 +124,13 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
             for line in _fitted(piece, console.width):
                 console.print(line, soft_wrap=True)
         else:  # a text that must not be broken, such as a path, is left to the terminal
-            text = Text(piece) if isinstance(piece, str) else _bold_commands(piece)
-            console.print(text, soft_wrap=bool(text.no_wrap))
-
-
-def _bold_commands(text: "Text") -> "Text":
-    """Return a sentence with its commands bold, in place of the backticks that a pipe and a page have."""
-    for command in reversed(list(_COMMAND.finditer(text.plain))):
-        start, end = command.span()
-        before, _, words, _, after = text.divide([start, start + 1, end - 1, end])
-        words.stylize("bold")
-        text = before.append_text(words).append_text(after)
-    return text
+            text, soft_wrap = (Text(piece), False) if isinstance(piece, str) else (piece, bool(piece.no_wrap))
+            if not isinstance(piece, str) and _COMMAND.search(text.plain):  # bold, as no pipe and no page can be
+                parts = text.split("`")
+                for command in parts[1::2]:
+                    command.stylize("bold")
+                text = Text("").join(parts)
+            console.print(text, soft_wrap=soft_wrap)
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":

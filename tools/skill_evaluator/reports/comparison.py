@@ -23,7 +23,7 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 _MOST_NAMED, _MOST_LOST = 5, 3
-_MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 2  # of the only model, where few are shown
+_MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 3  # of the only model, where few are shown
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "scope: these (cases), beyond (cases not seen), both (the same figures), together (both at once)",
@@ -53,7 +53,8 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
     models, several = worst_first(result), len(result.models) > 1
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
-    cases = "" if result.n_cases is None else f" on {' × '.join([counted(result.n_cases, 'case'), *counts][:2])}"
+    size = [counted(result.n_cases, "case")] if result.n_cases is not None else []
+    cases = f" on {' × '.join([*size, *(counts if len(counts) == 1 else ())])}" if size else ""
     metric = next((f"{one.metric} of " for model in models for one in model.metrics if one.tier == "critical"), "")
     on = f"{metric}{len(models)} models" if several else models[0].model_id
     yield Text(visible(f"{result.skill} {versions}: {on}{cases}"), style="bold")

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from skill_evaluator.display import WHOLE, interval, number, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site
-from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page
+from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page, terminal_pieces
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.evaluation.repeats import RunSpread
@@ -16,7 +16,7 @@ from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary, Summary
+from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import (
     MARKS,
     brief_pieces,
@@ -40,7 +40,7 @@ _OF_A_CASE = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: in no leaderboard and never a baseline; raise the version and evaluate it to have it recorded"
 _WEAKEST = 5
 _FAULTS = 3
-_MOST_CHANGES, _MOST_WEAK = 4, 3  # rows, where few are shown
+_MOST_CHANGES, _MOST_WEAK = 3, 3  # rows, where few are shown
 FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
 _FIELD_COLUMNS = (
     "weakest field",
@@ -116,7 +116,7 @@ def _brief(
     changes: Sequence[ChangedAnswers],
     ranking: ModelRanking | None,
     answers: Mapping[str, str],
-) -> Iterator[Sheet | Text]:
+) -> Iterator[Sheet | Text | str]:
     """Yield what says most in few lines: the verdict, the runs that it is not on, and what went wrong in any."""
     models = () if verdict is None else verdict.models
     baselines = {model.baseline.run_id for model in models if model.baseline is not None}
@@ -124,8 +124,8 @@ def _brief(
     compared = {model.candidate.run_id for model in models if model.metrics}
     if verdict is not None:
         yield from brief_pieces(verdict, list(_brief_changes(changes)))
-    if rest := [record for record in asked if record.run_id not in compared]:
-        yield from _measured(rest)
+    for record in asked if verdict is not None or ranking is None else ():
+        yield from _measured(record) if record.run_id not in compared else ()
     for record in (run.record for run in finished):
         if record.failures or not record.complete:
             unfinished = "" if record.complete else f" · {incomplete(record, visible)}"
@@ -135,7 +135,8 @@ def _brief(
         yield from (Text(line, style="yellow") for line in (*fault_lines(record, visible), *looks))
     yield from (Text(_spread(spread)) for spread in spreads)
     if ranking is not None:
-        yield Text(visible(shipping_words(ranking)))
+        brief = Text(visible(shipping_words(ranking)))
+        yield from terminal_pieces(ranking_section(ranking).blocks) if verdict is None else (brief,)
     if asked:
         shows = " (--full shows the rest)" if verdict is None else ""
         yield Text(visible(f"answers: {listed([answers[record.run_id] for record in asked], 1)}{shows}"))
@@ -148,22 +149,16 @@ def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
     yield from joined({name: sheet for name, (_, sheet) in shown.items()}, _MOST_CHANGES)
 
 
-def _measured(records: Sequence[Record]) -> Iterator[Sheet | Text]:
-    """Yield the metrics of a run, or the primary one of several, the weakest fields, and what must be known of them."""
-    runs = {" ".join(filter(None, (record.model_id, record.scenario))): record for record in records}
-    first = records[0]
-    yield Text(visible(f"{first.skill} {version_words(first.skill_version)}: {listed(list(runs), 3)}"), style="bold")
-    yield from (Text(facts(record, visible)) for record in records[: len(records) == 1])
-    metrics = {}
-    for name, record in runs.items():
-        usual = [*(key for key, summary in record.accuracy.items() if summary.n), *list(record.reproducibility)[:1]]
-        shown = usual if len(records) == 1 else [record.primary_metric]
-        metrics[name] = _metrics(record, shown).only("metric", *FIGURES[:2], "n")
-    yield from joined(metrics, len(first.accuracy) + 1)
-    for sheet in joined({name: weakest_sheet(run).only(*_BRIEF_COLUMNS) for name, run in runs.items()}, _MOST_WEAK):
-        yield from (Text(), sheet)
-    for record in records:
-        yield from (Text(visible(line)) for line in remarks(record, visible, full=False))
+def _measured(record: Record) -> Iterator[Sheet | Text]:
+    """Yield what says most of a run that no verdict is on: its metrics, the weakest fields, what must be known."""
+    under = f" under {record.scenario}" if record.scenario else ""
+    title = f"{record.skill} {version_words(record.skill_version)}: {record.model_id}{under}"
+    yield from (Text(visible(title), style="bold"), Text(facts(record, visible)))
+    shown = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
+    yield _metrics(record, shown).only("metric", *FIGURES[:2], "n")
+    weakest = weakest_sheet(record).only(*_BRIEF_COLUMNS, most=_MOST_WEAK)
+    yield from (Text(), weakest) if weakest.rows else ()
+    yield from (Text(visible(line)) for line in remarks(record, visible, full=False))
 
 
 def _page(
@@ -225,7 +220,7 @@ def report_page(finished: Finished, verdict: ComparisonResult | None = None, sit
 
 def _run_section(finished: Finished, site: Site) -> Section:
     """Return the section of one run: how it went, its metrics, the weakest fields, and where everything is."""
-    record = finished.record
+    record, places = finished.record, (f"record  {finished.record_path}", f"outputs {finished.folder}")
     unfinished = "" if record.complete else f" · **{incomplete(record, code_span)}**"
     version = version_words(record.skill_version)
     return Section(
@@ -237,7 +232,7 @@ def _run_section(finished: Finished, site: Site) -> Section:
             _metrics(record, (*record.accuracy, *record.reproducibility)),
             weakest_sheet(record, site),
             bullets(remarks(record, code_span)),
-            Fold("Where its record and its answers are", [bullets(list(map(code_span, places(finished))))]),
+            Fold("Where its record and its answers are", [bullets([code_span(place) for place in places])]),
         ],
     )
 
@@ -245,23 +240,18 @@ def _run_section(finished: Finished, site: Site) -> Section:
 def _metrics(record: Record, names: Sequence[str]) -> Sheet:
     """Return the table of some metrics."""
     rows = [
-        [Cell(f"{title}: {prose(name)}"), *map(Cell, cells(summary))]
+        [
+            Cell(f"{title}: {prose(name)}"),
+            Cell(number(summary.strict_mean)),
+            Cell(interval(summary.ci95, summary.n_cases)),
+            *(Cell(number(value)) for value in (summary.mean, summary.stdev)),
+            Cell(str(summary.n)),
+        ]
         for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
         for name, summary in part.items()
         if name in names
     ]
     return Sheet(columns=("metric", *FIGURES), rows=rows, numbers=frozenset(FIGURES))
-
-
-def cells(summary: Summary) -> tuple[str, ...]:
-    """Return the figures of one metric, as FIGURES names them."""
-    return (
-        number(summary.strict_mean),
-        interval(summary.ci95, summary.n_cases),
-        number(summary.mean),
-        number(summary.stdev),
-        str(summary.n),
-    )
 
 
 def facts(record: Record, quote: Quote) -> str:
@@ -403,11 +393,6 @@ def _more(count: int) -> str:
 
 def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.embedding, field.token_f1, field.accuracy) if score is not None)
-
-
-def places(finished: Finished) -> list[str]:
-    """Return where the record of a run and its answers are."""
-    return [f"record  {finished.record_path}", f"outputs {finished.folder}"]
 
 
 def _count(value: int | None) -> str:

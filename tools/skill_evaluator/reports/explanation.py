@@ -362,14 +362,10 @@ def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
     """Return what became of a model's answers in a sentence, and the table of those that changed."""
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _rows(change)]
-    return _changed_words(model), Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
-
-
-def _changed_words(model: ChangedAnswers) -> str:
+    words = f"the commonest answer changed in {len(model.changes)} of {counted(model.compared, 'case')}"
     if model.absent is not None:
-        return f"{model.model_id}: which answers changed since {model.baseline} cannot be shown: {model.absent}"
-    cases = counted(model.compared, "case")
-    return f"{model.model_id}: the commonest answer changed in {len(model.changes)} of {cases}"
+        words = f"which answers changed since {model.baseline} cannot be shown: {model.absent}"
+    return f"{model.model_id}: {words}", Sheet(columns=columns, rows=rows, whole=frozenset({"path"}))
 
 
 def _rows(change: AnswerChange) -> Iterator[list[Cell]]:

@@ -155,3 +155,10 @@ def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, 
         assert page.locator("[data-chart=failures] .role-axis-label text").all_text_contents()[:2] == ["0", "1"]
         named = page.locator("[data-chart=trend] .role-legend-label text").all_text_contents()
         assert {"vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*named}
+
+
+def test_commands_in_a_sentence_are_code(browser: Any, site: Path) -> None:
+    with watched(browser, f"file://{site}/") as watch:
+        page = watch.open("audit.html")
+        assert page.locator(".notice code").all_inner_texts() == ["skill-evaluator audit plan", "audit report"]
+        assert "`" not in page.inner_text("main")

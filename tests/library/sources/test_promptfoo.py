@@ -44,7 +44,7 @@ def left_out(written: Written) -> dict[str, tuple[int, str]]:
     return {left.what: (left.count, left.reason) for left in written.left_out}
 
 
-# What promptfoo 0.121.20 sends by its echo provider, written down by hand: defaults, lists, files, CSV, scenarios.
+# What promptfoo 0.121.20 sends by its echo provider, written down by hand: defaults, lists, files, CSV.
 ORACLE = {
     CONFIG: """
 prompts:
@@ -62,11 +62,6 @@ tests:
     vars: {word: 3.0, lang: null}
   - file.csv
   - file://tests.yaml
-scenarios:
-  - config:
-      - vars: {lang: [German, Spanish]}
-    tests:
-      - vars: {word: s}
 """,
     "p/several.txt": "First {{ word }}\n---\nSecond {{word}}\n{{doc}}\n",
     "p/doc.txt": 'doc line "quoted"\nnext\n\n',
@@ -82,8 +77,6 @@ SENT = [
     f"PRE Say w1 in : {DOC} SUF",
     f"PRE Say w2 in Dutch: {DOC} SUF",
     f"PRE Say y1 in French: {DOC} SUF",
-    f"PRE Say s in German: {DOC} SUF",
-    f"PRE Say s in Spanish: {DOC} SUF",
 ]
 
 
@@ -146,12 +139,19 @@ def test_values_are_read_as_javascript_reads_yaml(written: str, sent: str) -> No
     assert row["inputs"]["word"] == sent
 
 
-def test_a_reference_stands_for_what_it_leads_to() -> None:
-    polite = {"type": "contains", "value": "please"}
-    test = {"vars": {"word": "hi"}, "assert": [{"$ref": "#/assertionTemplates/polite"}, {"$ref": "#/absent"}]}
-    written = read(config(tests=[test], assertionTemplates={"polite": polite, "again": {"$ref": "#"}}))
-    assert written.rows[0][2]["checks"] == [{"contains": "please", "id": "contains-please"}]
-    assert left_out(written).keys() == {"assert"}
+def test_scenarios_and_references_are_named() -> None:
+    test = {"vars": {"word": "hi"}, "assert": [{"$ref": "#/assertionTemplates/polite"}]}
+    written = read(config(tests=[test], scenarios=[{"config": [{"vars": {"word": "x"}}]}]))
+    assert len(written.rows) == 1
+    assert left_out(written).keys() == {"assert", "key scenarios"}
+
+
+def test_a_csv_with_two_columns_of_one_name_is_refused_and_a_short_row_left_out() -> None:
+    written = read(config(tests="t.csv"), t_csv="word,lang\na,b\nc\n")
+    assert [row["inputs"] for _, _, row in written.rows] == [{"word": "a", "lang": "b"}]
+    assert left_out(written).keys() == {"row of a CSV"}
+    with pytest.raises(ComponentError, match=r"t\.csv:1: every column needs a name of its own"):
+        read(config(tests="t.csv"), t_csv="word,word\na,b\n")
 
 
 def test_settings_of_a_prompt_are_named() -> None:
@@ -319,7 +319,7 @@ def test_other_keys_are_named() -> None:
         "provider exec:…",
         "tools of providers[1]",
     }
-    assert written.hints == {"model": "gpt-5", "temperature": 0}
+    assert written.hints == {"model": "openai/gpt-5", "temperature": 0}
 
 
 @pytest.mark.parametrize(
@@ -372,9 +372,9 @@ def test_texts_that_grow_by_their_variables_are_left_out() -> None:
 
 
 def test_more_tests_than_anybody_writes_are_refused() -> None:
-    tests = [{"vars": {"word": str(number)}} for number in range(200)]
+    test = {"vars": {"word": [str(number) for number in range(150)], "x": ["y"] * 100}}
     with pytest.raises(ComponentError, match="more than 20,000 cases"):
-        read(config(tests=[], scenarios=[{"config": [{"vars": {"x": "y"}}] * 200, "tests": tests}]))
+        read(config(tests=[test, test]))
 
 
 def test_a_configuration_of_100_mb_is_not_read(tmp_path: Path) -> None:
@@ -393,7 +393,6 @@ WHOLE = config(
     providers=[{"id": "openai:gpt-5", "config": {"temperature": 0, "apiKey": KEY}}],
     defaultTest={"vars": {"lang": "en"}, "assert": [{"type": "is-json", "value": {"type": "object"}}], "options": {}},
     tests=[{"vars": {"word": ["a", "b"]}, "assert": [{"type": "contains-any", "value": "a, b", "weight": 2}]}, "t.csv"],
-    scenarios=[{"config": [{"vars": {"lang": "de"}}], "tests": [{"vars": {"word": "x"}}]}],
 )
 
 

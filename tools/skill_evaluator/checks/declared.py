@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, create_model, model_validator
+from pydantic import ConfigDict, Field, PositiveFloat, StringConstraints, ValidationError, create_model, model_validator
 
 from skill_evaluator.checks import CHECKS, Kind
 from skill_evaluator.checks.values import NOTHING, Pointer, Raw, value_at
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.files import SizeLimit, StrictModel, read_text
+from skill_evaluator.files import SizeLimit, StrictModel, first_problem, read_text
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.parsing import Parsed
 from skill_evaluator.text import canonical_json, digest, nearest
@@ -122,6 +122,15 @@ def read_checks(
             raise error(f"two checks have the id '{check.id}' in {where}; give one of them another `id`")
         checks[check.id] = check
     return tuple(checks.values())
+
+
+def check_of(declared: Mapping[str, Any]) -> Check:
+    """Return the check that a mapping declares; raise ValueError with one line."""
+    try:
+        [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
+    except ValidationError as problem:
+        raise ValueError(first_problem(problem)) from None
+    return check
 
 
 def _read_check(

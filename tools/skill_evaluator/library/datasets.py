@@ -13,7 +13,8 @@ from typing import Any, Literal
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.files import SizeLimit, json_text, read_json
 from skill_evaluator.library.messages import DOCUMENT
-from skill_evaluator.library.sources.asserts import Leave, as_list, as_test, as_text, checks_of
+from skill_evaluator.library.reading import as_list
+from skill_evaluator.library.sources.asserts import Leave, as_test, as_text, checks_of
 from skill_evaluator.library.tables import CaseRows, Odd, Row, read_rows
 
 Exporter = Literal["langfuse", "langsmith", "openai-evals", "promptfoo-csv"]

@@ -232,6 +232,11 @@ def parse_front_matter(
     return values if isinstance(values, dict) else {}, match[2]
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, none for null, and else a list of the value."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def yaml_text(value: Any) -> str:
     """Return a value as YAML for people to edit: keys in their order, long lines folded.
 

@@ -38,10 +38,11 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
     if path.suffix not in ENDINGS:
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
-    read = _read_cells if path.suffix in _DELIMITERS else _read_objects
     rows: Rows = []
     values = 0
-    for line, row in read(path, limit, odd):
+    delimiter = _DELIMITERS.get(path.suffix)
+    cells = delimiter and read_cells(read_text(path, FixtureError), path, delimiter, limit.most, odd)
+    for line, row in cells or _read_objects(path, limit, odd):
         values += len(row)
         if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:
             most = f"at most {_MOST_COLUMNS:,} columns and {_MOST_VALUES:,} values are read of a table"
@@ -60,9 +61,10 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
             odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
 
 
-def _read_cells(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
-    csv.field_size_limit(limit.most)
-    reader = csv.reader(io.StringIO(read_text(path, FixtureError)), delimiter=_DELIMITERS[path.suffix], strict=True)
+def read_cells(text: str, path: Path, delimiter: str, longest: int, odd: Odd) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a table with their lines, by the names in its first row; raise FixtureError."""
+    csv.field_size_limit(longest)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     header: list[str] = []
     while True:
         line = reader.line_num + 1

@@ -59,9 +59,7 @@ class WrittenAt:
     def read(self, tree: FileTree) -> Written:
         """Read it in a folder or at a commit; raise ComponentError."""
         written = self.source.read(tree, self.key)
-        left = [
-            row for row in written.rows if any(fnmatchcase(f"{self.name}/{row[0]}", each) for each in self.leave_out)
-        ]
+        left = [row for row in written.rows if _matches(f"{self.name}/{row[0]}", self.leave_out)]
         if not left:
             return written
         out = LeftOut(what="cases", count=len(left), reason="leave_out in settings.yaml names it")

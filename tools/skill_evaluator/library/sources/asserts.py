@@ -4,17 +4,14 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from skill_evaluator.checks.declared import DeclaredCheck, read_checks
+from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import first_problem
-from skill_evaluator.library.reading import parse_yaml
+from skill_evaluator.library.reading import as_list, parse_yaml
 
 Leave = Callable[[str, str], None]
 """Counts something that is left out: what it is, and why."""
@@ -22,18 +19,9 @@ LONGEST = 4_000_000
 PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
-_CHECKS = {
-    "contains": "contains",
-    "contains-any": "contains_any",
-    "contains-all": "contains_all",
-    "starts-with": "starts_with",
-    "equals": "equals",
-    "regex": "regex",
-    "is-json": "is_json",
-    "contains-json": "json",
-    "llm-rubric": "expect",
-    "model-graded-closedqa": "expect",
-}
+_CHECKS = {"contains-json": "json", "llm-rubric": "expect", "model-graded-closedqa": "expect"}
+_CHECKS |= {name: name.replace("-", "_") for name in ("contains", "contains-any", "contains-all", "starts-with")}
+_CHECKS |= {name: name.replace("-", "_") for name in ("equals", "regex", "is-json")}
 _OTHERS = (
     "icontains|icontains-any|icontains-all|answer-relevance|bleu|classifier|contains-html|contains-sql|contains-xml|"
     "context-faithfulness|context-recall|context-relevance|conversation-relevance|cost|factuality|finish-reason|g-eval|"
@@ -64,14 +52,13 @@ def checks_of(
             template = as_text(declared.get("value"))
             shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
             made = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or made
-        except ValidationError as problem:
-            leave(f"{kind} assert", first_problem(problem))
         except (ValueError, csv.Error, ComponentError) as problem:
             leave(f"{kind} assert", str(problem))
         else:
             for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
                 leave(f"{kind} {key}", "the judge that settings.yaml names says yes or no")
-            name = next(name for name in numbered(made) if digests.get(name, content) == content)
+            others = {name for name in digests if digests[name] != content} if made in digests else ()
+            name = numbered(made, others)
             digests[name], schema = content, wanted or schema
             checks.setdefault(name, {**check, "id": name})
     return list(checks.values()), schema
@@ -128,8 +115,8 @@ def _argument(name: str, value: Any) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _id_and_digest(check: str) -> tuple[str, str]:
-    """Return the id that a check has by itself, and its digest; raise ValidationError."""
-    [made] = read_checks([DeclaredCheck.model_validate_json(check)], Path(), Path(), ComponentError, Path)
+    """Return the id that a check has by itself, and its digest; raise ValueError."""
+    made = check_of(json.loads(check))
     return made.id, made.digest
 
 
@@ -189,15 +176,10 @@ def _expected(cell: str) -> dict[str, Any]:
     return {"type": match[1], "value": (match[3] or "").strip(), **({"threshold": match[2]} if match[2] else {})}
 
 
-def numbered(name: str) -> Iterator[str]:
-    """Yield a name, then the same with numbers."""
-    yield name
-    yield from (f"{name[:70]}-{number}" for number in itertools.count(2))
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a list as it is, none for null, and else a list of the value."""
-    return value if isinstance(value, list) else [] if value is None else [value]
+def numbered(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken, else the first that is not, with a number behind it."""
+    numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbers) if each not in taken)
 
 
 def as_text(value: Any) -> str:

@@ -24,7 +24,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _read(tree: FileTree, key: str) -> Written:
-    front, prompt = parse_prompt(tree.text(key), tree.where / key, depth=tree.limits.yaml_depth)
+    front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
     schema = posixpath.join(posixpath.dirname(key), SCHEMA)
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
 

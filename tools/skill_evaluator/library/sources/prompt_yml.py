@@ -5,8 +5,7 @@ Its specification is `pkg/prompt/prompt.go` and `cmd/eval/eval.go` in github/gh-
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -22,7 +21,7 @@ from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.messages import DOCUMENT, Prompt
 from skill_evaluator.library.prompts import WrittenMessage
 from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
-from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, faultless
+from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
 
@@ -68,8 +67,7 @@ class _TextRule(_OfGitHub):
     @property
     def texts(self) -> dict[str, str]:
         """The texts that are not empty, by the word for how they are compared."""
-        every = (self.equals, self.contains, self.starts_with, self.ends_with)
-        return {kind: text for kind, text in zip(_KINDS, every, strict=True) if text}
+        return {kind: text for kind in _KINDS if (text := self.model_dump(by_alias=True)[kind])}
 
 
 class _Evaluator(_OfGitHub):
@@ -170,7 +168,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 
 def _read(tree: FileTree, path: str) -> Written:
-    where, text = tree.where / path, tree.text(path)
+    where, text = tree.where / path, tree.read(path)
     raw = parse_yaml(text, where, ComponentError, depth=tree.limits.yaml_depth, as_written=True)
     file = validated(_PromptYml, raw, where, ComponentError)
     tests = [{name: _as_go_writes(value) for name, value in test.items()} for test in file.test_data or ()]
@@ -200,7 +198,7 @@ def _read(tree: FileTree, path: str) -> Written:
         schema=_schema(file, where),
         checks=tuple(validated(DeclaredCheck, check, where, ComponentError) for check in of_all),
         rows=tuple(rows),
-        left_out=tuple(_left_out(file, tests, used, unfilled)),
+        left_out=tuple(_left_out(file, tests, used, unfilled).left_out()),
         hints=_hints(file),
     )
 
@@ -226,12 +224,8 @@ def _schema(file: _PromptYml, where: Path) -> Mapping[str, Any] | None:
 
 def _hints(file: _PromptYml) -> dict[str, Any]:
     params = file.model_parameters or _Parameters()
-    hints = {
-        "model": file.model,
-        "max_output_tokens": params.max_completion_tokens or params.max_tokens,
-        "temperature": params.temperature,
-        "top_p": params.top_p,
-    }
+    most = params.max_completion_tokens or params.max_tokens
+    hints = {"model": file.model, "max_output_tokens": most, "temperature": params.temperature, "top_p": params.top_p}
     return {name: value for name, value in hints.items() if value is not None}
 
 
@@ -248,9 +242,9 @@ def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
 
 def _left_out(
     file: _PromptYml, tests: Sequence[Mapping[str, str]], used: Collection[str], unfilled: Sequence[str]
-) -> Iterator[LeftOut]:
-    """Yield what the file says and no evaluation uses: keys, columns of the tests, tests and evaluators."""
-    names: dict[tuple[str, str], list[str]] = defaultdict(list)  # by what they are, and why they are not used
+) -> Unused:
+    """Return what the file says and no evaluation uses: keys, columns of the tests, tests and evaluators."""
+    names = Unused()
     parameters = file.model_parameters and file.model_parameters.model_extra
     names["key", "gh models eval has no such key"] = [*(file.model_extra or ()), *(parameters or ())]
     if file.json_schema is not None and file.response_format != "json_schema":
@@ -268,10 +262,9 @@ def _left_out(
             reason = f"a prompt for a judge with choices of its own; {_SENTENCE}"
         else:
             reason = f"{evaluator.uses} is graded by a model; {_SENTENCE}" if evaluator.uses else _NO_TEXT
-        names["evaluator", reason].append(evaluator.name or str(number))
-    for (what, reason), of_it in names.items():
-        if reason and of_it:
-            yield LeftOut(what=f"{what} {listed(of_it)}", reason=reason, count=len(of_it))
+        if reason:
+            names["evaluator", reason].append(evaluator.name or str(number))
+    return names
 
 
 PROMPT_YML = Source(looks_for="*.prompt.yml and *_prompt.yml (or .yaml) of GitHub Models", find=_find, read=_read)

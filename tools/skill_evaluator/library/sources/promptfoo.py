@@ -4,8 +4,6 @@ Text and messages are read; what a program makes, of a prompt, a test or an asse
 filled as far as `{{name}}` goes, and nothing is taken from the environment.
 """
 
-import csv
-import io
 import itertools
 import json
 import math
@@ -19,17 +17,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skill_evaluator.checks.values import NOTHING, value_at
-from skill_evaluator.errors import ComponentError
+from skill_evaluator.errors import ComponentError, FixtureError
 from skill_evaluator.files import parse_json, validated
-from skill_evaluator.library.messages import DOCUMENT, TURNS, Prompt
+from skill_evaluator.library.messages import DOCUMENT, Prompt
 from skill_evaluator.library.prompts import WrittenMessage
-from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
+from skill_evaluator.library.reading import Plain, as_list, parse_yaml, yaml_lines
 from skill_evaluator.library.sources.asserts import (
     LONGEST,
     PROGRAM,
     VARIABLE,
-    as_list,
     as_test,
     as_text,
     checks_of,
@@ -37,7 +33,8 @@ from skill_evaluator.library.sources.asserts import (
     numbered,
     odd_template,
 )
-from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written
+from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
+from skill_evaluator.library.tables import Row, read_cells
 from skill_evaluator.text import canonical_json, digest, listed
 
 _MOST_TESTS, _MOST_TEXT = 20_000, 200_000_000
@@ -58,7 +55,7 @@ _PARAMETERS = {"temperature": "temperature", "top_p": "top_p", "max_tokens": "ma
 _PARAMETERS |= {"maxOutputTokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _SILENT = re.compile(  # keys that change neither what is asked nor what is checked
     r"\$schema|assertionTemplates|author|commandLineOptions|defaultTest|description|env|metadata|outputPath|prompts|"
-    r"providers|scenarios|sharing|tags|targets|tests|writeLatestResults"
+    r"providers|sharing|tags|targets|tests|writeLatestResults"
 )
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
 _OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
@@ -86,16 +83,16 @@ class _CaseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """A configuration with the files that it names; `left` counts what is left out, and why."""
+    """A configuration with the files that it names."""
 
     tree: FileTree
     path: str
     content: Mapping[str, Any]
-    left: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unused: Unused = field(default_factory=Unused)
 
     def leave(self, what: str, reason: str) -> None:
         """Count something that no evaluation uses."""
-        self.left[_line(what), _line(reason)] += 1
+        self.unused[_line(what), _line(reason)].append("")
 
     def _named(self, reference: str) -> list[str]:
         """Return the files that a reference names, with `*` several; raise ComponentError, ValueError for a program."""
@@ -111,7 +108,7 @@ class _Configuration:
         return paths
 
     def _content(self, path: str) -> Any:
-        text = self.tree.text(path)
+        text = self.tree.read(path)
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
     def _loaded(self, value: Any) -> Any:
@@ -122,10 +119,8 @@ class _Configuration:
     def prompts(self) -> list[_WrittenPrompt]:
         """Return all prompts in their order, also those that cannot be read."""
         declared = self.content.get("prompts")
-        if isinstance(declared, dict):  # the old way: files with their labels
-            declared = [{"raw": raw, "label": label} for raw, label in declared.items()]
         prompts: list[_WrittenPrompt] = []
-        for item in declared if isinstance(declared, list) else [declared]:
+        for item in as_list(declared) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
             raw, label = entry.get("raw") or entry.get("id"), _line(entry.get("label") or "")
             try:
@@ -146,7 +141,7 @@ class _Configuration:
         for path in self._named(raw):
             if not path.endswith((*_TEXTS, *_STRUCTURES)):
                 raise ComponentError(f"{path} is none of .txt, .md, .j2, .json and .yaml")
-            text = self.tree.text(path)
+            text = self.tree.read(path)
             if path.endswith((".yaml", ".yml")):
                 text = as_text(_parsed(path, text, self.tree.where / path))
             parts = re.split(r"(?m)^[ \t]*---[ \t]*$", text) if path.endswith(".txt") else [text]
@@ -165,11 +160,11 @@ class _Configuration:
         rows: list[_CaseRow] = []
         schemas: list[Any] = []
         lacking: set[str] = set()
-        for number, (path, line, shared, test) in enumerate(self._tests()):
+        for number, (path, line, test) in enumerate(self._tests()):
             if number == _MOST_TESTS:
                 raise too_many
             try:
-                merged = _merged(_merged(default, shared), test)
+                merged = _merged(default, test)
                 self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
                 for texts in self._variables(merged):
                     values = {name: text for name, text in texts.items() if text.strip() or name != DOCUMENT}
@@ -196,41 +191,25 @@ class _Configuration:
             self.leave("is-json schema", "the tests do not share one")
         return rows, None
 
-    def _tests(self) -> Iterator[tuple[str, int, Mapping[str, Any], dict[str, Any]]]:
-        """Yield the file and line of each test, what a scenario says for it, and the test; raise ComponentError."""
-        lines = _lines_once(self.tree.text(self.path))
-        scenarios = as_list(self.content.get("scenarios"))
-        tests = as_list(self.content.get("tests")) or ([] if scenarios else [{}])
-        for path, line, test in self._listed_tests(tests, lines, ("tests",)):
-            yield path, line, {}, test
-        for number, scenario in enumerate(scenarios):
-            tests, shares = as_list(_mapping(scenario).get("tests")) or [{}], as_list(_mapping(scenario).get("config"))
-            if not shares or not all(isinstance(shared, dict) for shared in shares):
-                self.leave("scenario", "its config is no list of mappings")
-                continue
-            listed_tests = list(self._listed_tests(tests, lines, ("scenarios", str(number), "tests")))
-            for shared, (path, line, test) in itertools.product(shares, listed_tests):
-                yield path, line, shared, test
-
-    def _listed_tests(
-        self, tests: list[Any], lines: Mapping[tuple[str, ...], int], place: tuple[str, ...]
-    ) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        for number, item in enumerate(tests):
+    def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        """Yield the file and line of each test, and the test; raise ComponentError."""
+        lines = yaml_lines(self.tree.read(self.path))
+        for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
                 self.leave("entry of tests", f"a program or a service makes them: {item}")
             elif isinstance(item, str):
                 for path in self._named(item):
                     yield from self._tests_in(path)
             elif isinstance(item, dict) and not {"path", "$ref"} & item.keys():
-                yield self.path, lines.get((*place, str(number)), 1), item
+                yield self.path, lines.get(("tests", str(number)), 1), item
             else:
                 self.leave("entry of tests", "it is neither a test nor a file of tests")
 
     def _tests_in(self, path: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        text, where = self.tree.text(path), self.tree.where / path
+        text, where = self.tree.read(path), self.tree.where / path
         tests: list[tuple[int, Any]]
         if path.endswith(".csv"):
-            tests = [(line, as_test(cells)) for line, cells in _cells(text, where)]
+            tests = [(line, as_test(cells)) for line, cells in self._cells(text, where)]
         elif path.endswith(".jsonl"):
             lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
             tests = [(number, _parsed(path, line, where)) for number, line in lines]
@@ -244,6 +223,12 @@ class _Configuration:
                 yield path, line, test
             else:
                 self.leave("entry of tests", "a file of tests holds what is no test")
+
+    def _cells(self, text: str, where: Path) -> Iterator[tuple[int, Row]]:
+        try:
+            yield from read_cells(text, where, ",", LONGEST, lambda odd: self.leave("row of a CSV", str(odd)))
+        except FixtureError as problem:
+            raise ComponentError(str(problem)) from None
 
     def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
         """Raise ValueError for a test whose prompt or answer is not that of the others; count what does nothing."""
@@ -290,9 +275,8 @@ class _Configuration:
             for key in [*config.keys() - _PARAMETERS.keys(), *provider.keys() - {"id", "label", "config"}]:
                 if not re.match("(?i)api|env", key) and not _SECRET.fullmatch(key):
                     self.leave(f"{key} of providers[{number}]", "models.yaml says how models are asked")
-            numbers = {_PARAMETERS[key]: config[key] for key in _PARAMETERS.keys() & config.keys()}
-            numbers = {key: value for key, value in numbers.items() if type(value) in (int, float)}
-            hints = hints or {"model": match["model"], **numbers}
+            numbers = {key: config[name] for name, key in _PARAMETERS.items() if type(config.get(name)) in (int, float)}
+            hints = hints or {"model": f"{match[1]}/{match['model']}", **numbers}
         if refused and not hints:
             raise ComponentError(
                 f"{self.tree.where / self.path} asks {listed(refused)}, which is no bare model; to ask a program "
@@ -367,7 +351,7 @@ def _read(tree: FileTree, key: str) -> Written:
             for case_id, row in zip(_ids(rows), rows, strict=True)
         ),
         rows_path=min(files) if len(files) == 1 else path,
-        left_out=tuple(LeftOut(what=what, reason=why, count=n) for (what, why), n in configuration.left.items()),
+        left_out=tuple(configuration.unused.left_out()),
         hints=hints,
     )
 
@@ -375,10 +359,10 @@ def _read(tree: FileTree, key: str) -> Written:
 def _configuration(tree: FileTree, path: str) -> _Configuration:
     if not path.endswith(_STRUCTURES):
         raise ComponentError(f"{tree.where / path} is a program; promptfooconfig.yaml and .json are read")
-    content = _parsed_once(path, tree.text(path), tree.where / path)
+    content = _parsed_once(path, tree.read(path), tree.where / path)
     if not isinstance(content, dict):
         raise ComponentError(f"{tree.where / path} is no mapping of keys to values")
-    return _Configuration(tree=tree, path=path, content=_resolved(content, content))
+    return _Configuration(tree=tree, path=path, content=content)
 
 
 def _prompt(text: str, where: Path) -> Prompt:
@@ -406,25 +390,7 @@ def _prompt(text: str, where: Path) -> Prompt:
     names: dict[str, None] = {}
     for message in messages:
         names |= dict.fromkeys(VARIABLE.findall(message.text))
-    if TURNS in names:
-        raise ComponentError(f"{where} has a variable {TURNS}, which are the earlier turns here; rename it")
-    prompt = Prompt(messages=tuple(messages), inputs=tuple(names))
-    for fault in prompt.faults():
-        raise ComponentError(f"{where}: {fault}")
-    return prompt
-
-
-def _cells(text: str, where: Path) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a CSV with their lines, by column; raise ComponentError."""
-    csv.field_size_limit(LONGEST)
-    reader = csv.DictReader(io.StringIO(text), restval="", restkey="__rest")
-    try:
-        rows = [(reader.line_num, {name.strip(): row[name] for name in row}) for row in reader]
-    except csv.Error as problem:
-        raise ComponentError(f"{where}:{reader.line_num}: {problem}") from None
-    if rest := [line for line, row in rows if "__rest" in row]:
-        raise ComponentError(f"{where}:{rest[0]}: more cells than the first row has")
-    return rows
+    return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), where)
 
 
 def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
@@ -437,7 +403,7 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
         name = re.sub(r"[^\w+-]+", "-", words)[:40].strip("-") or "case"
         if not row.described or times[row.described] > 1:
             name += f"-{digest(canonical_json(values)).removeprefix('sha256:')[:6]}"
-        name = next(name for name in numbered(name) if name not in taken)
+        name = numbered(name, taken)
         taken.add(name)
         yield name
 
@@ -463,24 +429,11 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Plain) and value in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return value.lower() == "true"
-    if isinstance(value, Plain) and re.fullmatch(
-        r"[-+]?(\d{1,15}(\.\d*)?|\.\d+)(e[-+]?\d{1,2})?", value, re.IGNORECASE
-    ):
+    if isinstance(value, Plain) and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, float) and math.isfinite(value):
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
     return value if value is None or isinstance(value, int) else str(value)
-
-
-def _resolved(value: Any, whole: Any) -> Any:
-    """Return a value with what references such as #/assertionTemplates/polite lead to in their place."""
-    if isinstance(value, list):
-        return [_resolved(item, whole) for item in value]
-    if not isinstance(value, dict):
-        return value
-    reference = value.get("$ref")
-    target = value_at(whole, reference[1:]) if isinstance(reference, str) and reference.startswith("#/") else NOTHING
-    return {key: _resolved(inner, whole) for key, inner in value.items()} if target is NOTHING else target
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

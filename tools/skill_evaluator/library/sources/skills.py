@@ -9,18 +9,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import ValidationError
-
 from skill_evaluator.checks import CHECKS
-from skill_evaluator.checks.declared import DeclaredCheck, read_checks
+from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.files import first_problem
 from skill_evaluator.library.messages import Message, Prompt
-from skill_evaluator.library.reading import parse_front_matter
-from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, semver_of
+from skill_evaluator.library.reading import as_list, parse_front_matter
+from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Unused, Written, semver_of
 from skill_evaluator.library.tables import Row
 from skill_evaluator.repository import within
 from skill_evaluator.text import listed
@@ -105,19 +103,19 @@ def _read(tree: FileTree, key: str) -> Written:
         output="text",
         rows=tuple(cases.rows),
         rows_path=next(iter(evals), None),
-        left_out=(*cases.left_out(), *_not_sent(tree, posixpath.dirname(key))),
+        left_out=(*cases.odd.left_out(), *_not_sent(tree, posixpath.dirname(key))),
     )
 
 
 def _skill(tree: FileTree, path: str) -> tuple[dict[str, Any], str]:
-    return parse_front_matter(tree.text(path), tree.where / path, ComponentError, depth=tree.limits.yaml_depth)
+    return parse_front_matter(tree.read(path), tree.where / path, ComponentError, depth=tree.limits.yaml_depth)
 
 
 def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     metadata = front.get("metadata")
     version = front.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
     if isinstance(version, float):  # 1.10, which YAML reads as 1.1
-        written = re.search(r"(?m)^[ \t]*version:[ \t]*([\d.]+)", tree.text(path))
+        written = re.search(r"(?m)^[ \t]*version:[ \t]*([\d.]+)", tree.read(path))
         version = written[1] if written else version
     return semver_of(str(version))
 
@@ -165,14 +163,11 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
 
 @dataclass(slots=True, kw_only=True)
 class _Cases:
-    """The cases that evals and queries make, and what is left out: what it is and why → where.
-
-    With a `reason` each eval is left out for it.
-    """
+    """The cases that evals and queries make, and where what is left out lies; with a `reason` that is each eval."""
 
     reason: str = ""
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
-    odd: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    odd: Unused = field(default_factory=Unused)
     ids: Counter[str] = field(default_factory=Counter)
 
     def add_eval(self, number: int, row: Any) -> None:
@@ -198,28 +193,19 @@ class _Cases:
         else:
             self.rows.append((case_id, number, row))
 
-    def left_out(self) -> Iterator[LeftOut]:
-        """Yield what is left out."""
-        for (what, reason), places in self.odd.items():
-            where = listed(list(dict.fromkeys(places)))
-            yield LeftOut(what=what, reason=f"{reason} ({where})", count=len(places))
-
     def _checks(self, row: Mapping[str, Any], case_id: str) -> Iterator[Mapping[str, Any]]:
         ids: set[str] = set()
-        for items in (row[name] for name in _SENTENCES if row.get(name) not in (None, "")):
-            for item in items if isinstance(items, list) else [items]:
-                try:
-                    check = _check(item)
-                    declared = DeclaredCheck.model_validate(check)
-                    read = read_checks((declared,), Path(), Path(), ComponentError, lambda path: path)[0]
-                    if read.id in ids:
-                        raise ValueError("it has the id of a check before it")
-                except ValueError as problem:
-                    reason = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
-                    self.odd["check", reason].append(case_id)
-                else:
-                    ids.add(read.id)
-                    yield check
+        for item in chain.from_iterable(as_list(row.get(name)) for name in _SENTENCES):
+            try:
+                check = _check(item)
+                made = check_of(check).id
+                if made in ids:
+                    raise ValueError("it has the id of a check before it")
+            except ValueError as problem:
+                self.odd["check", str(problem)].append(case_id)
+            else:
+                ids.add(made)
+                yield check
 
 
 def _first(row: Any, names: tuple[str, ...]) -> Any:
@@ -306,7 +292,7 @@ def _read_routing(tree: FileTree) -> Written:
         output="json",
         schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
         rows=tuple(cases.rows),
-        left_out=tuple(cases.left_out()),
+        left_out=tuple(cases.odd.left_out()),
     )
 
 

@@ -66,7 +66,7 @@ def _earlier(tree: FileTree, folder: str) -> Iterator[Written]:
 
 
 def _written(tree: FileTree, version: semver.Version, path: str, left_out: list[LeftOut]) -> Written:
-    where, text = tree.where / path, tree.text(path)
+    where, text = tree.where / path, tree.read(path)
     if text.startswith("---\n"):
         text = parse_front_matter(text, where, ComponentError, depth=tree.limits.yaml_depth)[1]
         left_out = [*left_out, LeftOut(what=f"front matter of {path}", reason="it is not sent")]

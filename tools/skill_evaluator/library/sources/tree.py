@@ -6,6 +6,7 @@ A source reads a `FileTree` and gives a `Written` for each component in it; it c
 import os
 import posixpath
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from skill_evaluator.library.reading import Root, parse_yaml
 from skill_evaluator.library.tables import Row
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.text import listed
 
 _SKIPPED = (".git", ".venv", ".evaluator", "node_modules", "__pycache__")
 _MOST_FILES, _MOST_INPUTS = 500_000, 200
@@ -32,7 +34,10 @@ _MOST_FILES, _MOST_INPUTS = 500_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTree:
-    """The files of a folder, or of it at a commit: `paths` in their order, with `/` between, as seen from `where`."""
+    """The files of a folder, or of it at a commit: `paths` in their order, with `/` between, as seen from `where`.
+
+    `read` returns the text of a file; it raises ComponentError.
+    """
 
     where: Path
     paths: tuple[str, ...]
@@ -58,10 +63,6 @@ class FileTree:
         if not self.has(there):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', and no file below {self.where} is that")
         return there
-
-    def text(self, path: str) -> str:
-        """Return the text of a file; raise ComponentError."""
-        return self.read(path)
 
     def yaml(self, path: str) -> Any:
         """Return what a YAML file says; raise ComponentError."""
@@ -100,7 +101,6 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
         for path, blob in repository.files(commit, folder).items()
         if not any(part in _SKIPPED for part in path[start:].split("/")[:-1])
     }
-
     contents: dict[str, bytes] = {}
 
     def read(path: str) -> str:
@@ -138,8 +138,22 @@ class LeftOut:
     count: int = 1
 
     def __str__(self) -> str:
-        told = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
-        return " ".join(told.split())
+        words = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
+        return " ".join(words.split())
+
+
+class Unused(defaultdict[tuple[str, str], list[str]]):
+    """Gathers what is left out: what it is and why → the names or places of each, empty texts where they have none."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def left_out(self) -> Iterator[LeftOut]:
+        """Yield what was gathered, with the first names behind the reason."""
+        for (what, reason), names in self.items():
+            shown = listed(list(dict.fromkeys(filter(None, names))))
+            if names:
+                yield LeftOut(what=what, reason=f"{reason} ({shown})" if shown else reason, count=len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +203,6 @@ def faultless(prompt: Prompt, where: Path) -> Prompt:
     return prompt
 
 
-def no_earlier(tree: FileTree, key: str) -> Iterator[Written]:
-    """Yield nothing: the earlier versions are in earlier commits."""
-    yield from ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
@@ -205,5 +214,5 @@ class Source:
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
     read: Callable[[FileTree, str], Written]
-    earlier: Callable[[FileTree, str], Iterator[Written]] = no_earlier
+    earlier: Callable[[FileTree, str], Iterator[Written]] = lambda tree, key: iter(())
     lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())

@@ -178,6 +178,10 @@ def test_a_source_that_is_unknown_or_outside_is_one_line(sourced: Sourced) -> No
     )
     sourced.settings(sources=[{"kind": "skills", "root": "nowhere"}])
     assert sourced.call("lint").refuses("nowhere is not a folder; see sources in settings.yaml")
+    sourced.settings(
+        sources=[{"kind": "skills"}, {"kind": "prompt_yml"}, {"kind": "skills", "root": "./skills/../skills"}]
+    )
+    assert sourced.call("lint").refuses("sources[0] and sources[2] in settings.yaml both hold 'skills/docx/SKILL.md'")
     sourced.settings(sources=[{"kind": "skills", "leave_out": ["docx", "pdf/2"]}])
     done = sourced.call("lint", "--format", "json")
     (linted,) = done.json["components"]

@@ -4,8 +4,10 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from skill_evaluator.text import is_dated
 
 from tests.support.chat_server import notice
 from tests.support.judged import answer
@@ -231,3 +233,37 @@ def test_a_judge_has_a_job_of_its_own_and_what_it_blocks_fails_the_verdict_with_
     assert "**blocked** by a judge, worse than the pinned outputs: `one` on `recorded`" in comment
     assert "| `one` | `recorded` | `judge` | block |" in comment
     assert "the year is gone" in comment
+
+
+def test_a_push_that_changes_a_skill_and_a_prompt_yml_has_both_planned_asked_and_recorded(forge: Forge) -> None:
+    skill = "---\nname: pdf\ndescription: d\nversion: {}\n---\nExtract title and year{}.\n"
+    evals = [{"id": 1, "prompt": "alpha is a title.", "assertions": [{"type": "contains", "value": "alpha"}]}]
+    prompt: dict[str, Any] = {
+        "messages": [{"role": "system", "content": "Extract it."}, {"role": "user", "content": "{{input}}"}],
+        "testData": [{"input": "beta is a title."}],
+        "evaluators": [{"name": "named", "string": {"contains": "beta"}}],
+    }
+    forge.library.write("skills/pdf/SKILL.md", skill.format("1.0.0", ""))
+    forge.library.write("skills/pdf/evals/evals.json", evals)
+    forge.library.write("prompts/notice.prompt.yml", prompt)
+    forge.library.settings(sources=[{"kind": "skills", "root": "skills"}, {"kind": "prompt_yml", "root": "prompts"}])
+    forge.library.models(forge.served)
+    forge.push()
+    forge.library.write("skills/pdf/SKILL.md", skill.format("1.1.0", ", please"))
+    prompt["messages"][0]["content"] = "Extract it, please."
+    forge.library.write("prompts/notice.prompt.yml", prompt)
+    event = forge.push()
+    acted = forge.run(event, secrets=KEY)
+    assert acted.steps("Ask") == {"pdf@served": "success", "notice@served": "success"}, acted.commands("summary")
+    (files,) = forge.landed(event["after"])
+    assert all(file.startswith(".evaluator/components/") for file in files.split()), files
+    books = {
+        name: forge.fetched(f".evaluator/components/{name}/leaderboard.json")["runs"] for name in ("pdf", "notice")
+    }
+    assert books["pdf"][0]["skill_version"] == "1.1.0"
+    assert is_dated(books["notice"][0]["skill_version"])
+    assert all(row["complete"] and row["accuracy"]["checks"]["mean"] == 1.0 for (row,) in books.values())
+    (comment,) = forge.world["comments"]
+    assert "pdf" in comment
+    assert "notice" in comment
+    assert acted.code == 0

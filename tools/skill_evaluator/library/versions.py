@@ -78,8 +78,8 @@ def bump(before: str | None, after: str) -> Bump:
     old, new = semver.Version.parse(before), semver.Version.parse(after)
     if new < old:
         return Bump.LOWERED
-    if new > old and is_dated(before) and is_dated(after) and new.build == old.build:
-        return Bump.PATCH
+    if is_dated(before) and is_dated(after):  # two of one second differ in their digest
+        return Bump.MINOR if new.build != old.build else Bump.SAME if new == old else Bump.PATCH
     if new.major > old.major:
         return Bump.MAJOR
     if new.minor > old.minor:

@@ -5,6 +5,7 @@
 """
 
 import datetime
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -173,12 +174,18 @@ def named_origins(
 ) -> dict[str, WrittenAt]:
     """Return by name where each component of some sources is written; raise ComponentError, ConfigError."""
     places: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    first: dict[tuple[str, str], int] = {}  # which source has a file
     for index, declared in enumerate(sources):
         if declared.kind not in SOURCES:
             where = f"sources[{index}].kind in settings.yaml"
             raise ConfigError(f"unknown source '{declared.kind}' at {where} {nearest(declared.kind, SOURCES)}")
         source = SOURCES[declared.kind]
-        places += [(place, source, declared) for place in source.find(tree_of(home / declared.root))]
+        for place in source.find(tree_of(home / declared.root)):
+            file = posixpath.normpath(posixpath.join(declared.root, place.key))
+            if (before := first.setdefault((declared.kind, file), index)) != index:
+                where = f"sources[{before}] and sources[{index}] in settings.yaml"
+                raise ConfigError(f"{where} both hold {file[:200]!a}; take one out, or name a folder beside the other")
+            places.append((place, source, declared))
     names = _names([place.parts for place, _, _ in places])
     return {
         name: WrittenAt(

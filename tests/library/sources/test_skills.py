@@ -66,6 +66,7 @@ def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> No
         ('version: "2"', "2.0.0"),
         ("metadata:\n  version: v1.0", "1.0.0"),
         ("metadata:\n  version: 1.0", "1.0.0"),
+        ("needs:\n  version: 3.2\nversion: 1.10", "1.10.0"),
         ("version: March", None),
         ("version: [1]", None),
         ("metadata: none", None),

@@ -60,11 +60,10 @@ class WrittenAt:
     def read(self, tree: FileTree) -> Written:
         """Read it in a folder or at a commit; raise ComponentError."""
         written = self.source.read(tree, self.key)
-        left = [row for row in written.rows if _matches(f"{self.name}/{row[0]}", self.leave_out)]
-        if not left:
+        rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
+        if not (left := len(written.rows) - len(rows)):
             return written
-        out = LeftOut(what="cases", count=len(left), reason="leave_out in settings.yaml names it")
-        rows = tuple(row for row in written.rows if row not in left)
+        out = LeftOut(what="cases", count=left, reason="leave_out in settings.yaml names it")
         return replace(written, rows=rows, left_out=(*written.left_out, out))
 
     def versions(self, tree: FileTree) -> Iterator[Written]:

@@ -5,7 +5,7 @@ That component, `routing`, answers which skill a query calls for. Its cases are 
 
 import posixpath
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -115,8 +115,8 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
     metadata = front.get("metadata")
     version = front.get("version") or (metadata.get("version") if isinstance(metadata, dict) else None)
     if isinstance(version, float):  # 1.10, which YAML reads as 1.1
-        written = re.search(r"(?m)^[ \t]*version:[ \t]*([\d.]+)", tree.read(path))
-        version = written[1] if written else version
+        written = re.findall(r"(?m)^[ \t]*version:[ \t]*(\d+\.\d+)", tree.read(path))
+        version = next((text for text in written if float(text) == version), version)
     return semver_of(str(version))
 
 
@@ -270,11 +270,9 @@ def _read_routing(tree: FileTree) -> Written:
     if not names or not files or size > most.most:
         problem = f"have {size:,} bytes; {most}" if names and files else "or the queries for them are missing"
         raise ComponentError(f"the descriptions of the skills in {tree.where} {problem}")
-    by_base: dict[str, set[str]] = defaultdict(set)
-    for folder, name in names.items():
-        by_base[posixpath.basename(folder)].add(name)
-    meant = {base: min(of_base) for base, of_base in by_base.items() if len(of_base) == 1}
-    meant |= {name: name for name in choices}
+    by_base = {(posixpath.basename(folder), name) for folder, name in names.items()}
+    bases = Counter(base for base, _ in by_base)
+    meant = {base: name for base, name in by_base if bases[base] == 1} | {name: name for name in choices}
     for path in files:
         try:
             content = tree.json(path) if path.endswith(".json") else tree.yaml(path)

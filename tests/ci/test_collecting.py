@@ -14,7 +14,7 @@ from skill_evaluator import __version__
 from skill_evaluator.ci.arrivals import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan, planned_runs
 from skill_evaluator.files import json_text
-from skill_evaluator.records.summaries import Server
+from skill_evaluator.records.summaries import Server, TakenAnswers
 from skill_evaluator.runner.journal import Kept, Manifest
 from skill_evaluator.runner.schedule import Call
 
@@ -107,6 +107,7 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
     ({"tops_up": "r"}, "tops_up is r, the plan says none"),
+    ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=['r']"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),
@@ -134,10 +135,11 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
-        *("not_applicable", "transport", "kept"),
+        *("not_applicable", "transport", "kept", "taken"),
         *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
     assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
+    assert planned.taken is None
 
 
 @pytest.mark.parametrize("ending", ["", f"+{PLAN.invocation}"])

@@ -86,8 +86,7 @@ class Manifest(StrictModel):
 
     An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
     replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
-    `not_applicable`: the component's other cases that this model is not asked, and why. `left_out`: what its source has
-    and is not used.
+    `not_applicable`: the component's other cases that this model is not asked, and why.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
@@ -116,7 +115,6 @@ class Manifest(StrictModel):
     cases: dict[CaseId, Digest]
     inputs: UsedInputs = (DOCUMENT,)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    left_out: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     digests: dict[str, Digest]
     evaluator_version: Label
     adaptive: bool = False

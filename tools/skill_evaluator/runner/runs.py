@@ -73,7 +73,6 @@ def new_runs(
             cases={case.id: case.digest for case in cases if case.id in mine},
             inputs=component.prompt.inputs,
             not_applicable=left_out,
-            left_out=component.left_out,
             digests=input_digests(component, model),
             evaluator_version=__version__,
             adaptive=adaptive,

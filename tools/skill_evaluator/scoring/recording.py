@@ -103,7 +103,7 @@ class Recorder:
             per_case=[case_record(case, manifest.cases[case.case_id], manifest.inputs) for case in scorecard.cases],
             retries=scorecard.retries,
             not_applicable=manifest.not_applicable,
-            left_out=manifest.left_out,
+            left_out=self.component.left_out,
             tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none([*costs, *lost])),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),

@@ -259,6 +259,8 @@ def test_the_schema_that_all_tests_share_is_the_contract() -> None:
         ({"prompts": ['{"contents": []}']}, "no list of messages"),
         ({"prompts": ['[{"role": "tool", "content": "x"}]']}, "role"),
         ({"prompts": None}, "a prompt is a text"),
+        ({"prompts": []}, "a prompt is a text"),
+        ({"prompts": {"file://p.txt": "label"}}, "a prompt is a text"),
         ({"providers": ["exec:python ask.py"]}, "asks exec:…, which is no bare model"),
         ({"providers": [{"id": "file://agent.py"}]}, "file://agent.py"),
         ({"providers": ["openai:assistant:abc"]}, "openai:assistant:abc"),

@@ -118,9 +118,8 @@ class _Configuration:
 
     def prompts(self) -> list[_WrittenPrompt]:
         """Return all prompts in their order, also those that cannot be read."""
-        declared = self.content.get("prompts")
         prompts: list[_WrittenPrompt] = []
-        for item in as_list(declared) or [None]:
+        for item in as_list(self.content.get("prompts")) or [None]:
             entry = item if isinstance(item, dict) else {"raw": item}
             raw, label = entry.get("raw") or entry.get("id"), _line(entry.get("label") or "")
             try:
@@ -193,7 +192,7 @@ class _Configuration:
 
     def _tests(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
         """Yield the file and line of each test, and the test; raise ComponentError."""
-        lines = yaml_lines(self.tree.read(self.path))
+        lines = _lines_once(self.tree.read(self.path))
         for number, item in enumerate(as_list(self.content.get("tests")) or [{}]):
             if isinstance(item, str) and (PROGRAM.fullmatch(item) or _SERVICE.match(item)):
                 self.leave("entry of tests", f"a program or a service makes them: {item}")

@@ -269,3 +269,44 @@ def test_where_all_is_prose_the_f1_is_undefined_and_never_a_1(adopted: Library) 
     _, components = linted(adopted)
     assert components["fine-check"]["primary_metric"] == "exact_match"
     assert any(hint.startswith("the whole answer is prose (a median of") for hint in components["fine-check"]["hints"])
+
+
+SETTINGS = ".evaluator/settings.yaml"
+
+
+@pytest.fixture
+def skills(adopted: Library) -> Library:
+    """A repository of one skill, with a sentence to judge, and a settings.yaml that ends without a new line."""
+    shutil.rmtree(adopted.root / "components")
+    adopted.write("skills/pdf/SKILL.md", "---\nname: pdf\ndescription: d\n---\nName a library.\n")
+    adopted.write("skills/pdf/evals/evals.json", [{"prompt": "Go.", "expectations": ["It went."]}])
+    adopted.models(REPLAY, {**REPLAY, "id": "another"})
+    adopted.write(SETTINGS, "replicates: 3\npolicy:\n  design: recorded")
+    return adopted
+
+
+@pytest.mark.parametrize("folder", [".", "below"])
+def test_what_settings_say_stays_when_sources_are_added(skills: Library, folder: str) -> None:
+    if folder == "below":
+        git(skills.root, "init", "-qb", "main", folder)
+        for name in ("skills", ".evaluator"):
+            shutil.move(skills.root / name, skills.root / folder / name)
+    assert skills.call("init", folder, "--adopt", "--yes").code == 0
+    text = (skills.root / folder / SETTINGS).read_text()
+    assert text == "replicates: 3\npolicy:\n  design: recorded\nsources:\n- kind: skills\n"
+
+
+@pytest.mark.parametrize("text", ["sources: []\n", "{replicates: 3}\n"])
+def test_settings_that_nothing_can_be_added_to_stay_as_they_are(skills: Library, text: str) -> None:
+    skills.write(SETTINGS, text)
+    done = skills.call("init", "--adopt", "--yes")
+    assert done.code == 2
+    assert f"{SETTINGS}:" in done.err
+    assert (skills.root / SETTINGS).read_text() == text
+
+
+def test_workflows_are_laid_out_at_adopting_and_a_folder_that_is_missing_is_one_line(skills: Library) -> None:
+    nowhere = skills.root.with_name("nowhere")
+    assert skills.call("init", str(nowhere), "--adopt").refuses(f"{nowhere} is not a folder")
+    assert skills.call("init", "--adopt", "--workflows", "--yes").code == 0
+    assert (skills.root / ".github/workflows/evaluate.yml").exists()

@@ -15,9 +15,9 @@ from skill_evaluator.checking.lint import Linted, lint_component
 from skill_evaluator.ci.layout import Choose, InitRequest, example_there, files_of_library, write_missing
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
-from skill_evaluator.files import read_text, replace_text
-from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, load_models, load_settings
-from skill_evaluator.library.reading import yaml_text
+from skill_evaluator.files import read_text, replace_text, validated
+from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, Settings, load_models, load_settings
+from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
 from skill_evaluator.library.sources.tree import FileTree, folder_tree
@@ -56,6 +56,9 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
     files = {place: text for place, text in files_of_library(folder, schemas).items() if _is_wanted(place, request)}
     if request.example and not example_there(request):
         files |= example_files(request.name)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder")
+    request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
     with chdir(folder):
         own = component_names(COMPONENTS)
         tree = folder_tree(Path(), load_settings(CONFIG).limits)
@@ -106,14 +109,16 @@ def _of_sources(
     """Read components in other formats as they would be read once settings.yaml names their sources."""
     settings, here = load_settings(CONFIG), Path.cwd()
     sources = settings.sources or tuple(DeclaredSource(kind=kind, root=str(here)) for kind in kinds)
-    judge = settings.policy.judge.model or _judge_in(request.home / CONFIG)
+    judge = settings.policy.judge.model
+    if judge is None and "policy" not in settings.model_fields_set:  # else two parts of it would stand there
+        judge = _judge_in(request.home / CONFIG)
     judging = settings.policy.judge.model_copy(update={"model": judge or _JUDGE.id})
     judges = [_JUDGE.model_copy(update={"id": judging.model})]
     with tempfile.TemporaryDirectory() as folder:
         config = (CONFIG if settings.sources else Path(folder, CONFIG)).absolute()
         if not settings.sources:
             config.mkdir()
-            config.joinpath("settings.yaml").write_text(_settings_text("", sources, None))
+            config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
         names = component_names(config / "components")
         read = names[:_MOST_READ]
         would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
@@ -130,7 +135,7 @@ def _of_sources(
     if (path := request.home / CONFIG / "settings.yaml").exists():
         text = read_text(path)
     if not settings.sources:
-        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(text, named, judge if sentences else None)
+        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(text, named, judge if sentences else None, CONFIG / path.name)
     kept = {place for place in wanted if (request.home / place).exists()}
     if not settings.sources:
         kept.discard(f"{CONFIG}/settings.yaml")
@@ -160,11 +165,14 @@ def _without(folders: Sequence[str], linted: Linted) -> Linted:
     return replace(linted, problems=problems, inferred=inferred, not_evaluated=not_evaluated)
 
 
-def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None) -> str:
+def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, where: Path) -> str:
+    """Return the text of a settings.yaml with more at its end; raise ConfigError where that is not to be read."""
     declared: dict[str, Any] = {"sources": [source.model_dump(exclude_defaults=True) for source in sources]}
     if judge is not None:
         declared["policy"] = {"judge": {"model": judge}}
-    return f"{text}{yaml_text(declared)}"
+    text = f"{text.rstrip()}\n{yaml_text(declared)}".lstrip()
+    validated(Settings, parse_yaml(text, where), where)
+    return text
 
 
 def _judge_in(config: Path) -> str | None:

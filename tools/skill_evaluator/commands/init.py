@@ -40,10 +40,10 @@ Next: see that .evaluator/models.yaml has your models, then: skill-evaluator eva
 
 def init(options: InitRequest) -> int:
     """Lay out what a repository needs; configuration, workflows and an example component. Overwrites nothing."""
-    if options.workflows:
-        _print(Library.write_jobs(options.folder))
-    elif options.adopt:
+    if options.adopt:
         _adopt(options)
+    elif options.workflows:
+        _print(Library.write_jobs(options.folder))
     else:
         done = Library.init(options)
         _print(done.lines)

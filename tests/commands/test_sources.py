@@ -189,5 +189,37 @@ def test_a_source_that_is_unknown_or_outside_is_one_line(sourced: Sourced) -> No
     assert any("leave_out in settings.yaml" in hint for hint in linted["hints"])
 
 
+def test_a_ceiling_is_that_of_all_components_and_holds_the_judge(sourced: Sourced) -> None:
+    done = sourced.call("evaluate", "--max-calls", "10", "--yes", "--format", "json")
+    assert (done.code, sourced.server.requests) == (4, 10)
+    assert len(done.json["runs"]) == 3
+
+
+def test_a_plan_takes_no_answers_and_leaves_no_folder(sourced: Sourced) -> None:
+    assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
+    (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
+    done = sourced.call("evaluate")
+    assert (done.code, "left unfinished" in done.err) == (2, False)
+    assert sourced.call("evaluate", "--yes").code == 0
+    assert list(folder.parent.glob("*-served")) == [folder]
+    assert sourced.server.requests == 24
+
+
+def test_without_anything_ready_what_is_broken_is_an_error_and_json_is_json(sourced: Sourced) -> None:
+    none = sourced.call("evaluate", "--changed", "--format", "json")
+    assert (none.code, none.json) == (0, {"runs": [], "left_out": {}})
+    sourced.write("skills/docx/SKILL.md", "no front matter")
+    broken = sourced.call("evaluate", "--changed", "--yes", "--format", "json")
+    assert (broken.code, list(broken.json["left_out"])) == (2, ["docx"])
+
+
+def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
+    sourced: Sourced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(sourced.root, "checkout", "-qb", "feature")
+    changed(sourced, monkeypatch)
+    assert "1 component: 8 calls" in sourced.call("evaluate", "--changed", "--dry-run").err
+
+
 def test_every_format_says_what_it_looks_for() -> None:
     assert all(source.looks_for for source in SOURCES.values())

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
+from tests.support.git import git
 from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, wait_until
 
 _SECONDS = 90.0  # the most that a try takes on a machine with other work
@@ -27,11 +28,11 @@ class Watching:
     def waits(self) -> int:
         return self.stderr.read_text().count("waiting for a save")
 
-    def save(self, text: str, times: int = 1) -> None:
+    def save(self, text: str, times: int = 1, path: str = PROMPT) -> None:
         """Save the prompt, and wait until what came of it is shown."""
         waits = self.waits
         for at in range(times):
-            self.library.write(PROMPT, text.replace("#", str(at)))
+            self.library.write(path, text.replace("#", str(at)))
             time.sleep(0.05)
         self.waits_for(waits + 1)
 
@@ -44,8 +45,8 @@ class Watching:
 
 
 @contextmanager
-def watching(library: Library, *words: str) -> Iterator[Watching]:
-    command = ("-m", "skill_evaluator", "try", SKILL, "--watch", *words)
+def watching(library: Library, *words: str, name: str = SKILL) -> Iterator[Watching]:
+    command = ("-m", "skill_evaluator", "try", name, "--watch", *words)
     with (library.root / "out").open("w") as out, (library.root / "err").open("w") as err:
         begun = library.command(*command, env={"PYTHONPATH": str(SCRIPT.parent)}, stdout=out, stderr=err)
         try:
@@ -150,3 +151,26 @@ def test_ctrl_c_abandons_calls_in_flight_at_once(recorded: Library, server: Chat
         assert (done.code in (4, 130), time.monotonic() - began < 5) == (True, True)
     assert server.requests == 3
     assert "Traceback" not in begun.stderr.read_text()
+
+
+def test_a_skill_is_asked_again_when_its_own_file_is_saved_and_judged_as_newer(
+    served: Library, server: ChatServer
+) -> None:
+    skill = "---\nname: pdf\ndescription: d\n---\nName a library.{}\n"
+    served.write("skills/pdf/SKILL.md", skill.format(""))
+    check = {"type": "contains", "value": "fine"}
+    served.write("skills/pdf/evals/evals.json", [{"id": 1, "prompt": "Go.", "assertions": [check]}])
+    served.settings(sources=[{"kind": "skills"}])
+    git(served.root, "init", "-qb", "main")
+    git(served.root, "add", "-A")
+    git(served.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "start")
+    server.reply = lambda asked: Reply(text="fine")
+    assert served.call("evaluate", "pdf").code == 0
+    with watching(served, "--max-calls", "40", name="pdf") as tried:
+        tried.waits_for(1)
+        tried.save(skill.format(" Or two."), path="skills/pdf/SKILL.md")
+        done = tried.interrupted()
+    assert server.requests == 2 + 3 + 3, done.err
+    assert (
+        "there is no complete record" not in tried.stderr.read_text().rpartition("waiting")[0].partition("waiting")[2]
+    )

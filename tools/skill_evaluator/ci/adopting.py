@@ -135,7 +135,9 @@ def _of_sources(
     if (path := request.home / CONFIG / "settings.yaml").exists():
         text = read_text(path)
     if not settings.sources:
-        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(text, named, judge if sentences else None, CONFIG / path.name)
+        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(
+            text, named, judge if sentences else None, CONFIG / path.name
+        )
     kept = {place for place in wanted if (request.home / place).exists()}
     if not settings.sources:
         kept.discard(f"{CONFIG}/settings.yaml")

@@ -2,8 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -15,12 +14,14 @@ from skill_evaluator.errors import (
     EXIT_OK,
     EXIT_REGRESSED,
     EXIT_USER_ERROR,
+    NotEvaluatedError,
     RunError,
     SkillEvaluatorError,
 )
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
+from skill_evaluator.library.cases import Case
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
@@ -49,8 +50,11 @@ def measure(
 def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool) -> int:
     """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
     code = EXIT_INCOMPLETE
-    ask = partial(Library.at(request).evaluate, watch=_watch_until_ctrl_c, show_changes=True)
-    for done in tries(request, lambda asked, order: ask(asked, order=order)):
+
+    def ask(asked: EvaluationRequest, order: Callable[[Case], int]) -> Evaluation:
+        return Library.at(asked).evaluate(asked, order=order, watch=_watch_until_ctrl_c, show_changes=True)
+
+    for done in tries(request, ask):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
 
@@ -87,13 +91,15 @@ def measure_many(request: ManyRequest, form: Format) -> int:
     library = Library.at(request)
     planned = library.plan_many(request)
     print_planned(planned)
-    if request.dry_run or not planned.ready:
-        return EXIT_OK
-    if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
-        raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
-    done = library.evaluate_many(request, planned, watch=watch)
-    print_many(done, planned, form)
-    codes = [_code(library, each) for each in done.values()]
+    done: Mapping[str, Evaluation | SkillEvaluatorError] = {}
+    if planned.ready and not request.dry_run:
+        if request.max_cost is None and not agreed("Ask them?", yes=request.yes):
+            raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
+        done = library.evaluate_many(request, planned, watch=watch)
+    if done or form == "json":
+        print_many(done, planned, form)
+    broken = [] if planned.ready else [p for p in planned.left_out.values() if not isinstance(p, NotEvaluatedError)]
+    codes = [_code(library, each) for each in (*done.values(), *broken)]
     return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
 
 

@@ -12,6 +12,7 @@ from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillE
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.evaluation.story import Evaluation
+from skill_evaluator.evaluation.watching import with_the_rest
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import read_version, read_versions
 from skill_evaluator.repository import Repository, within
@@ -24,7 +25,7 @@ class ManyPlanned:
     """What is to be evaluated, with its calls and cost, and by name why the rest is not."""
 
     ready: Sequence[DryRun]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, SkillEvaluatorError]
 
     @property
     def calls(self) -> int:
@@ -49,19 +50,20 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     left_out: dict[str, SkillEvaluatorError] = {}
     for name in told(chosen, len(chosen), "components"):
         try:
-            ready.append(dry_run(replace(request, skill=name)))
+            ready.append(dry_run(replace(request, skill=name, dry_run=request.resume is None)))
         except SkillEvaluatorError as problem:
             left_out[name] = problem
     if left_out and not ready and all(isinstance(problem, ConfigError) for problem in left_out.values()):
         raise next(iter(left_out.values()))  # models.yaml or an option, which is wrong for all
-    return ManyPlanned(ready=ready, left_out={name: str(problem) for name, problem in left_out.items()})
+    return ManyPlanned(ready=ready, left_out=left_out)
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
     """Return the components whose prompt or contract is not that of a commit, by default of the main branch."""
     repository = Repository(request.components if request.components.exists() else request.config)
-    base = repository.commit(ref or f"origin/{repository.main_branch()}") or repository.commit(ref or "HEAD")
-    if base is None:
+    main = repository.main_branch()
+    refs = [ref] if ref else [f"origin/{main}", main, "HEAD"]
+    if (base := next(filter(None, map(repository.commit, refs)), None)) is None:
         raise GitError(f"--changed {ref} is no commit here; run `git fetch`")
     folder = repository.place(request.components)
     (before,) = read_versions(repository, (base,), folder)
@@ -76,16 +78,14 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
 def evaluate_many(
     request: ManyRequest, planned: ManyPlanned, ask: Callable[[ManyRequest], Evaluation]
 ) -> dict[str, Evaluation | SkillEvaluatorError]:
-    """Evaluate each that is ready, under one cap on the cost; return by name what came of it, or why nothing did."""
+    """Evaluate each that is ready, under one ceiling; return by name what came of it, or why nothing did."""
     done: dict[str, Evaluation | SkillEvaluatorError] = {}
-    left = request.max_cost
     for each in planned.ready:
         name = each.component.name
         try:
-            done[name] = evaluation = ask(replace(request, skill=name, max_cost=left))
+            done[name] = evaluation = ask(replace(request, skill=name))
         except SkillEvaluatorError as problem:
             done[name] = problem
-            continue
-        if left is not None:
-            left = max(left - sum(run.record.cost_usd or 0.0 for run in evaluation.finished), 0.0)
+        else:
+            request = with_the_rest(request, evaluation)
     return done

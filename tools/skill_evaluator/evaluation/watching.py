@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
@@ -27,6 +28,7 @@ _RESULTS = re.compile("/evals/(results|records)/")
 _ENDS = ("max_calls", "max_cost")
 
 Order = Callable[[Case], int]
+RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], Evaluation]) -> Iterator[Evaluation]:
@@ -50,7 +52,9 @@ def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], 
             yield done
             before, last = last, [run.record for run in done.finished]
             _print_changes(before, last)
-            request, places = _after(request, done), [*places[:2], done.inputs.component.rows.path]
+            component = done.inputs.component
+            request, places = with_the_rest(request, done), [*places[:2], component.rows.path, *component.files]
+            seen = {**_saved(places[2:]), **seen}
             if request.max_calls == 0 or any((record.stopped or "").startswith(_ENDS) for record in last):
                 return
         left = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
@@ -58,8 +62,8 @@ def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], 
         _wait(places, seen)
 
 
-def _after(request: EvaluationRequest, done: Evaluation) -> EvaluationRequest:
-    """Return the request with what a try has left of its ceiling."""
+def with_the_rest(request: RequestT, done: Evaluation) -> RequestT:
+    """Return the request with what an evaluation has left of its ceiling; its judge's calls count."""
     judged = [run.record.judged for run in done.finished if run.record.judged]
     calls = sum(len(outcomes(run.folder)) for run in done.finished) + sum(judge.calls for judge in judged)
     costs = [*(run.record.cost_usd for run in done.finished), *(judge.cost_usd for judge in judged)]

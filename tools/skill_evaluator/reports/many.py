@@ -23,7 +23,7 @@ def print_planned(planned: ManyPlanned) -> None:
             told = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
             print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {told}", file=sys.stderr)
     for name, reason in planned.left_out.items():
-        print(f"left out: {visible(name)}: {visible(reason)}", file=sys.stderr)
+        print(f"left out: {visible(name)}: {visible(str(reason))}", file=sys.stderr)
     total = f"{counted(planned.calls, 'call')}, at most {cost_words(planned.cost_at_most_usd)}"
     print(f"{counted(len(planned.ready), 'component')}: {total}", file=sys.stderr)
 
@@ -33,15 +33,20 @@ def print_many(done: Mapping[str, Evaluation | SkillEvaluatorError], planned: Ma
     rows = [row for name, each in done.items() for row in _rows(name, each)]
     print_page(
         form,
-        json=lambda: {"runs": rows, "left_out": dict(planned.left_out)},
+        json=lambda: {"runs": rows, "left_out": {name: str(reason) for name, reason in planned.left_out.items()}},
         page=lambda: page_of("components", _blocks(rows, planned)),
     )
 
 
 def _rows(name: str, done: Evaluation | SkillEvaluatorError) -> Iterator[dict[str, Any]]:
+    problems = [done] if isinstance(done, SkillEvaluatorError) else done.problems
+    for problem in problems:
+        yield dict(zip(_COLUMNS, (name, None, None, None, None, f"error: {problem}", None), strict=True))
     if isinstance(done, SkillEvaluatorError):
-        yield dict(zip(_COLUMNS, (name, None, None, None, None, f"error: {done}", None), strict=True))
         return
+    for asked in (run.manifest for run in done.planned.runs if run.manifest.run_id in done.pending):
+        waits = (name, asked.model_id, asked.skill_version, None, None, f"waits: {done.pending[asked.run_id]}", None)
+        yield dict(zip(_COLUMNS, waits, strict=True))
     for run in done.finished:
         record = run.record
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":

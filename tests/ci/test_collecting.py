@@ -107,7 +107,7 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
     ({"tops_up": "r"}, "tops_up is r, the plan says none"),
-    ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=['r']"),
+    ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=('r',)"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),

@@ -126,7 +126,7 @@ def _of_sources(
         linted = [_without((f"{folder}/", f"{here}/"), each) for each in every]
         hints = list(filter(None, (_hints_of(config / "components", name, settings.limits) for name in read)))
     sentences = sum(check.kind == "expect" for component in linted for check in component.checks)
-    wanted = dict(files)
+    wanted = {place: text for place, text in files.items() if not place.startswith("tools/")}  # the workflows need none
     if hints:
         wanted[f"{CONFIG}/models.yaml"] = _models_text(hints)
     wanted[f"{CONFIG}/.gitignore"] = "components/*/evals/results/\nreviews/.reviews.lock\n"

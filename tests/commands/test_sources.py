@@ -221,5 +221,17 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
     assert "1 component: 8 calls" in sourced.call("evaluate", "--changed", "--dry-run").err
 
 
+def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourced) -> None:
+    git(sourced.root, "checkout", "-qb", "feature")
+    sourced.skill("pdf", " More.")
+    sourced.commit("change", "2026-03-02T08:00:00Z")
+    git(sourced.root, "checkout", "-q", "main")
+    git(sourced.root, "merge", "-q", "--no-ff", "--no-commit", "feature")
+    sourced.skill("pptx")
+    base = sourced.commit("merge", "2026-03-02T08:00:00Z")
+    assert sourced.call("plan", "--base", base).code == 0
+    assert sourced.call("lint", "--base", base).err == ""
+
+
 def test_every_format_says_what_it_looks_for() -> None:
     assert all(source.looks_for for source in SOURCES.values())

@@ -136,7 +136,7 @@ class Repository:
     def last_changes(self, commit: str, folder: str) -> dict[str, int]:
         """Return when each file below a folder was last changed up to a commit, in seconds since 1970."""
         below = [] if folder in ("", ".") else ["--", f":(top,literal){folder}"]
-        told = self._text("log", "-z", "--format=%x01%ct", "--name-only", commit, *below)
+        told = self._text("log", "-c", "-z", "--format=%x01%ct", "--name-only", commit, *below)  # -c: of merges, too
         moment, moments = 0, dict[str, int]()
         for part in filter(None, told.split("\0")):
             if part.startswith("\x01"):

@@ -13,17 +13,17 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 61_060,
-    "files": 318,
+    "lines": 64_650,
+    "files": 333,
     "imports": 8.6,
-    "once": 57.0,
-    "one_importer": 43,
+    "once": 57.3,
+    "one_importer": 47,
     "alike": 10,
-    "commands": 1_970,
-    "tests": 57_500,
+    "commands": 2_080,
+    "tests": 61_000,
 }
 # How many files of the package a command runs functions of, on the demo library.
-WALKED = {"evaluate receipts --dry-run": 68, "evaluate receipts": 85, "compare receipts": 49}
+WALKED = {"evaluate receipts --dry-run": 74, "evaluate receipts": 91, "compare receipts": 52}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:

@@ -97,7 +97,7 @@ def test_wrong_options_are_refused_in_one_line_like_everything_else(library: Lib
     for typed, line in {
         "evalute": "no such command 'evalute' (did you mean 'evaluate'?); see skill-evaluator --help",
         "lint --stric": "no such option: --stric (did you mean --strict?); see skill-evaluator lint --help",
-        "evaluate": "missing argument 'COMPONENT'; see skill-evaluator evaluate --help",
+        "explain": "missing argument 'RUN'; see skill-evaluator explain --help",
         "lint --format xml": "invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'; see "
         "skill-evaluator lint --help",
         "lint \x1b[31m --all": "no such option: --all; see skill-evaluator lint --help",

@@ -2,10 +2,13 @@
 
 import json
 import re
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from skill_evaluator import api
 from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.text import is_dated
 
 from tests.support.chat_server import Asked, ChatServer, Reply
@@ -235,3 +238,11 @@ def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourc
 
 def test_every_format_says_what_it_looks_for() -> None:
     assert all(source.looks_for for source in SOURCES.values())
+
+
+def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -> None:
+    with chdir(sourced.root):
+        library = api.Library()
+        before = library.component("pdf").version
+        sourced.skill("pdf", "\nBe brief.")
+        assert bump(before, library.component("pdf").version) is Bump.MINOR

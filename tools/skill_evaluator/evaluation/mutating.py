@@ -104,7 +104,7 @@ def _read(request: MutationRequest) -> _Hunt:
     cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
     if len(cases) < _LEAST_CASES:
         raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
-    source = read_text(component.folder / "prompt.md", RunError)
+    source = read_text(component.files[0], RunError)
     every = mutants_of(component.prompt, component.schema, source=source)
     left_out = {}
     if model.structured_output != "json_schema":

@@ -181,6 +181,7 @@ def standings(proposal: Proposal) -> Sheet:
         elif component.not_evaluated is not None:
             standing, why = "not yet", component.not_evaluated.partition(": ")[2]
         else:
-            standing, why = "ready", "; ".join((counted(component.cases, "case"), *component.inferred))
+            untold = [] if component.labelled or component.checks else ["nothing says which answer is right"]
+            standing, why = "ready", "; ".join((counted(component.cases, "case"), *untold, *component.inferred))
         rows.append((Cell(component.name), Cell(standing, "red" if standing == "wrong" else ""), Cell(why)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)

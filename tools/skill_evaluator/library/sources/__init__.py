@@ -7,6 +7,7 @@
 import datetime
 import posixpath
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -76,8 +77,9 @@ class WrittenAt:
         written = self.read(_folder_tree(self.root, str(Path.cwd()), limits))
         if written.version is not None:
             return written
-        moments = _changes(self.root, str(Path.cwd()))
-        edited = {path: int((self.root / path).stat().st_mtime) for path in written.files if path not in moments}
+        moments, read = _changes(self.root, str(Path.cwd()))
+        saved = {path: (self.root / path).stat().st_mtime for path in written.files}
+        edited = {path: int(moment) for path, moment in saved.items() if path not in moments or moment > read}
         return replace(written, version=dated_at({**moments, **edited}, "", written))
 
 
@@ -92,17 +94,21 @@ def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
 
 
 @lru_cache(maxsize=4)
-def _changes(root: Path, _: str) -> dict[str, int]:
-    """Return when each file of a folder that is as committed was last changed; nothing outside git."""
+def _changes(root: Path, _: str) -> tuple[dict[str, int], float]:
+    """Return when each file of a folder that is as committed was last changed, and when that was read.
+
+    Nothing is known outside git.
+    """
+    read = time.time()
     try:
         repository = Repository(root)
         folder, head = repository.place(root), repository.commit("HEAD")
         moments = repository.last_changes(head, folder) if head else {}
         edited = {path for path, blob in repository.work_files().items() if blob is None}
     except GitError:
-        return {}
+        return {}, read
     start = len(within(folder, ""))
-    return {path[start:]: moment for path, moment in moments.items() if path not in edited}
+    return {path[start:]: moment for path, moment in moments.items() if path not in edited}, read
 
 
 _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))

@@ -77,9 +77,13 @@ class WrittenAt:
         written = self.read(_folder_tree(self.root, str(Path.cwd()), limits))
         if written.version is not None:
             return written
-        moments, read = _changes(self.root, str(Path.cwd()))
+        moments, changed, read = _changes(self.root, str(Path.cwd()))
         saved = {path: (self.root / path).stat().st_mtime for path in written.files}
-        edited = {path: int(moment) for path, moment in saved.items() if path not in moments or moment > read}
+        edited = {  # a second after its commit at least, so that it is a later version
+            path: max(int(moment), moments.get(path, 0) + 1)
+            for path, moment in saved.items()
+            if path not in moments or path in changed or moment > read
+        }
         return replace(written, version=dated_at({**moments, **edited}, "", written))
 
 
@@ -94,8 +98,8 @@ def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
 
 
 @lru_cache(maxsize=4)
-def _changes(root: Path, _: str) -> tuple[dict[str, int], float]:
-    """Return when each file of a folder that is as committed was last changed, and when that was read.
+def _changes(root: Path, _: str) -> tuple[dict[str, int], Collection[str], float]:
+    """Return when each file of a folder was last committed, which were changed since, and when that was read.
 
     Nothing is known outside git.
     """
@@ -104,11 +108,11 @@ def _changes(root: Path, _: str) -> tuple[dict[str, int], float]:
         repository = Repository(root)
         folder, head = repository.place(root), repository.commit("HEAD")
         moments = repository.last_changes(head, folder) if head else {}
-        edited = {path for path, blob in repository.work_files().items() if blob is None}
+        changed = {path for path, blob in repository.work_files().items() if blob is None}
     except GitError:
-        return {}, read
+        return {}, (), read
     start = len(within(folder, ""))
-    return {path[start:]: moment for path, moment in moments.items() if path not in edited}, read
+    return {path[start:]: at for path, at in moments.items()}, {path[start:] for path in changed}, read
 
 
 _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))

@@ -148,12 +148,14 @@ def origin_of(components: Path, name: str, limits: SafetyLimits) -> WrittenAt | 
 
     A process that goes on sees files that are new when it lists names, or looks for a name that was not there.
     """
-    if not sources_in(components):
+    if components.parent.name != HOME:
         return None
-    origins = _origins(components, str(Path.cwd()), limits)
+    origins = _origins(components, str(Path.cwd()), limits)  # settings.yaml is read once for all of them
     if name not in origins:
         _forget()
         origins = _origins(components, str(Path.cwd()), limits)
+        if not sources_in(components):
+            return None
     if name not in origins:
         raise ComponentError(f"unknown component '{name}' in the sources of settings.yaml {nearest(name, origins)}")
     return origins[name]

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import semver
 from pydantic import NonNegativeInt
 
 from skill_evaluator.errors import ComponentError, GitError
-from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_json
+from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
@@ -143,13 +144,14 @@ def _sourced(
     roots = {home / source.root: repository.place(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
     moments = {place: repository.last_changes(commit, place) for place in roots.values()}
-    files = repository.files(commit, folder)
+    files = {path: blob for path, blob in repository.files(commit, folder).items() if path.endswith(f"/{_SCHEMA}")}
+    schemas = repository.contents(files.values())
     return {
         name: _of_source(
             within(folder, name),
             within(roots[origin.root], origin.key.partition("#")[0]),
             partial(_dated_at, origin, trees[origin.root], moments[roots[origin.root]], roots[origin.root]),
-            partial(schema_at, repository, files, within(folder, name)),
+            schemas.get(files.get(within(folder, f"{name}/{_SCHEMA}"), "")),
         )
         for name, origin in named_origins(sources, home, trees.__getitem__).items()
     }
@@ -160,14 +162,12 @@ def _dated_at(origin: WrittenAt, tree: FileTree, moments: Mapping[str, int], roo
     return replace(written, version=written.version or dated_at(moments, root, written))
 
 
-def _of_source(
-    folder: str, file: str, read: Callable[[], Written], schema_of: Callable[[Written], str]
-) -> ComponentVersion:
+def _of_source(folder: str, file: str, read: Callable[[], Written], raw_schema: bytes | None) -> ComponentVersion:
     """Return a component of a source, with a problem where it cannot be read."""
     version = prompt = schema = problem = None
     try:
         written = read()
-        prompt, schema = written.prompt.digest, schema_of(written)
+        prompt, schema = written.prompt.digest, _schema_digest(raw_schema, folder, written)
         version = check_semver(str(written.version), Path(file))
     except ComponentError as caught:
         problem = str(caught)
@@ -177,35 +177,25 @@ def _of_source(
     )
 
 
-def schema_at(repository: Repository, files: Mapping[str, str], folder: str, written: Written) -> str:
-    """Return the digest of the schema of a component in a folder at a commit, of which these are the files."""
-    blob = files.get(within(folder, _SCHEMA))
-    if blob is None:
+def _schema_digest(raw: bytes | None, folder: str, written: Written) -> str:
+    """Return the digest of a component's schema: its schema.json, or without one what its source says."""
+    if raw is None:
         return digest(canonical_json(written.schema))
-    text = repository.contents([blob])[blob].decode("utf-8-sig", "replace")
+    text = raw.decode("utf-8-sig", "replace")
     return digest(canonical_json(parse_json(text, Path(folder, _SCHEMA), ComponentError)))
 
 
 def read_version(folder: Path, place: str) -> ComponentVersion | None:
     """Read the component in a folder, which is `place` in its repository; None without a prompt.md."""
+    prompt, schema = folder / _PROMPT, folder / _SCHEMA
+    raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := origin_of(folder.parent, folder.name, DEFAULT_LIMITS):
         file = prompt_file(folder.parent, folder.name, place)
-        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), partial(_schema_here, folder))
-    prompt, schema = folder / _PROMPT, folder / _SCHEMA
+        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), raw_schema)
     if not prompt.is_file():
         return None
-    version = _read(
-        folder.name,
-        place,
-        read_bytes(prompt, ComponentError),
-        read_bytes(schema, ComponentError) if schema.is_file() else None,
-    )
+    version = _read(folder.name, place, read_bytes(prompt, ComponentError), raw_schema)
     return version if version.program is None else _watched(version, version.program.watched_here(folder))
-
-
-def _schema_here(folder: Path, written: Written) -> str:
-    path = folder / _SCHEMA
-    return digest(canonical_json(read_json(path, ComponentError) if path.exists() else written.schema))
 
 
 def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
@@ -320,10 +310,14 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
     paths = [repository.place(file) for file in component.files]
     named = (past.commit or "").removesuffix(_CHANGED)
     touching = (commit for path in paths for commit in repository.commits_of(path))
-    commits = [commit for commit in (repository.commit(named), *touching) if commit is not None]
-    same = [one for one in _prompts_at(repository, commits, component) if one.written.prompt.digest == past.digest]
+    commits = filter(None, chain([repository.commit(named)], touching))
+    same = None
+    for one in _prompts_at(repository, commits, component, past.digest):
+        if one.version == past.version:
+            return one
+        same = same or one
     if same:
-        return next((one for one in same if one.version == past.version), same[0])
+        return same
     missing = named and repository.commit(named) is None
     where = (
         f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
@@ -357,8 +351,9 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
             f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version}; "
             "name a commit from before the version was raised"
         )
-    files = repository.files(commit, folder)
-    if schema_at(repository, files, folder, committed.written) != component.digests["schema"]:
+    blob = repository.files(commit, folder).get(within(folder, _SCHEMA))
+    raw = None if blob is None else repository.contents([blob])[blob]
+    if _schema_digest(raw, folder, committed.written) != component.digests["schema"]:
         raise _other_schema(component, committed.version)
     return _put_into(component, committed), commit
 
@@ -392,14 +387,17 @@ def _other_schema(component: Component, version: str) -> ComponentError:
     )
 
 
-def _prompts_at(repository: Repository, commits: Iterable[str], component: Component) -> Iterator[CommittedPrompt]:
-    """Yield the prompts at each commit at which the file can be read: one, or versions that lie side by side."""
+def _prompts_at(
+    repository: Repository, commits: Iterable[str], component: Component, wanted: str | None = None
+) -> Iterator[CommittedPrompt]:
+    """Yield the prompts, or those of a digest, at each commit that has the file: one, or versions side by side."""
     origin = component.origin or WrittenAt(name=component.name, source=OWN, root=component.folder, key=_PROMPT)
     folder = repository.place(origin.root)
     for commit in dict.fromkeys(commits):
         try:
             for written in origin.versions(commit_tree(repository, commit, folder, component.limits)):
-                version = written.version or dated_at(repository.last_changes(commit, folder), folder, written)
-                yield CommittedPrompt(commit=commit, version=version, written=written)
+                if wanted in (None, written.prompt.digest):
+                    version = written.version or dated_at(repository.last_changes(commit, folder), folder, written)
+                    yield CommittedPrompt(commit=commit, version=version, written=written)
         except ComponentError:  # broken at that commit
             continue

@@ -97,11 +97,13 @@ def test_without_a_name_all_that_is_ready_is_asked_under_one_cap(sourced: Source
     assert (len(table), table[1].split()[:2]) == (2, ["docx", "served"])
 
 
-def test_one_that_is_not_ready_takes_no_other_with_it(sourced: Sourced) -> None:
-    sourced.write("skills/docx/SKILL.md", "no front matter")
+def test_one_that_is_broken_takes_no_other_with_it_and_ends_with_2(sourced: Sourced) -> None:
     sourced.write("skills/pptx/SKILL.md", SKILL.format("pptx", ""))
+    assert sourced.call("evaluate", "--dry-run").code == 0  # one without cases is not broken
+    sourced.write("skills/docx/SKILL.md", "no front matter")
+    assert sourced.call("evaluate", "--dry-run").code == 2
     done = sourced.call("evaluate", "--yes", "--format", "json")
-    assert done.code == 0
+    assert done.code == 2
     assert set(verdicts(done)) == {"pdf", "notices"}
     assert set(done.json["left_out"]) == {"docx", "pptx"}
     assert "front matter" in done.json["left_out"]["docx"]
@@ -222,6 +224,12 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
     git(sourced.root, "checkout", "-qb", "feature")
     changed(sourced, monkeypatch)
     assert "1 component: 8 calls" in sourced.call("evaluate", "--changed", "--dry-run").err
+    git(sourced.root, "checkout", "-q", "main")
+    sourced.skill("docx", " Be brief.")  # what others changed meanwhile is no change of this branch
+    sourced.commit("meanwhile", "2026-03-03T08:00:00Z")
+    git(sourced.root, "checkout", "-q", "feature")
+    for base in ((), ("main",)):
+        assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", *base).err
 
 
 def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourced) -> None:

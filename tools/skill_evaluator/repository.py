@@ -211,6 +211,13 @@ class Repository:
         except GitError:
             raise GitError(f"{branch!a} cannot be the name of a branch") from None
 
+    def merge_base(self, commit: str) -> str:
+        """Return the last commit in the history of HEAD and of a commit, or that commit where none is here."""
+        try:
+            return self._text("merge-base", "HEAD", commit).strip()
+        except GitError:
+            return commit
+
     def is_ancestor(self, commit: str, other: str) -> bool:
         """Return whether `commit` is `other` or in its history."""
         try:

@@ -98,7 +98,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         done = library.evaluate_many(request, planned, watch=watch)
     if done or form == "json":
         print_many(done, planned, form)
-    broken = [] if planned.ready else [p for p in planned.left_out.values() if not isinstance(p, NotEvaluatedError)]
+    broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
     return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
 

@@ -12,7 +12,6 @@ from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillE
 from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.evaluation.story import Evaluation
-from skill_evaluator.evaluation.watching import with_the_rest
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import read_version, read_versions
 from skill_evaluator.repository import Repository, within
@@ -59,14 +58,14 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
-    """Return the components whose prompt or contract is not that of a commit, by default of the main branch."""
+    """Return the components whose prompt or contract changed since HEAD left a commit, by default the main branch."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main = repository.main_branch()
     refs = [ref] if ref else [f"origin/{main}", main, "HEAD"]
     if (base := next(filter(None, map(repository.commit, refs)), None)) is None:
         raise GitError(f"--changed {ref} is no commit here; run `git fetch`")
     folder = repository.place(request.components)
-    (before,) = read_versions(repository, (base,), folder)
+    (before,) = read_versions(repository, (repository.merge_base(base),), folder)
     changed = []
     for name in names:
         then, now = before.get(name), read_version(request.components / name, within(folder, name))
@@ -87,5 +86,5 @@ def evaluate_many(
         except SkillEvaluatorError as problem:
             done[name] = problem
         else:
-            request = with_the_rest(request, evaluation)
+            request = evaluation.take_from(request)
     return done

@@ -68,7 +68,7 @@ class ManyRequest(EvaluationRequest):
 
     skill: OneOrMore = ""
     changed: str | None = option(
-        "Only components that changed since a commit; default: the main branch.", metavar="[BASE]"
+        "Only components that this branch changed since it left a commit; default: the main branch.", metavar="[BASE]"
     )
     yes: bool = flag("Ask several components without a question; else only a terminal asks.")
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
@@ -40,6 +41,7 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.history.component import RecordedComponent
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
+RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 OnKept = Callable[[Finished, None, Site], None]
 
 
@@ -80,6 +82,17 @@ class Evaluation:
         """Return whether a run's record is among the component's."""
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
+
+    def take_from(self, request: RequestT) -> RequestT:
+        """Return a request with what is left of its ceiling after this; the judge's calls count, too."""
+        judged = [run.record.judged for run in self.finished if run.record.judged]
+        calls = sum(len(outcomes(run.folder)) for run in self.finished) + sum(judge.calls for judge in judged)
+        costs = [*(run.record.cost_usd for run in self.finished), *(judge.cost_usd for judge in judged)]
+        if request.max_calls is not None:
+            request = replace(request, max_calls=max(0, request.max_calls - calls))
+        if request.max_cost is not None:
+            request = replace(request, max_cost=max(0.0, request.max_cost - sum(cost or 0.0 for cost in costs)))
+        return request
 
 
 def evaluate(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
@@ -18,7 +17,6 @@ from skill_evaluator.evaluation.story import Evaluation
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import places_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.runner.journal import outcomes
 from skill_evaluator.text import listed
 
 MOST_CALLS = 200  # of all tries, where nobody says how many
@@ -28,7 +26,6 @@ _RESULTS = re.compile("/evals/(results|records)/")
 _ENDS = ("max_calls", "max_cost")
 
 Order = Callable[[Case], int]
-RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], Evaluation]) -> Iterator[Evaluation]:
@@ -53,25 +50,13 @@ def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], 
             before, last = last, [run.record for run in done.finished]
             _print_changes(before, last)
             component = done.inputs.component
-            request, places = with_the_rest(request, done), [*places[:2], component.rows.path, *component.files]
+            request, places = done.take_from(request), [*places[:2], component.rows.path, *component.files]
             seen = {**_saved(places[2:]), **seen}
             if request.max_calls == 0 or any((record.stopped or "").startswith(_ENDS) for record in last):
                 return
         left = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
         print(f"waiting for a save; {left} left, Ctrl-C ends", file=sys.stderr, flush=True)
         _wait(places, seen)
-
-
-def with_the_rest(request: RequestT, done: Evaluation) -> RequestT:
-    """Return the request with what an evaluation has left of its ceiling; its judge's calls count."""
-    judged = [run.record.judged for run in done.finished if run.record.judged]
-    calls = sum(len(outcomes(run.folder)) for run in done.finished) + sum(judge.calls for judge in judged)
-    costs = [*(run.record.cost_usd for run in done.finished), *(judge.cost_usd for judge in judged)]
-    if request.max_calls is not None:
-        request = replace(request, max_calls=max(0, request.max_calls - calls))
-    if request.max_cost is not None:
-        request = replace(request, max_cost=max(0.0, request.max_cost - sum(cost or 0.0 for cost in costs)))
-    return request
 
 
 def _order_after(last: Sequence[Record]) -> Order:

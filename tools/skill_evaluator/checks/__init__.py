@@ -2,12 +2,42 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, StringConstraints
+from pydantic import AfterValidator, Field, PositiveInt, StringConstraints
 
-from skill_evaluator.checks.patterns import Pattern, regex
 from skill_evaluator.checks.values import equals, is_json
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(pattern: str) -> Any:
+    """Return a pattern of RE2, whose time grows with the text alone; raise ValueError for what RE2 refuses."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as problem:
+        why = problem.args[0].decode("utf-8", "replace") if isinstance(problem.args[0], bytes) else problem
+        raise ValueError(
+            f"RE2 refuses the pattern ({why}); it has no look-around and no back-reference: use two checks, or python"
+        ) from None
+
+
+def _refuse_unreadable(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), AfterValidator(_refuse_unreadable)]
+
+
+def _regex(text: str, pattern: str) -> bool:
+    """Return whether a pattern matches anywhere in a text."""
+    whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to RE2
+    return _compiled(pattern).search(whole) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +70,7 @@ CHECKS: Mapping[str, Kind] = {
     "one_of": Kind(argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True),
     "starts_with": Kind(argument=_Text, passes=str.startswith),
     "ends_with": Kind(argument=_Text, passes=str.endswith),
-    "regex": Kind(argument=Pattern, passes=regex),
+    "regex": Kind(argument=_Pattern, passes=_regex),
     "is_json": Kind(argument=Literal[True], passes=is_json, in_places=False),
     "max_words": Kind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
     "python": Kind(argument=_Function, negatable=False, in_places=False),

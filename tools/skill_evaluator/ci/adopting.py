@@ -6,7 +6,7 @@ A library in other formats is read where it lies. What is ours then goes into `.
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import chdir, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
 from skill_evaluator.library.sources.tree import FileTree, folder_tree
+from skill_evaluator.scoring.parallel import side_by_side
 
 _JUDGE = Model(id="judge", provider="openai")  # stands for the judge that is still to be named
 _MOST_READ = 200  # components in other formats that are read to say what is ready; `lint` reads all
@@ -37,11 +38,11 @@ class Proposal:
     """
 
     linted: Sequence[Linted]
-    contracts: Mapping[str, str]
     files: Mapping[str, str]
-    declared: Collection[str]
-    ignored: Sequence[str]
     found: Sequence[tuple[str, int]]
+    contracts: Mapping[str, str] = field(default_factory=dict)
+    declared: Collection[str] = ()
+    ignored: Sequence[str] = ()
     unread: int = 0
     sentences: int = 0
     lost: Sequence[str] = ()
@@ -82,10 +83,13 @@ def _of_own(
 ) -> Proposal:
     settings = load_settings(CONFIG)
     limits = settings.limits
-    linted = [lint_component(COMPONENTS, name, None, (), (), settings) for name in names]
+    linted = list(side_by_side(lambda name: lint_component(COMPONENTS, name, None, (), (), settings), names))
     bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
     fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
-    chosen = {name: _contract_of(name, parts, choose) for name, parts in fitting.items()}
+    chosen = {
+        name: parts[0] if len(parts) == 1 or parts[0].endswith("/output") else choose(name, parts)
+        for name, parts in fitting.items()
+    }
     contracts = {name: place for name, place in chosen.items() if place}
     texts = {name: declarations(COMPONENTS / name, contracts.get(name), limits) for name in bare}
     declared = {f"{COMPONENTS}/{name}/evals/datasets.json": text for name, text in texts.items() if text}
@@ -99,56 +103,47 @@ def _of_own(
     )
 
 
-def _contract_of(name: str, parts: Sequence[str], choose: Choose) -> str | None:
-    return parts[0] if len(parts) == 1 or parts[0].endswith("/output") else choose(name, parts)
-
-
 def _of_sources(
     request: InitRequest, kinds: Sequence[str], files: Mapping[str, str], found: Sequence[tuple[str, int]]
 ) -> Proposal:
     """Read components in other formats as they would be read once settings.yaml names their sources."""
     settings, here = load_settings(CONFIG), Path.cwd()
-    sources = settings.sources or tuple(DeclaredSource(kind=kind, root=str(here)) for kind in kinds)
     judge = settings.policy.judge.model
     if judge is None and "policy" not in settings.model_fields_set:  # else two parts of it would stand there
         judge = _judge_in(request.home / CONFIG)
-    judging = settings.policy.judge.model_copy(update={"model": judge or _JUDGE.id})
-    judges = [_JUDGE.model_copy(update={"id": judging.model})]
+    model = _JUDGE.model_copy(update={"id": judge or _JUDGE.id})
+    judging = settings.policy.judge.model_copy(update={"model": model.id})
+    would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
     with tempfile.TemporaryDirectory() as folder:
-        config = (CONFIG if settings.sources else Path(folder, CONFIG)).absolute()
+        config = CONFIG.absolute()
         if not settings.sources:
+            sources = [DeclaredSource(kind=kind, root=str(here)) for kind in kinds]
+            config = Path(folder, CONFIG)
             config.mkdir()
             config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
+
+        def read(name: str) -> tuple[Linted, Mapping[str, Any]]:
+            linted = lint_component(config / "components", name, None, (), (), would, [model])
+            return _without((f"{folder}/", f"{here}/"), linted), _hints_of(config / "components", name, would.limits)
+
         names = component_names(config / "components")
-        read = names[:_MOST_READ]
-        would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
-        every = (lint_component(config / "components", name, None, (), (), would, judges) for name in read)
-        linted = [_without((f"{folder}/", f"{here}/"), each) for each in every]
-        hints = list(filter(None, (_hints_of(config / "components", name, settings.limits) for name in read)))
-    sentences = sum(check.kind == "expect" for component in linted for check in component.checks)
+        every = list(side_by_side(read, names[:_MOST_READ]))
+    sentences = sum(check.kind == "expect" for component, _ in every for check in component.checks)
     wanted = {place: text for place, text in files.items() if not place.startswith("tools/")}  # the workflows need none
-    if hints:
+    if hints := [hint for _, hint in every if hint]:
         wanted[f"{CONFIG}/models.yaml"] = _models_text(hints)
     wanted[f"{CONFIG}/.gitignore"] = "components/*/evals/results/\nreviews/.reviews.lock\n"
-    named = [source.model_copy(update={"root": str(here) if request.out else "."}) for source in sources]
-    text = wanted[f"{CONFIG}/settings.yaml"]
-    if (path := request.home / CONFIG / "settings.yaml").exists():
-        text = read_text(path)
+    wanted = {place: text for place, text in wanted.items() if not (request.home / place).exists()}
     if not settings.sources:
-        wanted[f"{CONFIG}/settings.yaml"] = _settings_text(
-            text, named, judge if sentences else None, CONFIG / path.name
-        )
-    kept = {place for place in wanted if (request.home / place).exists()}
-    if not settings.sources:
-        kept.discard(f"{CONFIG}/settings.yaml")
+        path = CONFIG / "settings.yaml"
+        named = [source.model_copy(update={"root": str(here) if request.out else "."}) for source in sources]
+        text = wanted.get(str(path)) or read_text(request.home / path)
+        wanted[str(path)] = _settings_text(text, named, judge if sentences else None, path)
     return Proposal(
-        linted=linted,
-        contracts={},
-        files={place: text for place, text in wanted.items() if place not in kept},
-        declared=[],
-        ignored=[],
+        linted=[linted for linted, _ in every],
+        files=wanted,
         found=found,
-        unread=len(names) - len(read),
+        unread=len(names) - len(every),
         sentences=sentences if judge is None else 0,
     )
 
@@ -161,10 +156,9 @@ def _without(folders: Sequence[str], linted: Linted) -> Linted:
             text = text.replace(folder, "")
         return text
 
-    reason = linted.not_evaluated
-    problems, inferred = ([shown(line) for line in lines] for lines in (linted.problems, linted.inferred))
-    not_evaluated = None if reason is None else shown(reason)
-    return replace(linted, problems=problems, inferred=inferred, not_evaluated=not_evaluated)
+    problems, inferred = (list(map(shown, lines)) for lines in (linted.problems, linted.inferred))
+    reason = linted.not_evaluated and shown(linted.not_evaluated)
+    return replace(linted, problems=problems, inferred=inferred, not_evaluated=reason)
 
 
 def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | None, where: Path) -> str:

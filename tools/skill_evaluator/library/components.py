@@ -323,23 +323,12 @@ def load_component(
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)
     table = rows if rows.rows else table_beside(folder, places, fixtures_dir, dataset.columns, limits)
     checked = bool(written.checks or dataset.checks) or has_checks(folder, places, fixtures_dir, limits, table)
-    of_truths = output_of_truths(places, table)
-    answers = _read_contract(folder, written, dataset, of_truths, limits, checked)
+    answers = _read_contract(folder, written, dataset, output_of_truths(places, table), limits, checked)
     truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
-    plain, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # else that says which paths there are
-        refuse_unknown_paths(dataset.fields, answers.output, truths, where)
-    texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
-    rules = {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}
-    plan = plan_fields(answers.schema, rules, str(where))
-    labelled = bool(truths) or answers.output == "choice"
-    metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
-    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
-    uncompared |= {"checks", "columns"}
-    fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
-    declared = dataset.model_copy(update={"fields": fields}).model_dump(mode="json", exclude=uncompared)
-    as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
+    comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
+    inside = Root(components_dir, ComponentError, follow_links=limits.follow_links).inside
+    before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
         name=name,
         folder=folder,
@@ -348,32 +337,17 @@ def load_component(
         prompt=written.prompt,
         schema=answers.schema,
         contract=answers.contract,
-        plan=plan,
-        prose=prose,
-        metrics=metrics,
-        agreement=agreement_metrics(dataset.metrics),
-        primary_metric=primary,
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
-        digests={
-            "prompt": written.prompt.digest,
-            **answers.digests,
-            "datasets": digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
-        },
-        checks=read_checks(
-            dataset.checks,
-            where.parent,
-            where,
-            ComponentError,
-            Root(components_dir, ComponentError, follow_links=limits.follow_links).inside,
-            before=read_checks(written.checks, root, root / written.path, ComponentError, Path),
-        ),
+        digests={"prompt": written.prompt.digest, **answers.digests, "datasets": compared},
+        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, before=before),
         limits=limits,
         inferred=(*answers.inferred, *map(str, written.left_out)),
         program=written.program,
         rows=rows,
         origin=origin,
         files=tuple(root / path for path in written.files),
+        **comparing,
     )
 
 
@@ -386,6 +360,29 @@ class _Contracted:
     contract: Contract
     digests: Mapping[str, str]
     inferred: tuple[str, ...]
+
+
+def _compared(
+    dataset: Dataset, answers: _Contracted, truths: Sequence[Any], where: Path, *, checked: bool
+) -> tuple[dict[str, Any], str]:
+    """Return the parts of a Component that say how its answers are compared, and the digest of what declares them."""
+    plain, prose = find_texts(answers.schema, dataset.fields, truths)
+    if answers.schema is None:  # else that says which paths there are
+        refuse_unknown_paths(dataset.fields, answers.output, truths, where)
+    texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
+    plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(where))
+    labelled = bool(truths) or answers.output == "choice"
+    metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
+    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
+    kept = dataset.model_copy(update={"fields": fields})
+    declared = kept.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
+    as_prose = sorted({*prose, *(path for path in plain if dataset.fields.get(path) == _AS_TEXT)})
+    agreement = agreement_metrics(dataset.metrics)
+    return (
+        {"plan": plan, "prose": prose, "metrics": metrics, "agreement": agreement, "primary_metric": primary},
+        digest(canonical_json({**declared, **({"prose": as_prose} if as_prose else {})})),
+    )
 
 
 def _choose_metrics(

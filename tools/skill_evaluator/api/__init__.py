@@ -84,11 +84,7 @@ class Library:
     """
 
     def __init__(
-        self,
-        components: str | Path = COMPONENTS,
-        *,
-        config: str | Path = CONFIG,
-        fixtures: str | Path | None = None,
+        self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
         """Take the folders of the components, of models.yaml and settings.yaml, and of the cases."""
         from skill_evaluator.library.sources import components_of

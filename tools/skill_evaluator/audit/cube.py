@@ -181,14 +181,7 @@ def cube_of_outcomes(
         outcomes, treatment = _keep_answered(outcomes, where)
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
     cube = cube_of_scores(
-        models,
-        scenarios,
-        tuple(outcomes),
-        scores,
-        weights=weights,
-        missing=missing,
-        where=where,
-        lacking="answer",
+        models, scenarios, tuple(outcomes), scores, weights=weights, missing=missing, where=where, lacking="answer"
     )
     kept = np.ix_([models.index(name) for name in cube.models], [scenarios.index(name) for name in cube.scenarios])
     return replace(

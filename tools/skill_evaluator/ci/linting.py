@@ -43,8 +43,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 
     names: Names = ()
     base: str | None = option(
-        "Check only what changed since: also that versions rise, and that records are only added.",
-        metavar="COMMIT",
+        "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
     )
     no_cases: bool = rare("Check versions, records and attestations alone: read no case and no contract.", False)
     attested: bool = rare(

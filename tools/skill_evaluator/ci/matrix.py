@@ -360,10 +360,7 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         wanted,
         seed=seed,
         beside=PlannedBaseline(
-            skill_version=again.version,
-            commit=commit,
-            inputs=again.prompt.inputs,
-            digests=input_digests(again, model),
+            skill_version=again.version, commit=commit, inputs=again.prompt.inputs, digests=input_digests(again, model)
         ),
         sizes_beside=input_sizes(again, cases),
     )

@@ -234,11 +234,7 @@ def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str
 
 
 def _on_models(
-    models: Sequence[Model],
-    component: Component,
-    cases: Sequence[Case],
-    archive: Archive,
-    request: PlanRequest,
+    models: Sequence[Model], component: Component, cases: Sequence[Case], archive: Archive, request: PlanRequest
 ) -> tuple[list[Wanted], list[OnModels]]:
     """Return a component on each model that a case is applicable to, and where cases are left out, and why."""
     configuration, sizes = asking(request.configuration, component), input_sizes(component, cases)

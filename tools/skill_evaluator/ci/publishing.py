@@ -317,11 +317,7 @@ _MEANINGS = {"absent": "this record has no attestation", "failed": "the attestat
 
 
 def attested_records(
-    platform: Platform,
-    components: Path,
-    books: Sequence[Books],
-    old: Past | None,
-    trusted: Attestations,
+    platform: Platform, components: Path, books: Sequence[Books], old: Past | None, trusted: Attestations
 ) -> tuple[Mapping[str, int], list[Problem]]:
     """Return how many records of a component are `verified`, `absent` (without attestation) or `failed`, and problems.
 

@@ -17,9 +17,7 @@ EXAMPLES = {
         "skill-evaluator cases import items.jsonl --from langfuse --yes",
     ),
 }
-EXITS = {
-    "cases_fetch": {0: "done, or none is named"},
-}
+EXITS = {"cases_fetch": {0: "done, or none is named"}}
 
 _SHOWN = 3
 

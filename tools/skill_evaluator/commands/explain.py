@@ -14,10 +14,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.explanation import print_explanation
 
-EXAMPLES = (
-    "skill-evaluator explain <run-id> --case <case-id>",
-    "skill-evaluator explain <run-folder> --field <path>",
-)
+EXAMPLES = ("skill-evaluator explain <run-id> --case <case-id>", "skill-evaluator explain <run-folder> --field <path>")
 
 
 @options

@@ -15,10 +15,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.verdicts.decide.rules import exit_code
 
-EXAMPLES = (
-    "skill-evaluator history <component>",
-    "skill-evaluator history <component> --fail-on regressed",
-)
+EXAMPLES = ("skill-evaluator history <component>", "skill-evaluator history <component> --fail-on regressed")
 EXITS = {3: "regressed, if --fail-on names it", 4: "another verdict that --fail-on names"}
 
 

@@ -46,10 +46,7 @@ EXAMPLES = {
         "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
     ),
     "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge <id> --out kind.yaml',),
-    "judge_lint": (
-        "skill-evaluator judge lint",
-        "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml",
-    ),
+    "judge_lint": ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml"),
     "judge_pin": (
         "skill-evaluator judge pin components/<component>/evals/results/<run-id>",
         "skill-evaluator judge pin <run-id> --case 'clean-*'",

@@ -13,10 +13,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.ranking import print_rankings
 
-EXAMPLES = (
-    "skill-evaluator leaderboard",
-    "skill-evaluator leaderboard <component> --model <model> --model <model>",
-)
+EXAMPLES = ("skill-evaluator leaderboard", "skill-evaluator leaderboard <component> --model <model> --model <model>")
 
 
 @options

@@ -9,10 +9,7 @@ from skill_evaluator.display.sheets import Format
 from skill_evaluator.reports.ci import announce, outcome_page, print_outcome, refuse_untold
 
 EXAMPLES = ("skill-evaluator ci report collected --platform github",)
-EXITS = {
-    3: "a verdict that fails, or a judge blocks or alerts",
-    4: "a person must look, or another model answered",
-}
+EXITS = {3: "a verdict that fails, or a judge blocks or alerts", 4: "a person must look, or another model answered"}
 
 
 @options

@@ -72,9 +72,7 @@ def judged_mutant(
     than α are called killed, however often they are looked at (Bonferroni).
     """
     pair = Pair(
-        baseline=undamaged.record,
-        candidate=_beside(record, undamaged.record),
-        baseline_again=undamaged.controls,
+        baseline=undamaged.record, candidate=_beside(record, undamaged.record), baseline_again=undamaged.controls
     )
     (compared,) = measure_all([pair], rules.primary_metric)
     share = 1.0 if looks == 1 else 0.5 if last else 0.5 / (looks - 1)  # most is the last one's: answers often repeat

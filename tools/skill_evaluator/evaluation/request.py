@@ -84,11 +84,7 @@ class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOpti
 
     skill: Skill
     model: str | None = option(
-        "The model of models.yaml to ask; needed if there are several.",
-        None,
-        "-m",
-        metavar="ID",
-        completes="models",
+        "The model of models.yaml to ask; needed if there are several.", None, "-m", metavar="ID", completes="models"
     )
     replicates: int = option("Answers per case and mutant, at most; a killed mutant gets fewer.", 4, "-n")
     mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)

@@ -125,11 +125,7 @@ def evaluate(
 
 
 def keep(
-    planned: PlannedRuns,
-    scored: Sequence[ScoredRun],
-    inputs: Inputs,
-    request: EvaluationRequest,
-    on_kept: OnKept,
+    planned: PlannedRuns, scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest, on_kept: OnKept
 ) -> list[SkillEvaluatorError]:
     """Keep the records of runs, and add the runs to the finished ones; return why some could not be kept.
 
@@ -261,10 +257,7 @@ def ask_and_score(
     with open_scores(component, cases, calls) as scores:
         scorers = {
             run.manifest.run_id: Scorer(
-                component,
-                [case for case in cases if case.id in run.manifest.cases],
-                run.manifest.replicates,
-                scores,
+                component, [case for case in cases if case.id in run.manifest.cases], run.manifest.replicates, scores
             )
             for run in runs
         }

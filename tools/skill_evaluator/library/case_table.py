@@ -44,9 +44,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     criteria: Path | None = option("Of openai-evals: the eval as JSON, with testing_criteria.", metavar="FILE")
     document: str | None = option("The column of the documents.", None, "--input", metavar="COLUMN")
     truth: tuple[str, ...] = option(
-        "The column of the ground truth; with FIELD= or repeated, of one of its fields.",
-        (),
-        metavar="[FIELD=]COLUMN",
+        "The column of the ground truth; with FIELD= or repeated, of one of its fields.", (), metavar="[FIELD=]COLUMN"
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")

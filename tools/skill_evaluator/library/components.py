@@ -446,12 +446,7 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
 
 
 def _read_contract(
-    folder: Path,
-    written: Written,
-    dataset: Dataset,
-    of_truths: Output | None,
-    limits: SafetyLimits,
-    checked: bool,
+    folder: Path, written: Written, dataset: Dataset, of_truths: Output | None, limits: SafetyLimits, checked: bool
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
     output = written.output

@@ -71,8 +71,7 @@ class FrontMatter(BaseModel):
     output: Output | None = Field(default=None, description="json unless schema.json is missing and truths are texts")
     inputs: tuple[InputName, ...] = Field(default=(DOCUMENT,), description="what placeholders in the prompt stand for")
     placeholders: Placeholders | None = Field(
-        default=None,
-        description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays",
+        default=None, description="braces: {{input}}, the default; single: {input}; literal: none, so that {x} stays"
     )
     text_of: Literal["pdf"] | None = Field(
         default=None, description="pdf: the models are sent the text of each PDF, and not the PDF"
@@ -163,10 +162,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
         except ValueError as problem:
             raise ComponentError(f"the body of {path}: {problem}") from None
     return front, Prompt(
-        messages=messages,
-        inputs=front.inputs,
-        placeholders=front.placeholders or "braces",
-        text_of=front.text_of,
+        messages=messages, inputs=front.inputs, placeholders=front.placeholders or "braces", text_of=front.text_of
     )
 
 

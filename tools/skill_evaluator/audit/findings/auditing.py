@@ -62,11 +62,7 @@ class _Measured:
 
 
 def audit(
-    cube: Cube,
-    *,
-    resampled: Resampled | None = None,
-    bins: int = len(QUARTERS),
-    previous: AuditResult | None = None,
+    cube: Cube, *, resampled: Resampled | None = None, bins: int = len(QUARTERS), previous: AuditResult | None = None
 ) -> AuditResult:
     """Audit a cube of at least two scenarios; raise AuditError for fewer, or for what its table cannot tell.
 

@@ -84,7 +84,7 @@ _PATTERNS: Mapping[str, Mapping[str, str]] = {  # by rule: what is matched, and 
         r"\b(?:if|when|where|for) (?:the |a |an )?(?:task|question|benchmark)s?(?: below)? "
         r"(?:is|are|asks?|has|have|concerns?|about|with|of type)\b"
         r"|\b(?:if|when|for) (?:the |a |an )?(?:document|material|input)s?(?: below)? "
-        r"(?:is an?|is about|are about|concerns?|about|of type)\b": "it differs from task to task",
+        r"(?:is an?|is about|are about|concerns?|about|of type)\b": "it differs from task to task"
     },
 }
 _ERRORS = {"adversarial", "changes the task"}

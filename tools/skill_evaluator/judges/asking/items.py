@@ -68,11 +68,7 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
 
 
 def items_of_run(
-    component: Component,
-    cases: Sequence[Case],
-    answers: Mapping[Call, Replicate],
-    model_id: str,
-    field: str = "",
+    component: Component, cases: Sequence[Case], answers: Mapping[Call, Replicate], model_id: str, field: str = ""
 ) -> tuple[dict[str, OutputItem], dict[str, str]]:
     """Return an item for each case, its first answer, and by case why the rest have no answer.
 

@@ -131,11 +131,7 @@ class Bench:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return cls(
-            request=request,
-            configuration=configuration,
-            models=models,
-            watch=watch,
-            collecting=collecting is not None,
+            request=request, configuration=configuration, models=models, watch=watch, collecting=collecting is not None
         )
 
     def voices(self, written: Mapping[str, Sequence[str | None]], strict: Sequence[str]) -> Voices:
@@ -198,12 +194,7 @@ class Bench:
         return session
 
     def ask(
-        self,
-        asking: Asking,
-        *,
-        inside: Path | None = None,
-        budget: Budget | None = None,
-        further: Sequence[Model] = (),
+        self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None, further: Sequence[Model] = ()
     ) -> AskedJudging:
         """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
 

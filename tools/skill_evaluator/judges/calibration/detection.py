@@ -364,9 +364,7 @@ def measure(
                 corrected = batch_rates(mine.pairs, _known(labels, mine), see(planted, pairs), bar)
         measured.append(
             JudgeResult(
-                judge=judge.judge.model_id,
-                detection=detection(planted, pairs, bar, without_place),
-                batch=corrected,
+                judge=judge.judge.model_id, detection=detection(planted, pairs, bar, without_place), batch=corrected
             )
         )
     return measured

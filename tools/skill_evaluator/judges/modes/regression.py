@@ -232,10 +232,7 @@ def regression_questions(
             }
             questions.append(
                 JudgeQuestion(
-                    case_id=question_id(pair.id, order),
-                    system=system,
-                    user=fill(prompt.texts, slots),
-                    schema=form[0],
+                    case_id=question_id(pair.id, order), system=system, user=fill(prompt.texts, slots), schema=form[0]
                 )
             )
     return questions, prompt
@@ -261,10 +258,7 @@ def regression_form(dimensions: Sequence[Dimension]) -> Form:
     basis = {**TEXT[0], "description": f"at most {MOST_BASIS_WORDS} words"}
     return form_of(
         {
-            "per_dimension": (
-                {"type": "array", "items": finding},
-                [{**shown, "dimension": name} for name in names],
-            ),
+            "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),
             "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
             "regression_severity": one_of(get_args(RegressionSeverity)),
             "ship_decision": one_of(get_args(ShipDecision)),

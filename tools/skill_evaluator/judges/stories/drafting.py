@@ -264,11 +264,7 @@ def _answer(
 ) -> str | Unscored | JudgingSize:
     """Ask a model for a draft; return its answer, or of a dry run what that would take."""
     judging = JudgingRequest(
-        judges=(model,),
-        seed=request.seed,
-        max_cost=request.max_cost,
-        dry_run=request.dry_run,
-        config=request.config,
+        judges=(model,), seed=request.seed, max_cost=request.max_cost, dry_run=request.dry_run, config=request.config
     )
     bench = Bench.of(judging, watch)
     question, prompt = asked

@@ -23,8 +23,7 @@ from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
 CascadeJudges = Annotated[
-    str | None,
-    shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG"),
+    str | None, shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG")
 ]
 CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: people's labels of some items.", metavar="FILE")]
 

@@ -63,9 +63,7 @@ def calibrate_sentences(request: CalibrateRequest, bench: Bench, labels: Labels,
         for sentence, vote in votes_on(item, asked.answered, judging.seed).verdicts.items()
     }
     result = JudgeResult(
-        judge=model.id,
-        sentences=errors_by_sentence(labels.sentences, verdicts),
-        record=asked.record(model, session),
+        judge=model.id, sentences=errors_by_sentence(labels.sentences, verdicts), record=asked.record(model, session)
     )
     calibration = JudgeCalibration(bar=request.bar, judging=head_of(judging, "sentences"), judges=[result])
     write_papers(folder, asking, calibration, drawn(calibration))

@@ -54,9 +54,8 @@ def test_after_a_further_run_only_its_step_is_drawn(library: Library, shown: Cal
     keep(library, a_run("1.4.0", 20, scores(0.5)))
     after, out = read_after(shown)
     assert after.items() >= before.items()
-    assert (
-        len(after) - len(before) <= 3
-    )  # the history, the new step, and that of the former highest: it has no anchor now
+    # the history, the new step, and that of the former highest: it has no anchor now
+    assert len(after) - len(before) <= 3
     KEPT.unlink()
     assert read_after(shown)[1] == out
 

@@ -89,12 +89,7 @@ class Pipeline:
 
     def collect(self, *arguments: str, **env: str) -> Ended:
         return self.run(
-            "collect",
-            str(self.artifacts),
-            f"--plan={self.plan_file}",
-            f"--out={self.collected}",
-            *arguments,
-            **env,
+            "collect", str(self.artifacts), f"--plan={self.plan_file}", f"--out={self.collected}", *arguments, **env
         )
 
     def publish(self, *arguments: str) -> Ended:

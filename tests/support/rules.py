@@ -25,10 +25,7 @@ def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float
 
 
 def some_rules(
-    policy: Mapping[str, Any] | None = None,
-    *waivers: Waiver,
-    skill: str = "s",
-    primary_metric: str = "field_level_f1",
+    policy: Mapping[str, Any] | None = None, *waivers: Waiver, skill: str = "s", primary_metric: str = "field_level_f1"
 ) -> VerdictRules:
     return VerdictRules(
         policy=Policy.model_validate(policy or {}),

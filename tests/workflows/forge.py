@@ -14,7 +14,7 @@ from skill_evaluator.ci.plan import read_plan
 
 from tests.support.act import WORKFLOWS, Acted, act, for_act
 from tests.support.git import GitRepository, bare_copy
-from tests.support.library import SCHEMA, Library
+from tests.support.library import ROOT, SCHEMA, Library
 
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
@@ -39,13 +39,8 @@ class Forge:
         shutil.rmtree(self.library.component)
         for path in WORKFLOWS.glob("*.yml"):
             self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
-        for name in (
-            "requirements-lock.txt",
-            "requirements-leg-lock.txt",
-            "requirements-plan-lock.txt",
-            "requirements.txt",
-        ):
-            self.library.write(f".evaluator/{name}", "")  # all is installed that there is
+        for path in (ROOT / ".evaluator").glob("requirements*.txt"):
+            self.library.write(f".evaluator/{path.name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
         chat, batches, api = _free_ports(3)
         self.world: dict[str, Any] = {
@@ -57,6 +52,7 @@ class Forge:
             "batch_replies_lost": 0,
             "comments": [],
             "by_people": 0,
+            "artifacts": [],
         }
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")

@@ -137,9 +137,7 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     assert not any(KEY["PROVIDER_API_KEY"] in text for text in everything)
 
 
-def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_shallow_otherwise(
-    forge: Forge,
-) -> None:
+def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_shallow_otherwise(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     forge.library.models(forge.served)
     forge.library.settings(policy={"design": "beside"})

@@ -19,10 +19,7 @@ BRANCH = "x$(touch${IFS}pwned)`touch${IFS}pwned`;<b>@someone#1"
 def hostile(forge: Forge) -> Forge:
     """Documents, answers and refusals are hostile, and so is the name of a case."""
     answer = json.dumps({"title": EVERYTHING, "year": 2024})
-    forge.library.models(
-        {"id": "answers", "provider": "replay", "params": {"file": "answers.jsonl"}},
-        forge.served,
-    )
+    forge.library.models({"id": "answers", "provider": "replay", "params": {"file": "answers.jsonl"}}, forge.served)
     forge.component("one", "1.0.0", cases=("alpha", FILE_NAME))
     forge.library.write(f"fixtures/one/cases/{FILE_NAME}/document.md", f"alpha {EVERYTHING}")
     forge.library.record_answers({(case, index): answer for case in ("alpha", FILE_NAME) for index in range(2)})

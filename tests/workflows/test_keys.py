@@ -99,8 +99,7 @@ def test_a_program_under_test_has_a_job_of_its_own_and_gets_the_variables_it_nam
         forge.library.write("components/one/app.py", code)
         event = forge.push()
     secret = "FIRST=secret-value-of-the-first\nSECOND=secret-value-of-the-second\nTHIRD=secret-value-not-named"
-    acted = forge.run(event, secrets={"PROVIDER_API_KEY": secret})
-    assert acted.code == 0
+    assert forge.run(event, secrets={"PROVIDER_API_KEY": secret}).code == 0
     assert {name for name in forge.uploaded() if "@" in name} == {"one@program", "two@recorded"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"], row["skill_version"]) == ("program", True, "1.1.0")

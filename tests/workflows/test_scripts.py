@@ -20,7 +20,7 @@ from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
 
 BUILT_IN = {"[", "echo", "exit", "export", "mapfile", "printf", "read", "unset"}
-OF_THE_RUNNER = {"bash", "cut", "find", "gh", "git", "mkdir", "npm", "python", "rm", "sed", "sort", "tail", "tee"}
+OF_THE_RUNNER = {"bash", "cp", "cut", "find", "gh", "git", "mkdir", "npm", "python", "rm", "sed", "sort", "tail", "tee"}
 INVOCATION = "20261121T000000Z-abcdef"
 JOB = {
     "KIND": "evaluate",
@@ -46,9 +46,8 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
     assert len(lines) > 10
     for line in lines:
         pinned = re.fullmatch(r" +(- )?uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
-        assert pinned or re.fullmatch(r"    uses: \$/\.github/workflows/(leg|evaluate|site)\.yml", line), (
-            line
-        )  # of the commit that runs
+        of_the_same_commit = re.fullmatch(r"    uses: \$/\.github/workflows/(leg|evaluate|site)\.yml", line)
+        assert pinned or of_the_same_commit, line
 
 
 def test_a_script_is_valid_and_holds_no_expression() -> None:
@@ -109,8 +108,7 @@ def test_the_leg_passes_on_who_it_is_and_its_part_of_the_limits() -> None:
     (asking,) = (each["env"] for each in job["steps"] if each.get("id") == "ask")
     federations = [kind.federation for kind in PROVIDERS.values() if kind.federation is not None]
     names = {name for each in federations for name in (*each.required, *each.optional)}
-    passed = {name for name, value in asking.items() if "vars." in value}
-    assert passed == names
+    assert {name for name, value in asking.items() if "vars." in value} == names
     assert all(asking[name] == f"${{{{ vars.{name} }}}}" for name in names)
     assert asking["SKILL_EVALUATOR_LIMITS"] == "${{ matrix.limits }}"
     assert "permissions" not in job  # else every call would have to grant an identity
@@ -206,8 +204,7 @@ def test_of_many_plans_so_many_are_collected_as_a_matrix_may_have_and_the_rest_h
     repository.commit()
     env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git"), "TURN": "299"}
     assert run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, env).code == 0
-    found = json.loads((tmp_path / "outputs").read_text().partition("=")[2])
-    assert found == [*invocations[299:], *invocations[:255]]
+    assert json.loads((tmp_path / "outputs").read_text().partition("=")[2]) == [*invocations[299:], *invocations[:255]]
 
 
 def test_no_artifact_of_a_pending_run_has_the_name_of_another_s() -> None:
@@ -439,7 +436,7 @@ def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_
         outputs.unlink(missing_ok=True)
         ran = run_script(place, tmp_path, {"SITE": "pages", "ATTEMPT": "2", **PUSH, **given})
         assert (ran.code, ran.printed) == (0, ""), given
-        assert (outputs.read_text() if outputs.exists() else "") == ("pages=github-pages-2\n" if pages else ""), given
+        assert ("pages=github-pages-2\n" in outputs.read_text()) is pages, given
 
 
 def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def section_of(title: str, folder: Path, server: str) -> str:
     return str(commands)
 
 
+@pytest.mark.pages
 def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
@@ -45,6 +46,7 @@ def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [path.name for path in (folder / "prompts").iterdir()] == ["greeting.prompt.yml"]
 
 
+@pytest.mark.pages
 def test_from_promptfoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
@@ -69,6 +71,7 @@ def test_from_promptfoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert sorted(path.name for path in (folder / "evals").iterdir()) == ["promptfooconfig.yaml", "reply.txt"]
 
 
+@pytest.mark.pages
 def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
@@ -87,6 +90,7 @@ def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "lost: field checks.match" in second.out
 
 
+@pytest.mark.pages
 def test_for_a_repository_of_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)

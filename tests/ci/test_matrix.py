@@ -198,10 +198,7 @@ def entry(cost: float | None, name: str = "a") -> Entry:
     )
 
 
-@given(
-    costs=st.lists(st.floats(0, 1e4, allow_nan=False), min_size=1, max_size=30),
-    micros=st.integers(0, 10**10),
-)
+@given(costs=st.lists(st.floats(0, 1e4, allow_nan=False), min_size=1, max_size=30), micros=st.integers(0, 10**10))
 def test_the_parts_of_a_cap_never_add_up_to_more(costs: list[float], micros: int) -> None:
     parts = [part.max_cost_usd for part in capped([entry(cost) for cost in costs], micros / 1e6)]
     assert sum(round((part or 0.0) * 1e6) for part in parts) <= micros

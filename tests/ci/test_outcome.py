@@ -20,12 +20,7 @@ def outcome(*runs: RunOutcome) -> Outcome:
 
 @pytest.mark.parametrize(
     ("statuses", "complete"),
-    [
-        ([], True),
-        (["complete", "skipped"], True),
-        (["complete", "incomplete"], False),
-        (["missing"], False),
-    ],
+    [([], True), (["complete", "skipped"], True), (["complete", "incomplete"], False), (["missing"], False)],
 )
 def test_what_was_skipped_for_want_of_a_key_does_not_make_an_outcome_incomplete(
     statuses: list[Status], complete: bool

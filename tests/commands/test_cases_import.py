@@ -133,12 +133,7 @@ WRONG = (
     ("t.csv", "txt,headline,year\na,b,1\n", FIELDS, "no column 'text' in t.csv (did you mean 'txt'?)"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "titel=headline"), "did you mean 'title'?"),
     ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "heading"), "no column 'heading' in t.csv"),
-    (
-        "t.csv",
-        ROW + "a,b,1\n",
-        ("--input", "text", "--truth", "headline"),
-        "t.csv:2: the truth, column 'headline'",
-    ),
+    ("t.csv", ROW + "a,b,1\n", ("--input", "text", "--truth", "headline"), "t.csv:2: the truth, column 'headline'"),
     ("t.csv", ROW + "a,b,1\n ,b,1\n", FIELDS, "t.csv:3: column 'text', the document, is empty"),
     ("t.csv", ROW + "a,b,1\na,b,MMXX\n", FIELDS, "t.csv:3: 'year', column 'year', is no JSON: 'MMXX'; write 9.5"),
     ("t.csv", ROW + "a,b,1.5\n", FIELDS, f"t.csv:2: the truth fails components/{SKILL}/schema.json at /year"),

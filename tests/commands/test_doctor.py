@@ -30,11 +30,7 @@ done < "$here/answers"
 echo "gh: Refused (HTTP ${answer:-404})" >&2
 exit 1
 """
-MODELS = (
-    {"id": "gpt-5", "provider": "openai"},
-    {"id": "claude", "provider": "anthropic"},
-    REPLAY,
-)
+MODELS = ({"id": "gpt-5", "provider": "openai"}, {"id": "claude", "provider": "anthropic"}, REPLAY)
 
 
 def secrets(*names: str) -> dict[str, Any]:

@@ -225,11 +225,7 @@ ITEM, VERDICT = json.dumps(pair(0)), json.dumps(verdict(0, 1, 1))
         ('{"id": "p0\\u001b[31m", "human": 1}', VERDICT, "holds a character that does not print"),
         ("[1]", VERDICT, "items.jsonl:1: a mapping of keys to values is expected"),
         (ITEM, f"\n{VERDICT}\n{VERDICT}", "verdicts.jsonl:3: replicate 0 of j on 'p0' in order 1 is on line 2 already"),
-        (
-            ITEM,
-            json.dumps(verdict(1, 1, 1)),
-            "verdicts.jsonl:1: id 'p1' is no item of items.jsonl",
-        ),
+        (ITEM, json.dumps(verdict(1, 1, 1)), "verdicts.jsonl:1: id 'p1' is no item of items.jsonl"),
         (ITEM, json.dumps(verdict(0, 3, 1)), "verdicts.jsonl:1: Input should be 1 or 2 at order"),
         (ITEM, json.dumps(verdict(0, 1, True)), "verdicts.jsonl:1: 1 or 2 is expected, and no boolean at winner"),
         (ITEM, json.dumps({**pair(0), "judge": "j", "order": 1}), "verdicts.jsonl:1: "),

@@ -134,9 +134,7 @@ def judged(library: JudgingLibrary, *arguments: str) -> Ended:
     return library.call("judge", "regression", *asked, *arguments)
 
 
-def test_a_regression_in_doubt_goes_on_and_what_blocks_is_shown_to_people_all_the_same(
-    library: JudgingLibrary,
-) -> None:
+def test_a_regression_in_doubt_goes_on_and_what_blocks_is_shown_to_people_all_the_same(library: JudgingLibrary) -> None:
     pairs(library, 5)
     found(library, "cheap", SAME, BLOCK, (SAME, WORSE), UNSUPPORTED, (SAME, WORSE))
     found(library, "strong", *[SAME] * 3, WORSE, (SAME, WORSE))

@@ -103,10 +103,7 @@ def test_a_stopped_run_goes_on_and_asks_no_sentence_twice(library: JudgedLibrary
 def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None:
     dry = library.evaluated("--dry-run", "--format", "json")
     assert dry.code == 0, dry.err
-    assert {model["model_id"]: model["calls"] for model in dry.json["models"]} == {
-        "served": CALLS,
-        "judge": 3 * CALLS,
-    }
+    assert {model["model_id"]: model["calls"] for model in dry.json["models"]} == {"served": CALLS, "judge": 3 * CALLS}
     capped = library.evaluated("--max-cost", "0.0005")
     assert capped.code == 4
     assert library.records() == []

@@ -142,8 +142,7 @@ def test_the_page_has_the_judge_s_table_and_a_block_fails_with_3(waiting: Pipeli
 
 
 @pytest.mark.parametrize(
-    ("findings", "code"),
-    [(SAME, SHIP), ({**SAME, "completeness": ("worse", "low", '"year": 2024', "gone")}, REVIEW)],
+    ("findings", "code"), [(SAME, SHIP), ({**SAME, "completeness": ("worse", "low", '"year": 2024', "gone")}, REVIEW)]
 )
 def test_what_ships_fails_nothing_and_what_a_person_must_look_at_fails_with_4(
     findings: Mapping[str, Short | str], code: int, waiting: Pipeline
@@ -194,9 +193,7 @@ def test_a_component_declares_what_its_judge_is_asked_about(pipeline: Pipeline) 
     assert [dimension["dimension"] for dimension in dimensions] == ["completeness", "format"]
 
 
-def test_the_results_are_made_again_from_the_judge_s_answers_whatever_its_job_says_they_are(
-    waiting: Pipeline,
-) -> None:
+def test_the_results_are_made_again_from_the_judge_s_answers_whatever_its_job_says_they_are(waiting: Pipeline) -> None:
     judge_says(waiting.checkout, {**SAME, "completeness": LOST})
     ask(waiting)
     (results,) = waiting.artifacts.glob(f"{JOB}/*/evaluation_results.json")
@@ -204,9 +201,7 @@ def test_the_results_are_made_again_from_the_judge_s_answers_whatever_its_job_sa
     assert judged(waiting)["results"]["ship_decision"] == "block"
 
 
-def test_a_judge_s_run_that_is_not_as_planned_is_left_out_and_a_person_must_look(
-    waiting: Pipeline,
-) -> None:
+def test_a_judge_s_run_that_is_not_as_planned_is_left_out_and_a_person_must_look(waiting: Pipeline) -> None:
     assert ask(waiting).code == SHIP
     (manifest,) = waiting.artifacts.glob(f"{JOB}/*/runs/*/manifest.json")
     said = read(manifest)

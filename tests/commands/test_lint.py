@@ -21,10 +21,7 @@ ORDER: Mapping[str, Any] = {
         "note": {"type": "string"},
         "lines": {
             "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"code": {"type": "string"}, "count": {"type": "integer"}},
-            },
+            "items": {"type": "object", "properties": {"code": {"type": "string"}, "count": {"type": "integer"}}},
         },
         "tags": {"type": "array", "items": {"type": "string"}},
     },

@@ -93,9 +93,7 @@ def test_a_patch_only_push_hands_on_no_job(pushed: PushedLibrary, tmp_path: Path
     assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
 
 
-def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(
-    pushed: PushedLibrary,
-) -> None:
+def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(pushed: PushedLibrary) -> None:
     ended = plan(pushed, "b", "--model", "n", "--format", "json")
     assert [entry["id"] for entry in ended.json["entries"]] == ["b@n"]
     assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")

@@ -137,8 +137,7 @@ def test_a_server_that_sends_no_name_differs_from_nothing(library: Library, vend
 
 
 @pytest.mark.parametrize(
-    ("then", "code", "words"),
-    [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")],
+    ("then", "code", "words"), [("other", 0, "unchanged on these 8 cases"), ("third", 4, f"incomparable: {ANSWERED}")]
 )
 def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     library: Library, vendor: Vendor, then: str, code: int, words: str

@@ -14,10 +14,7 @@ EVALS = [
     {"id": 2, "prompt": "And b.pdf?", "assertions": [{"type": "contains", "value": "pypdf"}]},
     {"id": 3, "prompt": "Read c.pdf.", "files": ["c.pdf"]},
 ]
-QUERIES = [
-    {"query": "Read a.pdf.", "should_trigger": True},
-    {"query": "Add up column B.", "should_trigger": False},
-]
+QUERIES = [{"query": "Read a.pdf.", "should_trigger": True}, {"query": "Add up column B.", "should_trigger": False}]
 
 
 @pytest.fixture

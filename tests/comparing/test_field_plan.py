@@ -71,10 +71,7 @@ SCHEMAS: Sequence[tuple[Any, Any]] = [
     ({"$ref": "#/$defs/top", "$defs": {"top": obj(a=STR)}}, {"a": "string"}),
     ({**obj(a={"$ref": "#/$defs/x"}), "$defs": {"x": {"$ref": "#/$defs/y"}, "y": STR}}, {"a": "string"}),
     ({**obj(a={"type": "array", "items": {"$ref": "#/$defs/p"}}), "$defs": {"p": PERSON}}, "people"),
-    (
-        {**obj(a={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/p"}]}}), "$defs": {"p": PERSON}},
-        "people",
-    ),
+    ({**obj(a={"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/p"}]}}), "$defs": {"p": PERSON}}, "people"),
     # a reference to itself ends
     ({"$ref": "#"}, {}),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, {}),
@@ -224,10 +221,7 @@ def test_an_array_or_object_that_says_compare_is_one_leaf(compare_as: Any) -> No
             {"total": FieldRule(compare="date", tolerance=1)},
             "tolerance does nothing at fields.total in datasets.json: date takes formats, tolerance_days, weight",
         ),
-        (
-            {"kind": FieldRule(align="set")},
-            "align does nothing at fields.kind in datasets.json: category takes weight",
-        ),
+        ({"kind": FieldRule(align="set")}, "align does nothing at fields.kind in datasets.json: category takes weight"),
         (
             {"lines": FieldRule(weight=2)},
             "weight does nothing at fields.lines in datasets.json: "

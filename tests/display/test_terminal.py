@@ -110,8 +110,7 @@ def shown(demo: Library) -> tuple[str, Pieces]:
 
 
 def test_what_people_see_most_is_as_it_was_and_through_a_pipe_it_is_plain(
-    shown: tuple[str, Pieces],
-    demo: Library,
+    shown: tuple[str, Pieces], demo: Library
 ) -> None:
     assert shown[0] == SCREEN.read_text()
     piped = demo.call("history", "receipts").out

@@ -214,10 +214,7 @@ def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> Non
             {"fields": {"shop": {"similarity": "token_f1"}}},
             "similarity: token_f1 without compare: text at datasets[0].fields.shop.similarity in <component>/evals",
         ),
-        (
-            {"fields": {"total": {"tolerence": 1}}},
-            "unknown key at datasets[0].fields.total.tolerence",
-        ),
+        ({"fields": {"total": {"tolerence": 1}}}, "unknown key at datasets[0].fields.total.tolerence"),
         ({"field": {}}, "unknown key at datasets[0].field in <component>/evals/datasets.json"),
     ],
 )

@@ -61,10 +61,7 @@ REFUSED = {
             "String should match pattern '^[A-Za-z0-9][A-Za-z0-9._:@/-]*$' at models[0].id in",
         ),
         ("models: [{id: a b, provider: openai}]", "String should match pattern"),
-        (
-            "models: [{id: a, providr: openai, provider: x}]",
-            "unknown key at models[0].providr in {path}",
-        ),
+        ("models: [{id: a, providr: openai, provider: x}]", "unknown key at models[0].providr in {path}"),
         (
             "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
             "duplicate model id 'a' at models[2] and models[0] in {path}",

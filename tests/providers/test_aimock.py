@@ -12,10 +12,7 @@ from tests.support.aimock import aimock
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA
 from tests.support.vendors import VENDORS, ask, ask_and_fail, asking, entry, failure_of, point_at
 
-pytestmark = [
-    pytest.mark.node,
-    pytest.mark.parametrize("vendor", VENDORS),
-]
+pytestmark = [pytest.mark.node, pytest.mark.parametrize("vendor", VENDORS)]
 
 
 @pytest.fixture(scope="session")

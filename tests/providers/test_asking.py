@@ -144,10 +144,7 @@ def test_metadata_of_any_type_leaves_the_text_and_only_what_can_be(
     )
     assert completion.text == "fine"
     assert completion.stop_reason in ("stop", "length", "refusal", "too_large", "other")
-    for said, kept in (
-        (given_tokens, completion.usage.input_tokens),
-        (written_tokens, completion.usage.output_tokens),
-    ):
+    for said, kept in ((given_tokens, completion.usage.input_tokens), (written_tokens, completion.usage.output_tokens)):
         assert kept == (said if type(said) is int and 0 <= said < 10**12 else None)
     for name in (completion.served_model, completion.request_id):
         assert name is None or name.isprintable()

@@ -49,10 +49,7 @@ LIST = [  # beside the USD for a million calls
     (call("anthropic", OPUS, 3, 400, read=5_000, batch=True), 3 * 2.5 + 5_000 * 0.25 + 400 * 12.5),
     (call("anthropic", OPUS, 3, 400, stored=5_000, hour=5_000, batch=True), 3 * 2.5 + 5_000 * 5 + 400 * 12.5),
     (call("google", "gemini-2.5-pro", 5_000, 400, thought=100), 5_000 * 1.25 + 500 * 10),
-    (
-        call("google", "gemini-2.5-pro", 1_000, 400, thought=100, read=4_000),
-        1_000 * 1.25 + 4_000 * 0.125 + 500 * 10,
-    ),
+    (call("google", "gemini-2.5-pro", 1_000, 400, thought=100, read=4_000), 1_000 * 1.25 + 4_000 * 0.125 + 500 * 10),
     (  # a read in a batch has no discount
         call("google", "gemini-2.5-pro", 1_000, 400, read=4_000, batch=True),
         1_000 * 0.625 + 4_000 * 0.125 + 400 * 5,

@@ -117,10 +117,7 @@ def test_the_delay_in_the_body_counts_when_no_header_has_one(server: VendorServe
 
 def test_a_wrong_key_comes_as_400(server: VendorServer) -> None:
     with asking(entry("google", server.url)) as complete:
-        for message, details in (
-            ("API key not valid. Please pass a valid API key.", None),
-            ("Bad key", [KEY_INVALID]),
-        ):
+        for message, details in (("API key not valid. Please pass a valid API key.", None), ("Bad key", [KEY_INVALID])):
             server.enqueue(error(400, message, details))
             problem = failure_of(complete)
             assert (problem.kind, problem.reason, problem.fatal) == ("no_credentials", "wrong_key", True)

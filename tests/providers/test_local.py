@@ -161,11 +161,7 @@ def test_examples_variables_and_turns_are_read_and_evaluated_once(
         )
         return asyncio.run(provider.complete(request)).text
 
-    calls = [
-        (prompt, APPLES, ()),
-        (prompt, PLUMS, ()),
-        (prompt, APPLES, turns),
-    ]
+    calls = [(prompt, APPLES, ()), (prompt, PLUMS, ()), (prompt, APPLES, turns)]
     calls.append((replace(prompt, messages=(last,)), APPLES, ()))  # without a system message, and without examples
     with opened() as fresh:
         first = [answer(fresh, *call) for call in calls]

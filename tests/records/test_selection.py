@@ -103,10 +103,7 @@ def test_complete_runs_by_model_and_version_the_lowest_and_the_oldest_first_and_
     found = runs_of_versions(entries)
     assert {
         model: {version: [one.run_id for one in runs] for version, runs in of.items()} for model, of in found.items()
-    } == {
-        "m": {"1.9.0": ["1.9.0-1-m", "1.9.0-2-m"], "1.10.0": ["1.10.0-4-m"]},
-        "n": {"0.1.0": ["0.1.0-6-n"]},
-    }
+    } == {"m": {"1.9.0": ["1.9.0-1-m", "1.9.0-2-m"], "1.10.0": ["1.10.0-4-m"]}, "n": {"0.1.0": ["0.1.0-6-n"]}}
     assert [list(of) for of in found.values()] == [["0.1.0"], ["1.9.0", "1.10.0"]]
     newest = newest_of_versions(entries)
     assert {model: [one.run_id for one in runs] for model, runs in newest.items()} == {

@@ -48,8 +48,7 @@ def test_a_field_named_like_mark_up_is_shown_by_its_name_and_breaks_no_table(ski
 
 
 def test_what_went_wrong_is_counted_by_kind_and_reason_and_without_a_flaw_nothing_is(
-    skill: Component,
-    tmp_path: Path,
+    skill: Component, tmp_path: Path
 ) -> None:
     page = report_page(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
     assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page

@@ -213,10 +213,7 @@ def test_a_damaged_file_of_notes_is_named_and_costs_only_the_notes(library: Libr
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_keeps_a_note_and_its_text_is_text(browser: Any, library: Library, width: int) -> None:
-    with (
-        served(library) as server,
-        watched(browser, server.address, viewport={"width": width, "height": 800}) as watch,
-    ):
+    with served(library) as server, watched(browser, server.address, viewport={"width": width, "height": 800}) as watch:
         address = f"run.html#component={SKILL}&run={run_id(library)}"
         page = watch.open(address)
         page.get_by_text("Add a note").first.click()

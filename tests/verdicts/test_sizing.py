@@ -92,8 +92,7 @@ def test_where_nothing_varied_few_answers_show_less_than_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cases", "says"),
-    [({"a": [1.0, 0.5]}, "fewer than two cases"), ({"a": [1.0], "b": [0.5]}, "one replicate a case")],
+    ("cases", "says"), [({"a": [1.0, 0.5]}, "fewer than two cases"), ({"a": [1.0], "b": [0.5]}, "one replicate a case")]
 )
 def test_one_case_or_one_replicate_says_nothing(cases: dict[str, list[Score]], says: str) -> None:
     found = sized(a_record(cases))

@@ -22,13 +22,7 @@ TABLE_1 = {
     "Llama-3.3-70B-Instruct": ("52.20", "2.04", "A", "avoid", "40.7 3.27 72.4 2.72 43.5 3.17"),
     "Llama-3-8B-Instruct": ("30.17", "2.09", "BBB", "avoid", "27.4 4.03 38.3 3.33 24.8 4.92"),
     "GLM-4.5-Air": ("54.80", "2.25", "BBB", "avoid", "40.7 3.74 77.9 2.69 45.8 1.75"),
-    "Gemini-2.5-Flash-Lite": (
-        "67.27",
-        "2.63",
-        "BBB",
-        "strong but scenario-fragile",
-        "55.1 5.78 78.1 2.81 68.6 11.07",
-    ),
+    "Gemini-2.5-Flash-Lite": ("67.27", "2.63", "BBB", "strong but scenario-fragile", "55.1 5.78 78.1 2.81 68.6 11.07"),
 }
 
 

@@ -71,11 +71,7 @@ def test_a_model_alone_has_no_quadrant_and_many_are_all_there_if_not_named() -> 
     alone = an_audit(models=("alone",))
     fields = {"ability_ci95": None, "fluctuation_ci95": None}
     bare = alone.model_copy(
-        update={
-            "models": [alone.models[0].model_copy(update=fields)],
-            "noise_floor": None,
-            "noise_ceiling": None,
-        }
+        update={"models": [alone.models[0].model_copy(update=fields)], "noise_floor": None, "noise_ceiling": None}
     )
     said = words(svg(overall_map(bare)))
     assert "alone: ability" in said

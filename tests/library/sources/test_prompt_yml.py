@@ -141,12 +141,7 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
     assert file.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
     assert [check.id for check in file.checks] == ["says-hello-2"]
     assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})
-    assert file.hints == {
-        "model": "openai/gpt-4o-mini",
-        "max_output_tokens": 50,
-        "temperature": 0.5,
-        "top_p": 1,
-    }
+    assert file.hints == {"model": "openai/gpt-4o-mini", "max_output_tokens": 50, "temperature": 0.5, "top_p": 1}
     assert [left.split(";")[0] for left in map(str, file.left_out)] == [
         "left out: key: gh models eval has no such key (seed)",
         "left out: column: no message and no evaluator with a text names it (expected)",

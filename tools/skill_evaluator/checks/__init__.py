@@ -26,12 +26,8 @@ def _compiled(pattern: str) -> Any:
         ) from None
 
 
-def _refuse_unreadable(pattern: str) -> str:
-    _compiled(pattern)
-    return pattern
-
-
-_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), AfterValidator(_refuse_unreadable)]
+_Readable = AfterValidator(lambda pattern: _compiled(pattern) and pattern)
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _Readable]
 
 
 def _regex(text: str, pattern: str) -> bool:

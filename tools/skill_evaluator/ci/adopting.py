@@ -20,7 +20,7 @@ from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, 
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
-from skill_evaluator.library.sources.tree import FileTree, folder_tree
+from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.scoring.parallel import side_by_side
 
 _JUDGE = Model(id="judge", provider="openai")  # stands for the judge that is still to be named
@@ -72,10 +72,10 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
         if foreign:
             lost = [str(left) for kind in foreign for left in SOURCES[kind].lost(tree)]
             return replace(_of_sources(request, foreign, files, found), lost=lost)
-    looked = ", ".join(words for words, _ in found)
-    raise ComponentError(
-        f"{folder} holds no component to adopt; looked for {looked}{_unread(tree)}; `init` lays out an example"
-    )
+    looked = f"looked for {', '.join(words for words, _ in found)}"
+    there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
+    unread = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(there))
+    raise ComponentError(f"{folder} holds no component to adopt; {looked}{unread}; `init` lays out an example")
 
 
 def _of_own(
@@ -205,12 +205,6 @@ def _is_wanted(place: str, request: InitRequest) -> bool:
     name = place.removeprefix(f"{CONFIG}/")
     kind = next((kind for kind, marks in _ASKED_FOR.items() if name.startswith(marks)), None)
     return kind is None or bool(getattr(request, kind))
-
-
-def _unread(tree: FileTree) -> str:
-    """Say which formats are there that are not read, and what to do."""
-    there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
-    return "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(there))
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:

@@ -111,9 +111,7 @@ def _strict_verdict(gauge: Gauge, share: float, level: float) -> VerdictName:
     to_change, to_exclude = stdtrit(effect.degrees, [1 - level / 2, 1 - ALPHA * share / 2]) * effect.error
     if effect.difference - to_exclude < -gauge.tolerance:
         return "regressed" if effect.difference < -to_change else "inconclusive"
-    if effect.difference > to_change:
-        return "improved"
-    return "unchanged" if gauge.tolerance else "inconclusive"
+    return "improved" if effect.difference > to_change else "unchanged" if gauge.tolerance else "inconclusive"
 
 
 def corrected_means(record: Record, seen: int) -> dict[str, CorrectedMean]:

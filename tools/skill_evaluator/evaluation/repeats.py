@@ -35,9 +35,7 @@ def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> Comparis
     """
     recorded.archive.add(records)
     pairs = [pair for record in records if (pair := drift_pair(record, recorded.archive)) is not None]
-    if not pairs:
-        return None
-    return drifted(recorded.component.name, pairs, recorded.rules(records[0]))
+    return drifted(recorded.component.name, pairs, recorded.rules(records[0])) if pairs else None
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
@@ -126,9 +124,10 @@ def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
     newest = {(record.model_id, record.scenario is None): record for record in records}
     spreads = []
     for (_, plain), record in newest.items():
-        means = _of_runs(record, archive) if plain else _of_scenarios(record, archive)
+        under = [] if plain else scenario_runs(archive, record)
+        means = _of_runs(record, archive) if plain else {str(run.scenario): _score(run) for run in reversed(under)}
         scores = {name: score for name, score in means.items() if score is not None}
-        rewording = None if plain else neutral_sigma(record, scenario_runs(archive, record))
+        rewording = None if plain else neutral_sigma(record, under)
         spreads.append(
             RunSpread(
                 model_id=record.model_id,
@@ -153,10 +152,6 @@ def _of_runs(record: Record, archive: Archive) -> dict[str, float | None]:
         and other.digests.get("prompt") == entry.digests.get("prompt")
     ]
     return {run.run_id: _score(run) for run in (*same_series(record, runs), record)}
-
-
-def _of_scenarios(record: Record, archive: Archive) -> dict[str, float | None]:
-    return {str(run.scenario): _score(run) for run in reversed(scenario_runs(archive, record))}
 
 
 def _score(record: Record) -> float | None:

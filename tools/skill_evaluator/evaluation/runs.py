@@ -24,7 +24,7 @@ from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.providers import lack_of
 from skill_evaluator.records.archive import RecordedRun, read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
-from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.records.record import read_record
 from skill_evaluator.records.summaries import TakenAnswers
 from skill_evaluator.runner.journal import (
     JUDGE,
@@ -66,10 +66,6 @@ class PlannedRuns:
         over = {run.folder for run in self.finished if run.record.complete or "model_retired" in run.record.reasons}
         ids = [(run.manifest.run_id, run.folder) for run in self.runs]
         return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
-
-    def is_judged(self, record: Record) -> bool:
-        """Return whether a run gets a verdict: that of a new version, as a whole."""
-        return record.shard is None and self.roles[record.run_id] is None
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:

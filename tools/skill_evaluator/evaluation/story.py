@@ -165,7 +165,8 @@ def _compare(
     finished, component = planned.finished, inputs.component
     complete = {run.record.run_id: run.record for run in finished if run.record.complete}
     anew = any(run.manifest.asked_again for run in planned.runs)  # both versions, or there is no verdict
-    judged = [one for one in complete.values() if planned.is_judged(one) and (not anew or one.beside in complete)]
+    whole = [one for one in complete.values() if one.shard is None and planned.roles[one.run_id] is None]
+    judged = [one for one in whole if not anew or one.beside in complete]
     verdict, ranking, recorded = None, None, _recorded(inputs, request)
     archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")

@@ -262,20 +262,14 @@ def load_cases(
         why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
     root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
-    cases = cases_of_table(table, component, odd, ids, folders, _root_of_rows(component) or root)
+    of_rows = component.origin and Root(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
+    cases = cases_of_table(table, component, odd, ids, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
         try:
             cases[case_id] = _read_case(folders[case_id], component, root)
         except FixtureError as problem:
             odd(problem)
     return _with_pdfs([cases[case_id] for case_id in sorted(cases)], component, odd)
-
-
-def _root_of_rows(component: Component) -> Root | None:
-    """Return the folder that files of cases must lie in which a source has."""
-    if component.origin is None:
-        return None
-    return Root(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, odd: Odd) -> tuple[Case, ...]:
@@ -460,8 +454,7 @@ def checks_of(component: Component, declared: CaseMeta, where: Path, folder: Pat
 
 def read_turns(content: Any, where: Path) -> tuple[Message, ...]:
     """Return the earlier turns that a list of role and content says; raise FixtureError."""
-    turns = validated(_Turns, {"turns": content}, where, FixtureError).turns
-    return tuple(turn.message for turn in turns)
+    return tuple(turn.message for turn in validated(_Turns, {"turns": content}, where, FixtureError).turns)
 
 
 class UnfilledError(FixtureError):

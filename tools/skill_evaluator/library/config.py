@@ -365,11 +365,6 @@ class Policy(StrictModel):
         own = self.components.get(skill)
         return None if own is None else own.judge
 
-    def check_judge(self, skill: str) -> str | None:
-        """Return the model that judges the `expect` of a component's checks; None where nobody is named."""
-        own = self.judge_of(skill)
-        return self.judge.model if own is None else own.model
-
 
 class Benchmark(StrictModel):
     """The weight of a component among the benchmarks of an audit."""

@@ -83,9 +83,7 @@ def bump(before: str | None, after: str) -> Bump:
         return Bump.MINOR if new.build != old.build else Bump.SAME if new == old else Bump.PATCH
     if new.major > old.major:
         return Bump.MAJOR
-    if new.minor > old.minor:
-        return Bump.MINOR
-    return Bump.SAME if new == old else Bump.PATCH
+    return Bump.MINOR if new.minor > old.minor else Bump.SAME if new == old else Bump.PATCH
 
 
 def needs_evaluation(step: Bump) -> bool:
@@ -344,22 +342,18 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
     for one in every:
         check_semver(one.version, Path(f"{commit[:12]}:{file}"))
-    committed = next((one for one in every if _is_below(one, component)), None)
+    current = semver.Version.parse(component.version)
+    committed = next((one for one in every if semver.Version.parse(one.version) < current), None)
     if committed is None:
-        version = every[0].version
         raise ComponentError(
-            f"'{component.name}' is {version} at commit {commit[:12]}, which is not below {component.version}; "
-            "name a commit from before the version was raised"
+            f"'{component.name}' is {every[0].version} at commit {commit[:12]}, which is not below {component.version}"
+            "; name a commit from before the version was raised"
         )
     blob = repository.files(commit, folder).get(within(folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, folder, committed.written) != component.digests["schema"]:
         raise _other_schema(component, committed.version)
     return _put_into(component, committed), commit
-
-
-def _is_below(committed: CommittedPrompt, component: Component) -> bool:
-    return semver.Version.parse(committed.version) < semver.Version.parse(component.version)
 
 
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:

@@ -138,7 +138,9 @@ def _draw(
 ) -> tuple[DrawnAudit, Path]:
     """Take up the audit of a plan or of `--resume`, or draw a new one; return it with the folder it is kept in."""
     if plan is not None:
-        plan.refuse_other_part(request.models, request.shard)
+        shards = {job.shard for job in plan.jobs if not request.models or job.model_id in request.models}
+        if request.shard not in (None, *shards):
+            raise AuditError(f"--shard {request.shard} is not a shard of the planned audit {plan.audit.id}")
         folder = request.audits / plan.audit.id
         if (folder / AUDIT).exists() and read_audit_manifest(folder / AUDIT) != plan.audit:
             raise AuditError(f"{folder} differs from {request.plan}; move the folder away")

@@ -217,12 +217,6 @@ class AuditPlan(FrozenModel):
     audit: AuditManifest
     jobs: list[AuditJob]
 
-    def refuse_other_part(self, models: Sequence[str], shard: str | None) -> None:
-        """Raise AuditError for a shard that the plan does not have."""
-        planned = {job.shard for job in self.jobs if not models or job.model_id in models}
-        if shard is not None and shard not in planned:
-            raise AuditError(f"--shard {shard} is not a shard of the planned audit {self.audit.id}")
-
     def max_cost_of(self, models: Sequence[str], shard: str | None) -> float | None:
         """Return what the jobs of these models, or those of this shard, may cost together; None: without a cap."""
         mine = [job for job in self.jobs if (not models or job.model_id in models) and shard in (None, job.shard)]

@@ -47,8 +47,7 @@ def cuts_of(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
     >>> cuts_of(np.array([0.63, 0.72, 1.24, 1.30, 1.43])).round(2).tolist()
     [0.72, 1.24, 1.3]
     """
-    shares = np.arange(1, bins) / bins
-    return np.asarray(np.quantile(fluctuations, shares, axis=-1))
+    return np.asarray(np.quantile(fluctuations, np.arange(1, bins) / bins, axis=-1))
 
 
 def places_of(fluctuations: Floats, cuts: Floats) -> Floats:

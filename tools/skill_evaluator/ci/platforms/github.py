@@ -56,7 +56,8 @@ class GitHub:
 
     def add_summary(self, page: Page) -> None:
         """Append to the file in GITHUB_STEP_SUMMARY, which may grow to 1 MiB."""
-        _append("GITHUB_STEP_SUMMARY", page.within(_MOST_SUMMARY, _bytes).rstrip("\n") + "\n\n")
+        text = page.within(_MOST_SUMMARY, lambda part: len(part.encode("utf-8", "backslashreplace")))
+        _append("GITHUB_STEP_SUMMARY", text.rstrip("\n") + "\n\n")
 
     def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
         """Print a workflow command; nothing else in the output is taken for one."""
@@ -191,10 +192,6 @@ def last_line(text: str) -> str:
     """Return the last line that a program printed, cut if it is long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:_MOST_REASON] if lines else ""
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "backslashreplace"))
 
 
 def _link() -> str:

@@ -22,11 +22,8 @@ from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
 Split = Literal["development", "held_out"]
 
 
-def _as_tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value if isinstance(value, tuple) else (value,)
-
-
-Scores = Annotated[tuple[Level, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+_AsTuple = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
+Scores = Annotated[tuple[Level, ...], _AsTuple, Field(min_length=1)]
 ItemSplit = Annotated[
     Split | None,
     Field(description="development: rubric and threshold were made with it; held_out: nobody looked at it"),

@@ -36,9 +36,7 @@ _KEY_END = re.compile(r"\s*:")
 @lru_cache(maxsize=8)  # every damage and every control looks at the same output
 def kind_of(text: str) -> Literal["json", "code", "prose"]:
     """Return what an output is; JSON is an object or array and nothing around it."""
-    if json_value(text) is not None:
-        return "json"
-    return "code" if _CODE.search(text) else "prose"
+    return "json" if json_value(text) is not None else "code" if _CODE.search(text) else "prose"
 
 
 def json_value(text: str) -> Any:
@@ -313,8 +311,7 @@ def _reorder(prompt: str, text: str, chance: Random) -> str:
     if _ORDERED.search(prompt):
         raise NoPlaceError("the prompt may ask for an order")
     if kind_of(text) == "json":
-        value = json_value(text)
-        return written_like(text, _turned_round(value))
+        return written_like(text, _turned_round(json_value(text)))
     lines = bullet_lines(text)
     items = [text[start:end].rstrip("\n") for start, end in lines]
     if len(set(items)) < 2 or any(_NUMBERED.match(text, start) for start, _ in lines):

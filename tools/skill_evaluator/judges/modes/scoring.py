@@ -73,8 +73,12 @@ def score_questions(
     for criterion in rubric.criteria:
         method: MethodName = "reference_based" if reference else criterion.primary_method
         by_method.setdefault(method, []).append(criterion)
-    if "reference_based" in by_method:
-        _refuse_without_source(items, by_method["reference_based"])
+    bare = [item.id for item in items if not item.source and not item.reference]
+    if bare and "reference_based" in by_method:
+        raise JudgeError(
+            f"'{by_method['reference_based'][0].id}' is scored beside a source or a right answer, and item '{bare[0]}' "
+            'has neither; give it "source" or "reference"'
+        )
     prompts = {method: load_prompt(PROMPTS[method]) for method in by_method}
     slots = {
         method: {
@@ -128,15 +132,6 @@ def _texts(item: OutputItem, method: MethodName) -> dict[str, str]:
         shown_once = "" if item.source == item.input else item.input
         return {**texts, "input": shown_once, "source": item.source, "reference": item.reference}
     return texts
-
-
-def _refuse_without_source(items: Sequence[OutputItem], criteria: Sequence[Criterion]) -> None:
-    bare = next((item for item in items if not item.source and not item.reference), None)
-    if bare is not None:
-        raise JudgeError(
-            f"'{criteria[0].id}' is scored beside a source or a right answer, and item '{bare.id}' has neither; "
-            'give it "source" or "reference"'
-        )
 
 
 RESULTS_VERSION = 1

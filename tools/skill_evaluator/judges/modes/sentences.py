@@ -64,7 +64,8 @@ class SentenceVotes:
     @property
     def verdicts(self) -> dict[str, Vote]:
         """Return what holds by the rule, with the ground of the vote that settled it; None while nothing does."""
-        return {name: settled_by(votes) or _unsettled(votes) for name, votes in self.votes.items()}
+        last = {name: [Vote(None, "the judge was not asked"), *votes][-1] for name, votes in self.votes.items()}
+        return {name: settled_by(votes) or last[name]._replace(holds=None) for name, votes in self.votes.items()}
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
@@ -76,10 +77,6 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
         if len(alike) >= _MAJORITY:
             return alike[_MAJORITY - 1]
     return None
-
-
-def _unsettled(votes: Sequence[Vote]) -> Vote:
-    return Vote(None, votes[-1].ground if votes else "the judge was not asked")
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
@@ -165,7 +162,8 @@ def judge_of(
     if not any(map(sentences_of, cases)):
         return None
     name = component.name
-    chosen = settings.policy.check_judge(name)
+    named = settings.policy.judge_of(name)
+    chosen = (named or settings.policy.judge).model
     if chosen is None:
         raise ConfigError(
             f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
@@ -173,7 +171,7 @@ def judge_of(
         )
     (judge,) = select_models(models, (chosen,))
     own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if own and settings.policy.judge_of(name) is None:
+    if own and named is None:
         raise ConfigError(
             f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
             f"policy.components.{name}.judge in settings.yaml if that is meant"

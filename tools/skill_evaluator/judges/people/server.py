@@ -106,8 +106,7 @@ class ReviewServer(loopback.LoopbackServer):
         """Keep a reviewer's answer; raise JudgeError if it is invalid, and StorageError."""
         item = item_of(self.queue.items(), request.item)
         screen = ReviewScreen.of(item, request.reviewer, self.seed)
-        fresh = self.queue.label([screen.label(request.keys, note=request.note)])
-        return {"kept": len(fresh)}
+        return {"kept": len(self.queue.label([screen.label(request.keys, note=request.note)]))}
 
 
 class _Exchange(BaseHTTPRequestHandler):

@@ -140,9 +140,7 @@ def _meaning(item: ReviewItem, key: str, first: int) -> str:
     if key == "0":
         return "tie" if item.kind == "pairwise" else "same"
     better = int(key) if first == 1 else 3 - int(key)
-    if item.kind == "pairwise":
-        return str(better)
-    return "candidate_better" if better == 2 else "candidate_worse"
+    return str(better) if item.kind == "pairwise" else "candidate_better" if better == 2 else "candidate_worse"
 
 
 Piece = tuple[str, bool]

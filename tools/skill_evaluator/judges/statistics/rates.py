@@ -104,8 +104,7 @@ def against_control(batch: Trials, control: Trials) -> AgainstControl:
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     test: Test = "chi-squared" if rows.min() * columns.min() / table.sum() >= _FEWEST_EXPECTED else "exact"
     tested = fisher_exact(table) if test == "exact" else chi2_contingency(table, correction=False)
-    apart = difference(batch.share, control.share)
-    return AgainstControl(difference=apart, p=float(tested.pvalue), test=test)
+    return AgainstControl(difference=difference(batch.share, control.share), p=float(tested.pvalue), test=test)
 
 
 def prediction_powered_rate(labels: Sequence[float], judged: Sequence[float], judged_only: Sequence[float]) -> Figure:

@@ -113,13 +113,6 @@ def read_draft(answer: str | Unscored, name: str) -> Rubric:
         raise JudgeError(f"the answer holds no rubric: {first_problem(problem)}") from None
 
 
-def draft_text(rubric: Rubric) -> str:
-    """Return a drafted rubric as its file has it, with a first line that says what it is."""
-    return f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}" + yaml_text(
-        rubric.model_dump(mode="json", exclude_defaults=True)
-    )
-
-
 def _schema() -> dict[str, object]:
     text = {"type": "string"}
     texts = {"type": "array", "items": text}
@@ -227,11 +220,11 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
     answer = _answer(request, request.judge, "rubric", out.stem, request.draft, question, watch)
     if isinstance(answer, JudgingSize):
         return answer
-    text = draft_text(read_draft(answer, out.stem))
+    text = yaml_text(read_draft(answer, out.stem).model_dump(mode="json", exclude_defaults=True))
     with storing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("x", encoding="utf-8") as file:  # x: nothing is overwritten, whoever was faster
-            file.write(text)
+            file.write(f"# yaml-language-server: $schema=../schemas/rubric.json\n{_HEADER}{text}")
     return None
 
 

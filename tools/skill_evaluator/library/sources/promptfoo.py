@@ -386,9 +386,7 @@ def _prompt(text: str, where: Path) -> Prompt:
             item["content"] = "".join(as_text(part["text"]) for part in parts)
         item["role"] = "system" if item.get("role") == "developer" else item.get("role")
         messages.append(validated(WrittenMessage, item, where, ComponentError).message)
-    names: dict[str, None] = {}
-    for message in messages:
-        names |= dict.fromkeys(VARIABLE.findall(message.text))
+    names = dict.fromkeys(name for message in messages for name in VARIABLE.findall(message.text))
     return faultless(Prompt(messages=tuple(messages), inputs=tuple(names)), where)
 
 

@@ -2,7 +2,6 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -60,11 +59,6 @@ def _read(tree: FileTree, folder: str) -> Written:
     return _written(tree, *versions[0], [odd] if broken else [])
 
 
-def _earlier(tree: FileTree, folder: str) -> Iterator[Written]:
-    for version, path in _paths(tree, folder)[0][1:]:
-        yield _written(tree, version, path, [])
-
-
 def _written(tree: FileTree, version: semver.Version, path: str, left_out: list[LeftOut]) -> Written:
     where, text = tree.where / path, tree.read(path)
     if text.startswith("---\n"):
@@ -99,5 +93,8 @@ def _prompt(text: str, where: Path) -> Prompt:
 
 
 TEXT_VERSIONS = Source(
-    looks_for="folders of v1.2.0.txt, v1.3.0.txt and so on (or .md)", find=_find, read=_read, earlier=_earlier
+    looks_for="folders of v1.2.0.txt, v1.3.0.txt and so on (or .md)",
+    find=_find,
+    read=_read,
+    earlier=lambda tree, folder: (_written(tree, *each, []) for each in _paths(tree, folder)[0][1:]),
 )

@@ -16,7 +16,6 @@ def field_level_f1(comparison: Comparison) -> float | None:
     0.5
     """
     matched, of_truth, of_output = counted_weight(comparison.rows)
-    total = of_truth + of_output
-    if not total:
-        return 1.0 if comparison.plan.counts else None
-    return 2 * matched / total
+    if of_truth + of_output:
+        return 2 * matched / (of_truth + of_output)
+    return 1.0 if comparison.plan.counts else None

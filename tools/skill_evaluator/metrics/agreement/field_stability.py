@@ -18,8 +18,7 @@ def field_stability_by_path(answers: CaseAnswers) -> dict[str, float]:
     """
     if answers.n < 2:
         return {}
-    values = field_values(answers)
-    return {path: max(counts.values(), default=0) / answers.n for path, counts in values.items()}
+    return {path: max(counts.values(), default=0) / answers.n for path, counts in field_values(answers).items()}
 
 
 def field_stability(answers: CaseAnswers) -> float | None:

@@ -333,16 +333,13 @@ def read_lines(
 
 
 def read_checked(
-    path: Path,
-    check: Callable[[Any], CheckedT],
-    error: type[SkillEvaluatorError] = ConfigError,
-    limit: SizeLimit = _ANY_FILE,
+    path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
     """Yield the number of each line and what `check` makes of it, which may raise ValidationError.
 
     Raise `error` with file, line and key path.
     """
-    for number, value in read_lines(path, error, limit=limit):
+    for number, value in read_lines(path, error):
         try:
             yield number, check(value)
         except ValidationError as problem:

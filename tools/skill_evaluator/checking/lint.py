@@ -179,35 +179,20 @@ def lint_component(
     name: str,
     fixtures: Path | None,
     problems: Sequence[str],
-    waivers: Sequence[Waiver] = (),
-    settings: Settings | None = None,
+    waivers: Sequence[Waiver],
+    settings: Settings,
     models: Sequence[Model] = (),
 ) -> Linted:
     """Read a component with all its cases and check it, its judge and its waivers; `problems` are known already."""
-    settings = settings or Settings()
-    limits = settings.limits
     try:
-        component = load_component(components, name, limits, fixtures)
+        component = load_component(components, name, settings.limits, fixtures)
         path = component.folder / "evals" / "datasets.json"  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except NotEvaluatedError as reason:
         return Linted(name=name, not_evaluated=str(reason), problems=problems)
     except SkillEvaluatorError as problem:
         return Linted(name=name, problems=list(dict.fromkeys([str(problem), *problems])))
-    not_evaluated = None
-    waiting: list[str] = []
-    cases: list[Case] = []
-    odd: list[SkillEvaluatorError] = []
-    try:
-        waiting = [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases = list(load_cases(component, fixtures, odd=odd.append))
-    except NotEvaluatedError as reason:
-        not_evaluated = str(reason)
-    except SkillEvaluatorError as problem:
-        odd.append(problem)
-    case_problems = list(map(str, odd))
-    if len(odd) > 1 and not cases and all(isinstance(problem, UnfilledError) for problem in odd):
-        case_problems = [f"no case has all inputs of the prompt: {odd[0]}; so it is with all {len(odd)} cases"]
+    cases, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
     balance = key_balance(cases) if component.output == "choice" else None
@@ -237,6 +222,22 @@ def lint_component(
         waiting=waiting,
         problems=[*case_problems, *_judge_problems(component, cases, settings, models), *pinned_problems, *problems],
     )
+
+
+def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
+    """Return the cases, the ids of those that wait for a document, why none is evaluated yet, and what is wrong."""
+    cases, waiting, not_evaluated, odd = list[Case](), list[str](), None, list[SkillEvaluatorError]()
+    try:
+        waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
+        cases += load_cases(component, fixtures, odd=odd.append)
+    except NotEvaluatedError as reason:
+        not_evaluated = str(reason)
+    except SkillEvaluatorError as problem:
+        odd.append(problem)
+    problems = list(map(str, odd))
+    if len(odd) > 1 and not cases and all(isinstance(problem, UnfilledError) for problem in odd):
+        problems = [f"no case has all inputs of the prompt: {odd[0]}; so it is with all {len(odd)} cases"]
+    return cases, waiting, not_evaluated, problems
 
 
 def _judge_problems(
@@ -282,15 +283,10 @@ def answer_problems(components: Path, name: str, folder: str) -> Iterator[Proble
     evals = components / name / "evals"
     for path in sorted((evals / "records").glob("*.json")):
         run = evals / "results" / path.stem
-        if not (run / ANSWERS).exists():
-            continue
-        try:
-            is_other = has_other_answers(read_record(path), run, read_manifest(run))
-        except SkillEvaluatorError:
-            continue
-        if is_other:
-            message = f"this record was not made of the answers in {run / ANSWERS}: one of the two was edited"
-            yield Problem(file=within(folder, f"{name}/evals/records/{path.name}"), line=1, message=message)
+        with suppress(SkillEvaluatorError):
+            if (run / ANSWERS).exists() and has_other_answers(read_record(path), run, read_manifest(run)):
+                message = f"this record was not made of the answers in {run / ANSWERS}: one of the two was edited"
+                yield Problem(file=within(folder, f"{name}/evals/records/{path.name}"), line=1, message=message)
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
@@ -389,11 +385,9 @@ def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) ->
     """Tell whether a field is a short text or category that every item has and no two share."""
     rule = plan.leaves[f"{path}[].{name}"]
     values = [item.get(name) if isinstance(item, dict) else None for item in items]
-    if rule.compare not in ("string", "category"):
-        return False
-    if not all(isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY for value in values):
-        return False
-    return len({canonical(value, rule) for value in values}) == len(values)
+    short = all(isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY for value in values)
+    is_name = short and rule.compare in ("string", "category")
+    return is_name and len({canonical(value, rule) for value in values}) == len(values)
 
 
 def _hint_at_types(plan: FieldPlan, seen: _Seen) -> Iterator[str]:

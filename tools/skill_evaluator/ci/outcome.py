@@ -107,9 +107,8 @@ class Outcome(FrozenModel):
     @property
     def alerting(self) -> bool:
         """Whether a model moved, or a judge finds more regressions than the policy allows."""
-        if any(model.moved for result in self.drift for model in result.models):
-            return True
-        return any(judged.results is not None and judged.results.alerting for judged in self.judged)
+        moved = any(model.moved for result in self.drift for model in result.models)
+        return moved or any(judged.results is not None and judged.results.alerting for judged in self.judged)
 
     @property
     def complete(self) -> bool:

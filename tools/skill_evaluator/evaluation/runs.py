@@ -146,9 +146,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 
 
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    kept = None
-    if request.batch:
-        kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost)
+    kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost) if request.batch else None
     said = {"draft": request.draft, "kept": kept}
     runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}

@@ -123,9 +123,7 @@ def dominates(better: ModelAudit, worse: ModelAudit) -> bool:
 
 def is_above(better: ModelAudit, worse: ModelAudit) -> bool:
     """Return whether a model scores more in its worst scenario than a second model in its best."""
-    if not better.scenarios or not worse.scenarios:
-        return False
-    return min(better.scenarios.values()) > max(worse.scenarios.values())
+    return bool(better.scenarios and worse.scenarios) and min(better.scenarios.values()) > max(worse.scenarios.values())
 
 
 def outdoes(better: ModelAudit, worse: ModelAudit) -> bool:

@@ -23,6 +23,4 @@ def tree_similarity(comparison: Comparison) -> float | None:
     truth, output = trees(comparison.truth, comparison.output)
     nodes = len(truth.sizes) + len(output.sizes)
     distance = tree_distance(truth, output)
-    if distance is None:
-        return None
-    return 1 - distance / nodes if nodes else 1.0
+    return None if distance is None else 1 - distance / nodes if nodes else 1.0

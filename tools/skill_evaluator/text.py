@@ -11,12 +11,16 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from string import ascii_uppercase
 from types import NoneType
 from typing import Any
 
+from pydantic_core import to_json
+
 _WORD = re.compile(r"\w+", re.UNICODE)
+_EXPONENT = re.compile(r"e-(?<=\de-)\d")
 
 
 def normalise(text: str) -> str:
@@ -40,7 +44,12 @@ def canonical_json(value: Any) -> str:
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
     """
-    return json.dumps(_canonical(value), separators=(",", ":"), ensure_ascii=False, check_circular=False)
+    sorted_value = _canonical(value)
+    with suppress(ValueError):  # of what is nested deeply, and of half a surrogate pair
+        text = to_json(sorted_value).decode()
+        if "0.0000" not in text and not _EXPONENT.search(text):  # numbers so small are written otherwise
+            return text
+    return json.dumps(sorted_value, separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 def _canonical(value: Any) -> Any:
@@ -113,10 +122,7 @@ def frozen(value: Any) -> Hashable:
             parts += (key, frozen(members[key]))
         return tuple(parts)
     if isinstance(value, list):
-        parts = ["array"]
-        for child in value:
-            parts.append(frozen(child))
-        return tuple(parts)
+        return ("array", *map(frozen, value))
     if value is None or isinstance(value, bool):
         return ("literal", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -156,19 +162,9 @@ def same_json(value: Any, other: Any) -> bool:
     """
     if isinstance(value, dict) and isinstance(other, dict):
         value, other = _members(value), _members(other)
-        if value.keys() != other.keys():
-            return False
-        for key, child in value.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
-            if not same_json(child, other[key]):
-                return False
-        return True
+        return value.keys() == other.keys() and all(map(same_json, value.values(), map(other.get, value)))
     if isinstance(value, list) and isinstance(other, list):
-        if len(value) != len(other):
-            return False
-        for left, right in zip(value, other, strict=True):  # noqa: SIM110
-            if not same_json(left, right):
-                return False
-        return True
+        return len(value) == len(other) and all(map(same_json, value, other))
     if isinstance(value, str) and isinstance(other, str):
         return value == other or unicodedata.normalize("NFC", value) == unicodedata.normalize("NFC", other)
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)

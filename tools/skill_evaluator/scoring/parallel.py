@@ -68,7 +68,8 @@ def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: s
     _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command
     leave = (signal.SIGINT, signal.SIG_IGN)
     with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=leave) as pool:
-        yield from told(pool.map(_done, items, chunksize=8), len(items), what)
+        share = min(8, 1 + len(items) // (16 * cores))  # so that all end at about the same time
+        yield from told(pool.map(_done, items, chunksize=share), len(items), what)
 
 
 def _done(item: Any) -> Any:

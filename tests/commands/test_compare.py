@@ -280,9 +280,9 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     keep(regressed, worse)
     lines = compare(regressed, "--full").out.splitlines()
     lost = "lost: field total; cases case-00, case-03, case-06 and 9 more"
-    assert lines[0] == f"{SKILL}: regressed on these 12 cases and beyond them · {lost}"
+    assert lines[0] == f"{SKILL}: regressed on these 12 cases and on unseen ones · {lost}"
     assert lines[2:4] == [f"▼ m: regressed · {lost}", lines[3]]
-    assert lines[3].startswith("2.0.0 → 2.1.0 · beyond them: regressed")
+    assert lines[3].startswith("2.0.0 → 2.1.0 · unseen cases: regressed")
     text = "\n".join(lines)
     for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
         assert part in text, part

@@ -35,11 +35,13 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     found = history(recorded)
     assert found.code == 0, found.err
     lines = [" ".join(line.split()) for line in found.out.splitlines()]
-    assert lines[1].startswith("m: ▼ 1.10.0 regressed against 1.1.0: field_level_f1 fell from 0.815 to 0.515")
-    assert lines[2].startswith("m: ▼ 2.0.0 regressed against 1.10.0: field_level_f1: -0.300 (")
-    assert lines[3].startswith("m: since the anchor 1.0.0: field_level_f1 -0.300 (")
-    assert lines[3].endswith("), regressed at look 3")
-    assert lines[4].startswith("n: ▲ 2.0.0 improved against 1.10.0: field_level_f1 rose from 0.715 to 0.915")
+    assert lines[1].startswith("m: ▼ 1.10.0 regressed against 1.1.0: -0.300 (-0.3")
+    assert lines[2].startswith("m: ▼ 2.0.0 regressed against 1.10.0: 0.000 (")
+    assert lines[3].startswith("m: all changes since 1.0.0: field_level_f1 -0.300 (")
+    assert lines[3].endswith("), regressed")
+    assert lines[4].startswith("n: ▲ 2.0.0 improved against 1.10.0: +0.200 (")
+    assert lines[-2] == "to ship: 1.1.0 (2.0.0: regressed against 1.10.0 on m)"
+    assert lines[-1] == f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
     assert [line for line in lines if line[:2] in ("1.", "2.")] == [
         "1.0.0 0.815 0.715",
         "1.1.0 0.815 = 0.715 =",
@@ -90,7 +92,8 @@ def test_small_losses_that_add_up_fail_though_no_step_does(library: Library) -> 
     assert accept.code == 0, accept.err
     after = history(library, "--fail-on", "regressed")
     assert after.code == 0
-    assert "since the anchor" not in after.out  # it is the version before
+    assert "all changes since" not in after.out  # it is the version before
+    assert "to ship: 1.4.0 (unchanged against 1.3.0 on m)\nnext: `skill-evaluator accept" in after.out
 
 
 def test_a_first_version_has_no_verdict(library: Library) -> None:

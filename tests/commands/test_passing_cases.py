@@ -112,7 +112,7 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
     assert "on this case, asked again" in chance.out.splitlines()[-3]
     assert "turned" not in chance.out
     full = library.evaluate_here("--failing", "--full").out
-    assert ("  these " in full, "  beyond " in full, "beyond them" in full) == (True, False, False)
+    assert ("  these " in full, "  beyond " in full, "unseen cases:" in full) == (True, False, False)
     assert library.leaderboard.read_bytes() == rows
     assert sorted((library.component / "evals/records").iterdir()) == records
     assert library.call("compare", SKILL, "--format", "json").json == before

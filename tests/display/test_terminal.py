@@ -120,6 +120,53 @@ def test_what_people_see_most_is_as_it_was_and_through_a_pipe_it_is_plain(
     assert "\x1b" not in piped
 
 
+FIVE = (  # by the first words of a command: which version is worse, where, how sure that is, which model, what to do
+    (
+        "compare",
+        "receipts 1.0.0 → 1.1.0",
+        "▼ field date",
+        "-0.241 to -0.071 regressed",
+        "example-large",
+        "look at field",
+    ),
+    (
+        "evaluate",
+        "receipts 1.1.0 → 1.2.0",
+        "▲ field date",
+        "+0.263 improved",
+        "example-large",
+        "nothing is in the way",
+    ),
+    (
+        "history",
+        "1.1.0 regressed against 1.0.0",
+        "date",
+        "(-0.241 to -0.071)",
+        "example-small",
+        "accept receipts 1.2.0",
+    ),
+    (
+        "leaderboard",
+        "▲ improved",
+        "field_level_f1",
+        "or more (q ≤ 0.0",
+        "to ship: example-large",
+        "shows where they differ",
+    ),
+    ("explain", "receipts 1.1.0", "wrong date", "replicates: 4 scored", "example-large", "say more of date"),
+)
+
+
+@pytest.mark.parametrize("answers", FIVE, ids=lambda answers: answers[0])
+def test_the_first_24_lines_answer_the_five_questions_of_a_fresh_reader(
+    answers: tuple[str, ...], shown: tuple[str, Pieces]
+) -> None:
+    command, *others, following = answers
+    _, _, after = shown[0].partition(f"$ skill-evaluator {command} ")
+    screen = " ".join(" ".join(after.partition("\n$ ")[0].splitlines()[1:25]).split())
+    assert [words for words in (*others, "next: ", following) if words not in screen] == []
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_number_is_cut_and_no_line_wider_than_the_terminal(width: int, shown: tuple[str, Pieces]) -> None:
     numbers = 0
@@ -129,6 +176,7 @@ def test_no_number_is_cut_and_no_line_wider_than_the_terminal(width: int, shown:
         lines = out.getvalue().splitlines()
         assert [line for line in lines if cell_len(line) > width and "evals/results/" not in line] == [], command
         cells = [cell.text for piece in pieces if isinstance(piece, Sheet) for row in piece.rows for cell in row]
+        assert not [line for line in lines if line.rstrip().endswith("→") or line.lstrip().startswith("→ ")], command
         wanted = Counter(number for text in cells for number in _NUMBER.findall(text))
         assert wanted - Counter(number for line in lines for number in _NUMBER.findall(line)) == {}, command
         numbers += wanted.total()

@@ -117,10 +117,18 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
     worse, other = compared("worse", 0.9, 0.2)
     made = outcome(*better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"))
     page = outcome_page(made.model_copy(update={"verdicts": [one, other]})).markdown()
+    top = "\n".join(page.splitlines()[:24])  # which version is worse, where, how sure that is, which model, what to do
+    for answer in (
+        "## `worse`: regressed on these 30 cases",
+        "lost: fields",
+        "next for `worse`: `look at",
+        "`vendor/model-1`",
+    ):
+        assert answer in top, answer
     assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
         "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
         "- ! **not measured** in full, so nothing is said: `lost` on `m`",
-        "- = **unchanged**, a drop beyond what is tolerated is ruled out: "
+        "- = **unchanged**, no drop beyond the tolerance (0.05): "
         "`better` on `vendor/model-0`, `better` on `vendor/model-1`, `worse` on `vendor/model-0`",
         "- – no lower version is recorded to compare with: `new` on `m`",
     ]

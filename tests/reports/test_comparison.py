@@ -71,18 +71,18 @@ def _sequence() -> list[Pair]:
     [  # the verdict, that on these cases, and that beyond them
         ("these", "regressed regressed inconclusive", 3, "regressed on these 3 cases; too few to speak of others"),
         ("these", "inconclusive inconclusive inconclusive", 1, "inconclusive on this case; too few to speak of others"),
-        ("these", "unchanged unchanged inconclusive", 12, "unchanged on these 12 cases; beyond them inconclusive"),
-        ("these", "unchanged unchanged unchanged", 12, "unchanged on these 12 cases and beyond them"),
-        ("these", "regressed unchanged unchanged", 12, "regressed on these 12 cases; beyond them unchanged"),
+        ("these", "unchanged unchanged inconclusive", 12, "unchanged on these 12 cases; on unseen ones inconclusive"),
+        ("these", "unchanged unchanged unchanged", 12, "unchanged on these 12 cases and on unseen ones"),
+        ("these", "regressed unchanged unchanged", 12, "regressed on these 12 cases; on unseen ones unchanged"),
         ("these", "incomparable incomparable incomparable", 0, "incomparable"),
-        ("beyond", "unchanged regressed unchanged", 12, "unchanged beyond these 12 cases; on them regressed"),
+        ("beyond", "unchanged regressed unchanged", 12, "unchanged on unseen cases; on these 12 cases regressed"),
         (
             "both",
             "inconclusive improved unchanged",
             9,
-            "inconclusive: improved on these 9 cases, unchanged beyond them",
+            "inconclusive: improved on these 9 cases, unchanged on unseen ones",
         ),
-        ("both", "improved improved improved", 12, "improved on these 12 cases and beyond them"),
+        ("both", "improved improved improved", 12, "improved on these 12 cases and on unseen ones"),
     ],
 )
 def test_a_verdict_names_what_it_speaks_of(gate: str, verdicts: str, cases: int, words: str) -> None:

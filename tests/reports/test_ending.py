@@ -38,7 +38,7 @@ def compared(
         (
             compared(GOOD, BAD, {"fields": RIGHT}, fields=WRONG),
             (
-                "▼ receipts: regressed on these 12 cases and beyond them",
+                "▼ receipts: regressed on these 12 cases and on unseen ones",
                 "lost: field total; cases c00, c01, c02 and 9 more",
                 "next: look at field total: `skill-evaluator explain new --field total`",
             ),
@@ -46,7 +46,7 @@ def compared(
         (
             compared(MANY, MANY | {"c03": [0.0] * 3}),
             (
-                "? receipts: inconclusive on these 40 cases and beyond them",
+                "? receipts: inconclusive on these 40 cases and on unseen ones",
                 "lost: case c03",
                 "next: look at case c03: `skill-evaluator explain new --case c03`",
             ),
@@ -54,15 +54,15 @@ def compared(
         (
             compared(GOOD, LOWER),
             (
-                "▼ receipts: regressed on these 12 cases; beyond them inconclusive",
-                "lost: field_level_f1 0.920 → 0.720, spread over fields and cases",
+                "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
+                "lost: field_level_f1 0.920 → 0.720, in several fields and cases",
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
         ),
         (
             compared(GOOD, GOOD),
             (
-                "= receipts: unchanged on these 12 cases; beyond them inconclusive",
+                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
                 "nothing lost",
                 "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
                 "versions against it",
@@ -71,7 +71,7 @@ def compared(
         (
             compared(GOOD, GOOD, draft=True),
             (
-                "= receipts: unchanged on these 12 cases; beyond them inconclusive",
+                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
                 "nothing lost",
                 "next: raise the version in prompt.md, and `skill-evaluator evaluate receipts` records it",
             ),
@@ -94,7 +94,7 @@ def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, line
 
 def test_what_is_inconclusive_ends_with_what_would_decide_it_and_its_cost() -> None:
     first, lost, following = ending(compared(FLAKY, FLAKY), HERE)
-    assert (first, lost) == ("? receipts: inconclusive on these 12 cases and beyond them", "nothing lost")
+    assert (first, lost) == ("? receipts: inconclusive on these 12 cases and on unseen ones", "nothing lost")
     assert following.startswith("next: about ")
     assert "× the calls" in following
     assert following.endswith("would decide it, if the difference stays")
@@ -115,7 +115,7 @@ def test_of_several_models_the_end_speaks_of_the_worst() -> None:
     fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
     both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
     assert ending(both, HERE)[0] == (
-        "▼ receipts: regressed on these 12 cases and beyond them (m, the worst of 2 models)"
+        "▼ receipts: regressed on these 12 cases and on unseen ones (m, the worst of 2 models)"
     )
     assert "look at case c00" in ending(both, HERE)[2]
 

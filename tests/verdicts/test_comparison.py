@@ -85,7 +85,7 @@ SPECIFICATION = [  # what is said on these cases / beyond them
         a_record(alike(10, 1.0)),
         a_record(alike(10, 1.0)),
         "inconclusive / inconclusive",
-        reason="a drop of 0.05 is not excluded",
+        reason="a drop beyond 0.05 is not ruled out",
     ),
     Row(
         "ten identical cases of 3 replicates: the same answers are unchanged on these cases",
@@ -196,7 +196,7 @@ SPECIFICATION = [  # what is said on these cases / beyond them
         ),
         "unchanged / inconclusive",
         both="regressed",
-        reason="1 field lost more than 0.25, which counts whatever the mean does: b 1.000 → 0.000",
+        reason="1 field lost more than 0.25, which alone is a regression: b 1.000 → 0.000",
     ),
     Row(
         "a field lost on three cases, though its past was not perfect",
@@ -216,7 +216,7 @@ SPECIFICATION = [  # what is said on these cases / beyond them
         a_record(TWELVE, settings=DETERMINISTIC),
         a_record(SOME_FELL, settings=DETERMINISTIC),
         "inconclusive / inconclusive",
-        reason="a drop of 0.05 is not excluded",
+        reason="a drop beyond 0.05 is not ruled out",
     ),
     Row(
         "the same drop where the provider samples every answer: it is one of these documents",
@@ -230,7 +230,7 @@ SPECIFICATION = [  # what is said on these cases / beyond them
         a_record({**shifted(FORTY, 0.1), "case-0000": [0.0] * 5}),
         "improved / improved",
         both="inconclusive",
-        reason="*improved* is not said where 1 case lost more than 0.25: case-0000 0.5",
+        reason="not called improved, since 1 case lost more than 0.25: case-0000 0.5",
     ),
     Row(
         "the same case where it is critical",
@@ -403,7 +403,7 @@ def test_the_family_of_the_critical_measure_is_all_models() -> None:
     assert alone.metrics[0].detectable_drop is not None
     assert among.metrics[0].detectable_drop is not None
     assert among.metrics[0].detectable_drop > alone.metrics[0].detectable_drop
-    assert any("alone, which its family does not confirm" in reason for reason in among.reasons)
+    assert any("alone, not sure enough among all measures" in reason for reason in among.reasons)
 
 
 def test_three_cases_cannot_turn_red_by_their_mean_however_large_the_drop_and_four_can() -> None:

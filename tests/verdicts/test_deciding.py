@@ -30,7 +30,7 @@ def compared(cases: int, replicates: int, drop: float = 0.03, **changed: Any) ->
 def test_the_cases_or_the_replicates_that_are_named_decide_and_fewer_do_not() -> None:
     (words,) = compared(6, 3, side_by_side=True).models[0].reasons
     match = re.fullmatch(
-        r"field_level_f1: a drop of 0.05 is not excluded \(interval -0\.\d+ to \+0\.\d+\); about (\d+) cases "
+        r"field_level_f1: a drop beyond 0.05 is not ruled out \(interval -0\.\d+ to \+0\.\d+\); about (\d+) cases "
         r"\(([\d.]+) × the calls\), or (\d+) replicates of these \(([\d.]+) ×\), would decide it, .*",
         words,
     )

@@ -220,7 +220,7 @@ def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None
     (reason,) = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
     assert reason == (
         "f1: answers to 2 of 20 documents are missing, 0 of the baseline and 10 of the candidate; whatever they were, "
-        "the difference is -0.090 to +0.010: a drop of 0.05 is not excluded "
+        "the difference is -0.090 to +0.010: a drop beyond 0.05 is not ruled out "
         "(case-0003: candidate 5 of 5 (5 provider_error) · case-0007: candidate 5 of 5 (5 timeout))"
     )
     cases = [(a_case(name, *scores),) * 2 for name, scores in (("a", (1.0,)), ("b", (1.0,)))]

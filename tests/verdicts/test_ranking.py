@@ -119,28 +119,35 @@ LEVEL = (drawn(0.70, 2), drawn(0.69, 3))  # two models that are not told apart
 def test_of_models_that_are_not_told_apart_the_cheapest_is_advised() -> None:
     advice = rank(model("best", LEVEL[0], cost_usd=8.0), model("thrifty", LEVEL[1], cost_usd=2.0)).advice
     assert advice.model_id == "thrifty"
-    assert advice.reason.startswith("not told apart from best; the cheapest of them; a gap of 0.0")
+    assert advice.reason.startswith("not shown to differ from best; the cheapest of them; a gap of 0.0")
     dearer = rank(model("best", LEVEL[0], cost_usd=2.0), model("other", LEVEL[1], cost_usd=8.0)).advice
-    assert (dearer.model_id, dearer.reason[:43]) == ("best", "not told apart from other; the cheapest of ")
+    assert (dearer.model_id, dearer.reason[:47]) == ("best", "not shown to differ from other; the cheapest of")
 
 
 def test_the_quickest_is_advised_where_a_cost_is_not_known_or_costs_are_equal() -> None:
     for costs in ((None, 1.0), (1.0, 1.0)):
         slow = model("slow", LEVEL[0], cost_usd=costs[0], **latency(2.0))
         advice = rank(slow, model("quick", LEVEL[1], cost_usd=costs[1], **latency(1.0))).advice
-        assert (advice.model_id, "not told apart from slow; the quickest of them" in advice.reason) == ("quick", True)
+        assert (advice.model_id, "not shown to differ from slow; the quickest of them" in advice.reason) == (
+            "quick",
+            True,
+        )
 
 
 def test_none_is_advised_where_neither_score_nor_cost_nor_time_tells() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
-    assert advice.reason == "x, y are not told apart, and neither cost nor time tells which to take"
+    assert advice.reason == "x, y are not shown to differ, and neither cost nor time tells which to take"
     assert rank(model("x", LEVEL[0])).advice.model_id is None
 
 
 def test_the_best_is_advised_as_such_only_where_it_is_told_apart_from_every_other() -> None:
     high, low = model("high", drawn(0.8, 2), cost_usd=9.0), model("low", drawn(0.6, 1), cost_usd=1.0)
-    assert rank(high, low).advice == Advice(model_id="high", reason="told apart from every other, and better")
+    best = rank(high, low, model("lowest", drawn(0.5, 5)))
+    ahead = [pair for pair in best.pairs if pair.higher == "high"]
+    lead, q = min(-(pair.difference or 0.0) for pair in ahead), max(pair.q or 1e-6 for pair in ahead)
+    reason = f"better beyond chance than low, lowest, by {lead:.3f} or more (q ≤ {q:.2g})"
+    assert (len(ahead), best.advice) == (2, Advice(model_id="high", reason=reason))
     for cost, named in ((8.0, "near"), (10.0, "high")):
         advice = rank(high, low, model("near", drawn(0.79, 3), cost_usd=cost)).advice
         assert (advice.model_id, "low" in advice.reason) == (named, False)
@@ -150,7 +157,7 @@ def test_a_model_that_regressed_is_never_advised() -> None:
     records = model("best", LEVEL[0], cost_usd=1.0), model("other", LEVEL[1], cost_usd=2.0)
     advice = rank(*records, best="regressed", other="unchanged").advice
     assert advice.model_id == "other"
-    assert advice.reason.startswith("not told apart from best; the only one of them that did not regress")
+    assert advice.reason.startswith("not shown to differ from best; the only one of them that did not regress")
     none = rank(*records, best="regressed", other="regressed").advice
     assert (none.model_id, none.reason[:36]) == (None, "best, other regressed against the ve")
     worse = rank(model("high", drawn(0.8, 2)), model("low", drawn(0.6, 1)), high="regressed").advice

@@ -131,22 +131,44 @@ def test_the_results_of_another_tool_have_a_premise_and_no_command() -> None:
     assert "if the model did not move between 3 and 9 May (recorded runs)" in said
 
 
+def test_a_metric_that_fell_and_is_inconclusive_only_since_it_is_not_critical_says_so() -> None:
+    """The same scores under a second name: the first metric regresses, and the second must be four times surer."""
+    before: dict[str, list[Score]] = {name: [1.0, 0.8, 1.0, 0.6] for name in TWELVE}
+    after: dict[str, list[Score]] = {name: [1.0, 0.65, 0.9, 0.5] for name in TWELVE}
+    pair = Pair(
+        baseline=a_record(before, run_id="old", other={"exact_match": before}),
+        candidate=a_record(after, run_id="new", other={"exact_match": after}, beside="old"),
+    )
+    said = reasons(pair)
+    assert said[0] == "field_level_f1 fell from 0.850 to 0.762"
+    assert said[1] == "exact_match fell, but not surely: without * it takes q ≤ 0.01"
+    critical = {"metrics": {"exact_match": {"tier": "critical"}}}
+    assert not any("surely" in words for words in reasons(pair, **critical))
+    assert not any("surely" in words for words in reasons(pair, tolerance=0.1))
+
+
 def test_the_look_is_named_where_it_decides() -> None:
     """A drop that the first look would have called regressed, at the tenth look at the anchor."""
     pair = two_runs(FLAKY, LOWER, beside="old")
     anchored = replace(pair, anchor=pair.baseline, look=1)
     assert reasons(anchored)[0] == "field_level_f1 fell from 0.900 to 0.840"
     look, open_still = reasons(replace(anchored, look=10))
-    assert re.fullmatch(r"field_level_f1: look 10 at anchor 1\.0\.0 asks for p ≤ 0\.0004, and p is 0\.00\d+", look)
-    assert "a drop of 0.05 is not excluded" in open_still
+    assert re.fullmatch(
+        r"field_level_f1: run 10 after 1\.0\.0, the version it is held against, needs p ≤ 0\.0004, and p is 0\.00\d+",
+        look,
+    )
+    assert "a drop beyond 0.05 is not ruled out" in open_still
 
 
 def test_loss_since_the_anchor_that_only_the_look_leaves_open_names_the_look() -> None:
     pair = two_runs(LOWER, LOWER, beside="old")
     anchor = a_record(FLAKY, run_id="anchor", skill_version="0.9.0")
     said = reasons(replace(pair, anchor=anchor, look=10))
-    assert any(re.match(r"field_level_f1: look 10 at anchor 0\.9\.0 asks for p ≤ 0\.0004", words) for words in said)
-    assert not any("asks for" in words for words in reasons(replace(pair, anchor=anchor, look=1)))
+    assert any(
+        re.match(r"field_level_f1: run 10 after 0\.9\.0, the version it is held against, needs p ≤ 0\.0004", words)
+        for words in said
+    )
+    assert not any("needs p" in words for words in reasons(replace(pair, anchor=anchor, look=1)))
 
 
 def test_one_case_says_what_would_decide_it() -> None:
@@ -166,4 +188,4 @@ def test_neither_improved_nor_unchanged_is_said_where_a_case_is_lost() -> None:
     before: dict[str, list[Score]] = {name: [0.9, 0.8, 1.0, 0.9] for name in names}
     after = before | {"c000": [0.0] * 4}
     said = reasons(two_runs(before, after, beside="old"))
-    assert said[0] == "*unchanged* is not said where 1 case lost more than 0.25: c000 0.900 → 0.000"
+    assert said[0] == "not called unchanged, since 1 case lost more than 0.25: c000 0.900 → 0.000"

@@ -45,7 +45,7 @@ def test_creep_that_no_step_shows_is_a_regression_since_the_anchor() -> None:
     assert watched.watch is not None
     assert (watched.watch.anchor_run_id, watched.watch.look) == ("anchor", 5)
     assert watched.watch.level == pytest.approx(0.04 * spending(5))
-    assert "since the anchor 1.0.0" in watched.reasons[0]
+    assert "by all changes since 1.0.0" in watched.reasons[0]
 
 
 def test_where_nothing_was_lost_the_watch_says_so_and_changes_nothing() -> None:

@@ -11,6 +11,7 @@ from skill_evaluator.display.options import (
     Skill,
     option,
     options,
+    words_of,
 )
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.verdicts.decide.rules import exit_code
@@ -38,5 +39,7 @@ def history(options: HistoryOptions) -> int:
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)
     judged = library.history(options.skill, options.models)
-    print_history(judged, options.format, Site(library.settings.site.address))
+    print_history(
+        judged, options.format, Site(library.settings.site.address), words_of(options, "components", "config")
+    )
     return exit_code(judged.newest_verdict, fail_on)

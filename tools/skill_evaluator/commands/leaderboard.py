@@ -9,6 +9,7 @@ from skill_evaluator.display.options import (
     OnlyModels,
     option,
     options,
+    words_of,
 )
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.ranking import print_rankings
@@ -26,8 +27,8 @@ class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
 
 
 def leaderboard(options: LeaderboardOptions) -> int:
-    """Rank the models of each component; who is told apart, what each costs, which to ship. Makes no call."""
+    """Rank the models of each component; which differ for sure, what each costs, which to ship. Makes no call."""
     library = Library(options.components, config=options.config)
     rankings = library.leaderboard(options.skills, models=options.models, version=options.version)
-    print_rankings(rankings, options.format)
+    print_rankings(rankings, options.format, words_of(options, "components", "config"))
     return EXIT_OK

@@ -131,11 +131,7 @@ Names = Annotated[
     tuple[str, ...],
     Declared(
         None,
-        {
-            "help": "Components, by name or folder; default: all.",
-            "metavar": "COMPONENT",
-            "completes": "components",
-        },
+        {"help": "Components, by name or folder; default: all.", "metavar": "COMPONENT", "completes": "components"},
     ),
 ]
 OnlyModels = Annotated[

@@ -202,10 +202,7 @@ def page_of(name: str, blocks: Iterable[Block]) -> Page:
 def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page], full: bool = False) -> None:
     """Print a result to stdout in the form that was asked for; as text with what is folded away if `full`."""
     print_result(
-        form,
-        json=json,
-        markdown=lambda: page().markdown(),
-        text=lambda: terminal_pieces(page().blocks, full=full),
+        form, json=json, markdown=lambda: page().markdown(), text=lambda: terminal_pieces(page().blocks, full=full)
     )
 
 

@@ -25,7 +25,8 @@ Format = Literal["text", "json", "markdown"]
 
 _NARROW = 20  # cells: a column of words that gets fewer goes below its row
 _COMMAND = re.compile(r"`(?:skill-evaluator|evaluate|compare|judge|policy|profile)\b[^`]*`")
-_WORDS = re.compile(r"\s*\S+")
+_WORDS = re.compile(r"\s*\S+(?: → \S+)*")  # a change stays in a line
+_UNBROKEN = "\ue000"  # stands for a blank at which rich is not to break
 _INSIDE_A_WORD = re.compile(r"(?<=[./_,:;=\]-])(?=[^\W\d])")  # a long path or id may be broken here; a number may not
 
 
@@ -130,7 +131,11 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
                 for command in parts[1::2]:
                     command.stylize("bold")
                 text = Text("").join(parts)
-            console.print(text, soft_wrap=soft_wrap)
+            text = text.copy()
+            text.plain = text.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
+            for line in [text] if soft_wrap else text.wrap(console, console.width):
+                line.plain = line.plain.replace(_UNBROKEN, " ")
+                console.print(line, soft_wrap=True)
 
 
 def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":

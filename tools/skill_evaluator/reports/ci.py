@@ -23,7 +23,8 @@ from skill_evaluator.display.safe_text import abridged, code_span, prose, visibl
 from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
 from skill_evaluator.errors import PlanError
 from skill_evaluator.records.served import served_text
-from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section
+from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section, tolerance_words
+from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.runner.prices import pooled_hit_rate
@@ -49,7 +50,7 @@ _MEANINGS = {  # the worst first
     "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
     "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
     "improved": (MARKS["improved"], "**improved**, better than the recorded version"),
-    "unchanged": (MARKS["unchanged"], "**unchanged**, a drop beyond what is tolerated is ruled out"),
+    "unchanged": (MARKS["unchanged"], "**unchanged**"),
     "no drift": (MARKS["unchanged"], "**no drift**, the recorded version asked again shows none"),
     _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
 }
@@ -209,10 +210,14 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
     compared = [*outcome.verdicts, *outcome.drift]
+    ends = {result.skill: ending(result)[2].removeprefix("next: ") for result in worst_first}
+    following = bullets([f"next for {code_span(skill)}: {prose(words)}" for skill, words in ends.items()])
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
     return Page(
         [
-            Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), astray, reason]),
+            Section(
+                name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), following, astray, reason]
+            ),
             *(section for result in changed for section in comparison_sections(result, site)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
             *_judged_sections(outcome.judged),
@@ -291,7 +296,9 @@ def _summary(outcome: Outcome) -> list[str]:
             verdict = outcome.verdict_on(run) or _NO_VERDICT
         by_verdict.setdefault(verdict, []).append(run)
     lines = [*_judged_conclusions(outcome)]
-    for verdict, meaning in _MEANINGS.items():
+    tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
+    for verdict, (mark, words) in _MEANINGS.items():
+        meaning = mark, words + tolerance * (verdict == "unchanged")
         lines += _conclusion(meaning, [(run.skill, run.model_id) for run in by_verdict.get(verdict, ())])
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])

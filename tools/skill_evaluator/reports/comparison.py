@@ -26,7 +26,7 @@ _MOST_NAMED, _MOST_LOST = 5, 3
 _MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 3  # of the only model, where few are shown
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: these (cases), beyond (cases not seen), both (the same figures), together (both at once)",
+    "scope: these (cases), beyond (unseen cases), both (the same figures), together (both at once)",
     "p: one-sided, in the direction of the change · an interval is shown from five cases on",
     "n: answers on a line of these cases where answers are draws of their own, else cases",
 )
@@ -68,7 +68,13 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
     for reason, names in by_reason.items():
         yield Text(visible(f"{', '.join(names)}: {reason}" if several else reason))
     yield from (Text(visible(line), style="yellow") for line in _left_out(result))
-    yield Text("strict means · interval: of the change, on these cases · --full shows the rest", style="dim")
+    yield Text(f"unchanged: {tolerance_words(*models)} · --full shows the rest", style="dim")
+
+
+def tolerance_words(*models: ModelVerdict) -> str:
+    """Return what *unchanged* means for some models."""
+    tolerated = {f"{one.tolerance:g}" for model in models for one in model.metrics if one.tier == "critical"}
+    return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 
 
 def joined(sheets: Mapping[str, Sheet], most: int, most_of_several: int = 2) -> Iterator[Sheet]:
@@ -83,13 +89,14 @@ def joined(sheets: Mapping[str, Sheet], most: int, most_of_several: int = 2) -> 
 
 def _brief_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     """Return the metrics on these cases, the critical ones first; of several models with the verdict on the model."""
-    columns = ("metric", "before → after", "change", "95 % interval", "verdict")
-    sheet = measure_sheet(model).only(*columns)
+    columns = ("metric (* critical)", "before → after", "change", "95 % interval", "verdict")
+    sheet = measure_sheet(model).only("metric", *columns[1:])
     rows = sorted((row for row in sheet.rows if row[0].text), key=lambda row: not row[0].text.endswith(" *"))
     if several:
         verdict = Cell(f"{MARKS[model.verdict]} {with_served(model)}", STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
-    return replace(sheet, rows=rows, below=columns[3:4]).only(*columns[several:])
+    sheet = replace(sheet, columns=columns, rows=rows, below=columns[3:4], whole=frozenset(columns[:1]))
+    return sheet.only(*columns[several:])
 
 
 def _moves(model: ModelVerdict) -> Sheet:
@@ -97,18 +104,19 @@ def _moves(model: ModelVerdict) -> Sheet:
     moved: list[tuple[str, str, float | None, float | None, str]] = []
     for field in _moved_fields(model):
         right = [(profile or {}).get("stable_right", 0) for profile in (field.profile_before, field.profile_after)]
-        all_of = f"all, in {right[0]} → {right[1]} cases"
-        moved.append((field.verdict, f"field {field.metric or WHOLE}", field.baseline, field.candidate, all_of))
+        always = f"{right[0]} → {right[1]}"
+        moved.append((field.verdict, f"field {field.metric or WHOLE}", field.baseline, field.candidate, always))
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
         for case in changes:
             counts = listed([f"{path or WHOLE} {count}" for path, count in case.fields.items()], 2)
-            moved.append((verdict, f"case {case.case_id}", case.before, case.after, counts))
+            name = f"case {case.case_id}{': ' * bool(counts)}{counts}"
+            moved.append((verdict, name, case.before, case.after, "–"))
     rows = [
         [Cell(f"{MARKS[verdict]} {name}", STYLES.get(verdict, ""), code=True), Cell(arrow(before, after)), Cell(counts)]
         for verdict, name, before, after, counts in moved
     ]
     rows.sort(key=lambda row: row[0].text[0] not in (MARKS["regressed"], MARKS["improved"]))
-    return Sheet(columns=("what moved", "before → after", "right answers"), rows=rows)
+    return Sheet(columns=("what moved", "before → after", "cases right in every answer"), rows=rows)
 
 
 def comparison_sections(result: ComparisonResult, site: Site = NO_SITE) -> list[Section]:
@@ -194,22 +202,22 @@ def with_served(*models: ModelVerdict, words: str | None = None) -> str:
 def _scopes(result: ComparisonResult) -> str:
     """Word both scopes: what holds on these cases need not hold on others."""
     cases, verdict = result.n_cases, result.verdict
-    these, them = {None: ("these cases", "them"), 1: ("this case", "it")}.get(cases, (f"these {cases} cases", "them"))
+    these = {None: "these cases", 1: "this case"}.get(cases, f"these {cases} cases")
     if verdict == "incomparable":
         return verdict
     if result.asked_again:
         return f"{verdict} on {these}, asked again"
     if result.gate != "these" and result.these == result.beyond == verdict:
-        return f"{verdict} on {these} and beyond {them}"
+        return f"{verdict} on {these} and on unseen ones"
     if result.gate == "beyond":
-        return f"{verdict} beyond {these}; on {them} {result.these}"
+        return f"{verdict} on unseen cases; on {these} {result.these}"
     if result.gate == "both":
-        return f"{verdict}: {result.these} on {these}, {result.beyond} beyond {them}"
+        return f"{verdict}: {result.these} on {these}, {result.beyond} on unseen ones"
     if result.beyond == "inconclusive" and cases is not None and cases < FEWEST_CASES:
         return f"{verdict} on {these}; too few to speak of others"
     if result.beyond == verdict:
-        return f"{verdict} on {these} and beyond {them}"
-    return f"{verdict} on {these}; beyond {them} {result.beyond}"
+        return f"{verdict} on {these} and on unseen ones"
+    return f"{verdict} on {these}; on unseen ones {result.beyond}"
 
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
@@ -247,7 +255,7 @@ def _versions(model: ModelVerdict) -> list[str]:
 def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
     """Word the verdicts that do not decide, and how much was measured."""
     words = [f"these {counted(model.n_cases, 'case')}: {model.these}"] if result.gate != "these" else []
-    words += [f"beyond them: {model.beyond}"] if result.gate != "beyond" and not result.asked_again else []
+    words += [f"unseen cases: {model.beyond}"] if result.gate != "beyond" and not result.asked_again else []
     words += [f"agreement of replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
@@ -258,8 +266,8 @@ def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
 def since_anchor(watch: Watch) -> str:
     """Return in words what became of a model since the anchor."""
     return (
-        f"since the anchor {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
-        f"({signed(watch.interval[0])} to {signed(watch.interval[1])}), {watch.verdict} at look {watch.look}"
+        f"all changes since {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
+        f"({signed(watch.interval[0])} to {signed(watch.interval[1])}), {watch.verdict}"
     )
 
 

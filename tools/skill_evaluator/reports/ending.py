@@ -49,7 +49,7 @@ def ending(
     first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        all_cases = _command(folders, "evaluate", shlex.quote(result.skill))
+        all_cases = command(folders, "evaluate", shlex.quote(result.skill))
         following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
     return first, _lost(worst), f"next: {following}"
 
@@ -64,9 +64,9 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     name, cases = shlex.quote(record.skill), counted(record.n_cases, "case")
     first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
     first += "there is no lower version to judge it against"
-    following = f"change the prompt, and {_command(folders, 'try', name)} holds it against this run"
+    following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
     if not kept:
-        following = f"{_command(folders, 'evaluate', name)} records what later versions are held against"
+        following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     lines = (first, can_show(record.n_cases), f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 
@@ -80,13 +80,14 @@ def _lost(model: ModelVerdict) -> str:
     if model.verdict != "regressed":
         return "nothing lost"
     if model.watch is not None and model.watch.verdict == "regressed":
-        return f"lost since the anchor {model.watch.anchor_version}: {model.watch.metric} {model.watch.difference:+.3f}"
+        watch = model.watch
+        return f"lost by all changes since {watch.anchor_version}: {watch.metric} {watch.difference:+.3f}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"
     fell.sort(key=lambda one: one.tier != "critical")
     moved = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
-    return f"lost: {listed(moved, _MOST_NAMED)}, spread over fields and cases"
+    return f"lost: {listed(moved, _MOST_NAMED)}, in several fields and cases"
 
 
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
@@ -101,13 +102,13 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
     if model.verdict == "incomparable":
         if model.baseline is None:
             return "evaluate a later version: it is held against this one"
-        return f"{_command(folders, 'evaluate', name)} asks both versions side by side, by today's files"
+        return f"{command(folders, 'evaluate', name)} asks both versions side by side, by today's files"
     if model.candidate.draft:
-        return f"raise the version in prompt.md, and {_command(folders, 'evaluate', name)} records it"
+        return f"raise the version in prompt.md, and {command(folders, 'evaluate', name)} records it"
     version = model.candidate.skill_version
     if model.baseline is None or model.baseline.skill_version == version:
         return "nothing is in the way"
-    accept = _command(folders, "accept", name, version, "--why", "…")
+    accept = command(folders, "accept", name, version, "--why", "…")
     return f"nothing is in the way of {version}; {accept} holds later versions against it"
 
 
@@ -127,10 +128,11 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
     run = answers.get(model.candidate.run_id)
     if run is None:
         return f"{words}; the answers are not on this machine"
-    return f"{words}: {_command(folders, 'explain', shlex.quote(run), f'--{kind}', shlex.quote(name))}"
+    return f"{words}: {command(folders, 'explain', shlex.quote(run), f'--{kind}', shlex.quote(name))}"
 
 
-def _command(folders: Sequence[str], *words: str) -> str:
+def command(folders: Sequence[str], *words: str) -> str:
+    """Return a command of the program in the library's folders, as code."""
     return f"`skill-evaluator {' '.join([*words, *map(shlex.quote, folders)])}`"
 
 

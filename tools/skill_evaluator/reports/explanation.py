@@ -1,5 +1,6 @@
 """Answers beside their truth → text, Markdown or JSON: one answer leaf by leaf, one field of all, or what changed."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -23,7 +24,7 @@ from skill_evaluator.scoring.answer_views import (
     FieldView,
     Leaf,
 )
-from skill_evaluator.text import counted, letters_of
+from skill_evaluator.text import counted, letters_of, listed
 
 _LINES, _FEW_LINES = 15, 6
 _CHARACTERS = 1200
@@ -58,9 +59,20 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool, brief: bo
     yield Heading(Cell(first, code=True), level=2)
     yield _facts(others)
     yield from _outcomes(explained, full, brief)
+    yield _next(manifest, [leaf.at for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")])
     document = explained.case.document
     yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
     yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
+
+
+def _next(manifest: Manifest, wrong: Sequence[str]) -> Line:
+    """Return what to do about the fields that are wrong in an answer or in many."""
+    skill, version = shlex.quote(manifest.skill), manifest.skill_version
+    if not wrong:
+        command = f"`skill-evaluator compare {skill} --candidate {version}`"
+        return Line(Cell(f"next: {command} says whether {version} is worse than the version before", code=True))
+    what = f"say more of {listed([name_text(path) or WHOLE for path in wrong], 2)} in the prompt"
+    return Line(Cell(f"next: {what}, and `skill-evaluator try {skill}` shows whether that helps", code=True))
 
 
 def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:
@@ -295,6 +307,7 @@ def _field(view: FieldView, manifest: Manifest, full: bool, brief: bool) -> Iter
     )
     alike = [case.standing in ("stable_right", "stable") for case in view.cases]
     yield from _worst(_cases_of_field(view, full), alike, brief)
+    yield _next(manifest, [] if all(alike) else [view.path])
 
 
 def _profile(view: FieldView) -> dict[str, int]:

@@ -1,50 +1,73 @@
 """The versions of a component for people: its history beside its models, what moved, and what was accepted."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import semver
 
-from skill_evaluator.display import number
+from skill_evaluator.display import interval, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
+from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.text import listed
+from skill_evaluator.verdicts.decide.results import joined_falls
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
     from skill_evaluator.verdicts.history.series import History
 
-_LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
-_WHERE = {
-    "these": "on these cases",
-    "beyond": "beyond these cases",
-    "both": "on these cases and beyond them",
-}
+_WHERE = {"these": "on these cases", "beyond": "on unseen cases", "both": "on these cases and unseen ones"}
 _MOVED = ("regressed", "improved")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 
 
-def print_history(history: "History", form: Format, site: Site = NO_SITE) -> None:
-    """Print a history to stdout."""
+def print_history(history: "History", form: Format, site: Site = NO_SITE, folders: Sequence[str] = ()) -> None:
+    """Print a history to stdout; `folders` are the flags that name the library."""
     print_page(
-        form, json=lambda: history.model_dump(mode="json"), page=lambda: page_of(history.skill, _blocks(history, site))
+        form,
+        json=lambda: history.model_dump(mode="json"),
+        page=lambda: page_of(history.skill, _blocks(history, site, folders)),
     )
 
 
-def _blocks(history: "History", site: Site) -> Iterator[Block]:
-    title = f": {history.metric} by version, each against the one before"
+def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[Block]:
+    title = f": {history.metric} (strict mean) by version, each against the one before"
     yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
     steps = [point.step for model in history.models for point in model.points if point.step is not None]
     no_change = [] if any(step.verdict in _MOVED for step in steps) else ["no version regressed or improved"]
     yield Lines([*_findings(history), *no_change])
     yield _sheet(history)
-    explanation = f"strict means, verdicts {_WHERE[history.gate]}, α {history.alpha:g}"
-    yield Line(f"{_LEGEND} · {explanation}", style="dim")
+    within = {"unchanged": f": no drop beyond the tolerance ({history.tolerance:g})"}
+    legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items()]
+    yield Line(" · ".join([*legend, f"{_WHERE[history.gate]}, 95 % intervals, α {history.alpha:g}"]), style="dim")
     yield Fold("The trend of each model, drawn", list(_trends(history)))
+    shipped, following = _ending(history, folders)
+    yield from (Line(""), Line(Cell(shipped, code=True), style="bold"), Line(Cell(f"next: {following}", code=True)))
+
+
+def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
+    """Return which version to ship, and what to do."""
+    points = [(point, model.model_id) for model in history.models for point in model.points]
+    newest = max((point.version for point, _ in points), key=semver.Version.parse)
+    steps = [(point.step, name) for point, name in points if point.version == newest and point.step is not None]
+    name, shipped = shlex.quote(history.skill), f"to ship: {history.to_ship}"
+    if not steps:
+        following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
+        return f"{shipped} (there is no lower version to judge it against)", following
+    verdict = min((step.verdict for step, _ in steps), key=WORST_FIRST.index)
+    worst = [(step.before, name) for step, name in steps if step.verdict == verdict]
+    shipped += f" ({newest}: {verdict} against {worst[0][0]} on {listed([name for _, name in worst], 2)})"
+    if newest != history.to_ship:
+        return shipped, f"{command(folders, 'compare', name)} shows where, and what to do about it"
+    accept = command(folders, "accept", name, newest, "--why", "…")
+    return shipped.replace(f"{newest}: ", ""), f"{accept} holds later versions against it"
 
 
 def _trends(history: "History") -> Iterator[str]:
@@ -64,8 +87,10 @@ def _findings(history: "History") -> Iterator[Line]:
             step = point.step
             if step is not None and step.verdict in _MOVED:
                 words = f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}"
-                reason = f": {step.reasons[0]}" if step.reasons else ""
-                yield Line(name, f": {words}{reason}", style=STYLES[step.verdict])
+                change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)})"
+                why = joined_falls(step.falls) or next(iter(step.reasons), "")
+                why = "" if why.startswith((f"{history.metric} fell", f"{history.metric} rose")) else f"; {why}"
+                yield Line(name, f": {words}: {change}{why}", style=STYLES[step.verdict])
         highest = model.points[-1].step
         if highest is not None and highest.watch is not None:
             yield Line(name, f": {since_anchor(highest.watch)}", style=STYLES.get(highest.watch.verdict, ""))

@@ -117,11 +117,7 @@ def print_dry_run(dry: DryRun, form: Format) -> None:
         )
         for estimate in dry.estimates
     ]
-    sheet = Sheet(
-        columns=_ASKED,
-        rows=[[Cell(text) for text in row] for row in rows],
-        numbers=frozenset(_ASKED[3:]),
-    )
+    sheet = Sheet(columns=_ASKED, rows=[[Cell(text) for text in row] for row in rows], numbers=frozenset(_ASKED[3:]))
     labelled = sum(case.labelled for case in cases)
     checked = f"{component.name} {version_words(component.version)}: {counted(len(cases), 'case')}, "
     checked += f"{labelled} with ground truth, all in order\n"

@@ -1,32 +1,45 @@
 """Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown or JSON."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import interval, number, probability, signed
-from skill_evaluator.display.pages import Heading, Lines, Page, Section, print_page
+from skill_evaluator.display.pages import Heading, Line, Lines, Page, Section, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.reports.comparison import MARKS, STYLES
+from skill_evaluator.reports.ending import command
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 
 
-def print_rankings(rankings: Sequence[ModelRanking], form: Format) -> None:
-    """Print rankings to stdout."""
+def print_rankings(rankings: Sequence[ModelRanking], form: Format, folders: Sequence[str] = ()) -> None:
+    """Print rankings to stdout, each with what to do; `folders` are the flags that name the library."""
     print_page(
         form,
         json=lambda: [ranking.model_dump(mode="json") for ranking in rankings],
-        page=lambda: Page(list(map(ranking_section, rankings))),
+        page=lambda: Page([ranking_section(ranking, _next(ranking, folders)) for ranking in rankings]),
     )
 
 
-def ranking_section(ranking: ModelRanking) -> Section:
+def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
+    """Return how to see where the first two models differ, the one to ship named last."""
+    names = [model.model_id for model in ranking.models]
+    names.sort(key=lambda name: name != ranking.advice.model_id)
+    skill, *others = map(shlex.quote, (ranking.skill, *names[1::-1]))
+    following = f"{command(folders, 'compare', skill, '--models', *others)} shows where they differ"
+    if len(others) < 2:
+        following = f"list a second model in models.yaml, and {command(folders, 'evaluate', skill)} measures it"
+    return Line(Cell(f"next: {following}", code=True))
+
+
+def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
     """Return the section of a page."""
-    tested = f"α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    tested = f"q over {counted(ranking.family, 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
     words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
     style = "" if ranking.advice.model_id is None else "green"
     legend = [
-        f"models with a letter in common cannot be told apart (q over {counted(ranking.family, 'pair')}, {tested})",
+        f"group: models that share a letter are not shown to differ ({tested})",
         "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
     ]
     return Section(
@@ -37,6 +50,7 @@ def ranking_section(ranking: ModelRanking) -> Section:
             _sheet(ranking),
             Lines([f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()], style="yellow"),
             Lines(legend, style="dim"),
+            *last,
         ],
     )
 

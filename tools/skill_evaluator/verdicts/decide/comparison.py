@@ -255,10 +255,7 @@ def _model(
         candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
         candidate=RunSummary.of(pair.candidate),
-        reasons=[
-            *reasons_of(compared, results, losses, coverage, rules),
-            *pair.passed_over,
-        ],
+        reasons=[*reasons_of(compared, results, losses, coverage, rules), *pair.passed_over],
         falls=falls_of(losses, results),
         remedy=remedy_of(compared, results, coverage, rules) if verdict == "inconclusive" else None,
         served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),

@@ -206,7 +206,7 @@ def _outward(worst: float, best: float) -> tuple[float, float]:
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
     """Yield what a measure lacks, where, and how far that could move it."""
     if missing.lost:
-        crossing = f": a drop of {tolerance:g} is not excluded" if crosses(missing, tolerance) else ""
+        crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
             f"{metric}: answers to {len(missing.lost)} of {missing.n_cases} documents are missing, "
             f"{missing.baseline_lost} of the baseline and {missing.candidate_lost} of the candidate; "

@@ -111,11 +111,7 @@ def parts_of(runs: Runs, run: RunEffect, error: float) -> list[NoisePart]:
     of_runs = run.variance(runs)
     rest = max(0.0, error**2 - of_runs - replicate)
     of_cases = "how differently the cases moved, and what answers of one case have in common"
-    parts = (
-        ("replicate", replicate, "the answers of each case"),
-        ("case", rest, of_cases),
-        ("run", of_runs, of_run),
-    )
+    parts = (("replicate", replicate, "the answers of each case"), ("case", rest, of_cases), ("run", of_runs, of_run))
     return [NoisePart(part=part, sd=rounded(math.sqrt(variance)), source=source) for part, variance, source in parts]
 
 

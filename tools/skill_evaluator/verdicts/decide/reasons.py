@@ -21,7 +21,7 @@ from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
 from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls
-from skill_evaluator.verdicts.decide.rules import Losses, VerdictRules, measure_verdict, spending
+from skill_evaluator.verdicts.decide.rules import OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
 
 _MOST = 20  # times as many cases or replicates; more is no advice
 _SETTLED = 2  # replicates of a case that show a model to repeat itself
@@ -43,7 +43,7 @@ def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: V
     if decides(effect):
         return None
     (low, high), tolerance = result.ci95, result.tolerance
-    still_open = f"{result.metric}: a drop of {tolerance:g} is not excluded"
+    still_open = f"{result.metric}: a drop beyond {tolerance:g} is not ruled out"
     if tolerance == 0.0:
         fell = f"{result.metric} fell from {result.baseline:.3f} to {result.candidate:.3f}"
         still_open = f"{fell}, within chance, and no drop is tolerated"
@@ -128,6 +128,7 @@ def reasons_of(
     yield from _lift(compared, results)
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
+    yield from _too_unsure(compared, results, rules)
     for measured, result in _critical(compared, results):
         yield from _look_of_step(measured, result, compared.pair, rules)
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
@@ -199,22 +200,19 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     """Yield what is lost though the means may not show it."""
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
-        yield f"{fields} lost more than {harm}, which counts whatever the mean does: {joined_falls(falls)}"
+        yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
     critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
     if critical:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
     better = {result.verdict for result in results if result.tier == "critical"} & {"improved", "unchanged"}
     if losses.cases and better:
-        yield (
-            f"*{min(better)}* is not said where {counted(len(losses.cases), 'case')} lost more than "
-            f"{rules.policy.harm:g}: {_falls(losses.cases)}"
-        )
+        lost = f"{counted(len(losses.cases), 'case')} lost more than {rules.policy.harm:g}"
+        yield f"not called {min(better)}, since {lost}: {_falls(losses.cases)}"
     watch = losses.watch
     if watch is not None and watch.verdict == "regressed":
-        yield (
-            f"{watch.metric}: {watch.difference:+.3f} ({watch.interval[0]:+.3f} to {watch.interval[1]:+.3f}) since the "
-            f"anchor {watch.anchor_version} (p {max(watch.p, 1e-6):.2g}; look {watch.look} allows {watch.level:.2g})"
-        )
+        sure = f"p {max(watch.p, 1e-6):.2g}; run {watch.look} needs ≤ {watch.level:.2g}"
+        lost = f"{watch.difference:+.3f} ({watch.interval[0]:+.3f} to {watch.interval[1]:+.3f})"
+        yield f"{watch.metric}: {lost} by all changes since {watch.anchor_version} ({sure})"
     if losses.earlier_run is not None:
         yield f"run {losses.earlier_run} of this version regressed, and the runs since do not exclude that drop"
 
@@ -234,13 +232,28 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
         if result.p is not None and result.q is not None and result.p < _NAMED_ALONE and result.q > alpha:
             verb = "fell" if fell else "rose"
             moved = _moved(result, verb)
-            yield f"{moved}: p {result.p:.2g} alone, which its family does not confirm (q {result.q:.2g})"
+            yield f"{moved}: p {result.p:.2g} alone, not sure enough among all measures (q {result.q:.2g})"
     critical = [result for result in results if result.tier == "critical"]
     yield from (_moved(result, "rose") for result in critical if result.verdict == "improved")
     for result in critical:
         of_these = {"regressed": "fell", "improved": "rose"}.get(result.these.verdict)
         if rules.policy.gate == "both" and result.verdict == "inconclusive" and of_these is not None:
-            yield f"{_moved(result, of_these)} on these documents; that others would too is not shown"
+            yield f"{_moved(result, of_these)} on these cases; that it would on unseen ones is not shown"
+
+
+def _too_unsure(compared: Compared, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
+    """Yield which metrics fell with an interval below 0 and did not regress: they share a small part of alpha."""
+    level = rules.alpha * OF_OTHERS * spending(compared.pair.baseline_look)
+    fell = [
+        result.metric
+        for result in results
+        if (result.tier, result.verdict) == ("supporting", "inconclusive") and result.kind != "field"
+        if result.q is not None and level < result.q and result.ci95 is not None and result.ci95[1] < 0.0
+        if result.q <= rules.alpha or (result.p or 0.0) >= _NAMED_ALONE  # else a reason names it already
+        if (result.difference or 0.0) < -result.tolerance
+    ]
+    if fell:
+        yield f"{listed(fell)} fell, but not surely: without * it takes q ≤ {level:.2g}"
 
 
 def _is_of_one_case(results: Sequence[MeasureResult], rules: VerdictRules) -> bool:
@@ -277,7 +290,7 @@ def _look_since_anchor(losses: Losses) -> Iterator[str]:
 
 
 def _look(look: int, anchor: str, level: float, p: float) -> str:
-    return f"look {look} at anchor {anchor} asks for p ≤ {level:.1g}, and p is {p:.1g}"
+    return f"run {look} after {anchor}, the version it is held against, needs p ≤ {level:.1g}, and p is {p:.1g}"
 
 
 def _premise(pair: Pair) -> Iterator[str]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # numpy is imported where an effect is measured
 _FEWEST_LOST = 3  # cases
 _EQUAL_LOOKS = 20  # looks at one anchor that keep their power
 MOSTLY = 0.9  # right in so large a share of answers, and then wrong in as large a one
-OF_CRITICAL, _OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
+OF_CRITICAL, OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
@@ -105,7 +105,7 @@ class VerdictRules:
 
     def levels(self, measure: Measure, look: int) -> Levels:
         """Return how sure a fall, and a rise, of a measure must be at a look."""
-        part = OF_CRITICAL if self.is_critical(measure) else _OF_OTHERS
+        part = OF_CRITICAL if self.is_critical(measure) else OF_OTHERS
         return Levels(fall=self.alpha * part * spending(look), rise=self.alpha / 2)
 
     def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:

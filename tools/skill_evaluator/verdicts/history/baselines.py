@@ -66,10 +66,7 @@ def models_pair(
         return None
     first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
     pair = Pair(
-        baseline=first,
-        candidate=second,
-        baseline_again=_again(first, archive),
-        candidate_again=_again(second, archive),
+        baseline=first, candidate=second, baseline_again=_again(first, archive), candidate_again=_again(second, archive)
     )
     pooled, alone = as_asked(pair), as_asked(replace(pair, baseline_again=(), candidate_again=()))
     return alone if alone.side_by_side and not pooled.side_by_side else pooled

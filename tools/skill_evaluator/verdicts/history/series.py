@@ -12,7 +12,7 @@ import semver
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.verdicts.decide.comparability import Pair, pooled, strict_scores
+from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 
@@ -100,6 +100,7 @@ class History(FrozenModel):
     metric: str
     gate: str
     alpha: float
+    tolerance: float
     models: list[ModelHistory]
     aa_runs: int = 0
 
@@ -110,6 +111,21 @@ class History(FrozenModel):
         highest = max((point.version for point in newest), key=semver.Version.parse)
         steps = [point.step for point in newest if point.version == highest]
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
+
+    @property
+    def to_ship(self) -> str:
+        """The highest version that is shown to be no worse than those before it; the lowest where none is."""
+        verdicts: dict[str, list[VerdictName]] = {}
+        for point in chain.from_iterable(model.points for model in self.models):
+            verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
+        *_, newest = ordered = sorted(verdicts, key=semver.Version.parse)
+        shipped, sound = ordered[0], True
+        for version in ordered:
+            verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing
+            # of the newest alone it is known what became of it since the anchor
+            sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
+            shipped = version if sound else shipped
+        return shipped
 
 
 Draw = Callable[[Sequence[Pair]], Steps]
@@ -148,11 +164,13 @@ def history_of(
         )
         for model_id, versions in by_model.items()
     ]
+    primary = Measure(name=rules.primary_metric, kind="accuracy", case_ids=(), before=(), after=())
     return History(
         skill=skill,
         metric=rules.primary_metric,
         gate=rules.policy.gate,
         alpha=rules.alpha,
+        tolerance=rules.tolerance(primary),
         models=models,
         aa_runs=sum(len(pair.candidate_again) for pair in chain.from_iterable(by_model.values())),
     )

@@ -162,16 +162,21 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
         worse = listed([row.model_id for row in best])
         return Advice(reason=f"{worse} regressed against the version before, and no other is as good")
     if len(best) == 1:
-        return Advice(model_id=best[0].model_id, reason="told apart from every other, and better")
+        (name,) = (row.model_id for row in best)
+        ahead = [pair for pair in pairs if pair.told_apart and name in (pair.higher, pair.lower)]
+        others = listed([pair.lower if pair.higher == name else pair.higher for pair in ahead], 3)
+        lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
+        sure = f"q ≤ {max([pair.q or 0.0 for pair in ahead] + [1e-6]):.2g}"
+        return Advice(model_id=name, reason=f"better beyond chance than {others}, by {lead:.3f} or more ({sure})")
     named, merits = _thriftiest(sound)
     if named is None:
         names = listed([row.model_id for row in sound])
-        return Advice(reason=f"{names} are not told apart, and neither cost nor time tells which to take")
+        return Advice(reason=f"{names} are not shown to differ, and neither cost nor time tells which to take")
     rest = [row.model_id for row in best if row.model_id != named.model_id]
     drops = [pair.detectable_drop for pair in pairs if {pair.higher, pair.lower} <= {named.model_id, *rest}]
     reach = max((drop for drop in drops if drop is not None), default=None)
     seen = "" if reach is None else f"; a gap of {reach:.3f} would have shown 4 times in 5"
-    return Advice(model_id=named.model_id, reason=f"not told apart from {listed(rest)}; {merits}{seen}")
+    return Advice(model_id=named.model_id, reason=f"not shown to differ from {listed(rest)}; {merits}{seen}")
 
 
 def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:

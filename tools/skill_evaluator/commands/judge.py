@@ -15,6 +15,7 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.stories.requests import (
     CalibrateRequest,
@@ -62,58 +63,33 @@ EXITS = {
 }
 
 
-@options
-class JudgeScoreOptions(ScoreRequest, FormatOption):
-    """The options of `judge score`."""
-
-
-def judge_score(options: JudgeScoreOptions) -> int:
+def judge_score(options: ScoreRequest, form: Format) -> int:
     """Score outputs by a rubric; with evidence, justification, suggestion and confidence for each criterion."""
-    return print_judged(_library(options).judge.score(options, watch=watch), options.format)
+    return print_judged(_library(options).judge.score(options, watch=watch), form)
 
 
-@options
-class JudgePairwiseOptions(PairwiseRequest, FormatOption):
-    """The options of `judge pairwise`."""
-
-
-def judge_pairwise(options: JudgePairwiseOptions) -> int:
+def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
     """Compare outputs two by two, always in both orders; say which is better, and how much the order decides."""
-    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), options.format)
+    return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), form)
 
 
-@options
-class JudgeRegressionOptions(RegressionRequest, FormatOption):
-    """The options of `judge regression`."""
-
-
-def judge_regression(options: JudgeRegressionOptions) -> int:
+def judge_regression(options: RegressionRequest, form: Format) -> int:
     """Say whether new outputs are worse than those in use; a judge compares, code decides what ships."""
-    return print_judged(_library(options).judge.regression(options, watch=watch), options.format)
+    return print_judged(_library(options).judge.regression(options, watch=watch), form)
 
 
-@options
-class JudgeCalibrateOptions(CalibrateRequest, FormatOption):
-    """The options of `judge calibrate`."""
-
-
-def judge_calibrate(options: JudgeCalibrateOptions) -> int:
+def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
     """Say what judges are worth; by verdicts on pairs that people labelled, and on outputs that code broke.
 
     With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
     whole 95 % interval of its κ with people is at the bar or above.
     """
-    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), options.format)
+    return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), form)
 
 
-@options
-class JudgeRubricOptions(RubricDraftRequest, FormatOption):
-    """The options of `judge rubric`."""
-
-
-def judge_rubric(options: JudgeRubricOptions) -> int:
+def judge_rubric(options: RubricDraftRequest, form: Format) -> int:
     """Have a model draft a rubric; marked unreviewed until a person has read it. Overwrites nothing."""
-    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), options.format)
+    return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), form)
 
 
 @options
@@ -155,5 +131,5 @@ def judge_pin(options: JudgePinOptions) -> int:
     return EXIT_OK
 
 
-def _library(options: JudgeScoreOptions | JudgeRegressionOptions | JudgeLintOptions | JudgePinOptions) -> Library:
+def _library(options: ScoreRequest | RegressionRequest | JudgeLintOptions | JudgePinOptions) -> Library:
     return Library(options.components, config=options.config, fixtures=options.fixtures)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from skill_evaluator.display.options import COMMON, COMPONENTS, CONFIG, Declared, declared
+from skill_evaluator.display.options import COMMON, COMPONENTS, CONFIG, Declared, FormatOption, declared
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, SkillEvaluatorError
 from skill_evaluator.text import counted, nearest
@@ -118,13 +118,17 @@ _COMPLETED = {"components": component_names, "models": model_ids, "runs": run_id
 
 
 def command_of(
-    story: Callable[[Any], int], name: str, examples: Sequence[str], exits: Mapping[int, str] = MappingProxyType({})
+    story: Callable[..., int], name: str, examples: Sequence[str], exits: Mapping[int, str] = MappingProxyType({})
 ) -> Any:
     """Return the command that reads its options into the dataclass that `story` takes, and exits with its code.
 
-    Its help ends with the exit codes, those in `exits` and the usual ones, and with examples.
+    A story that also takes a `form` prints a result. The help ends with the exit codes, those in `exits` and the usual
+    ones, and with examples.
     """
-    options = get_type_hints(story)["options"]
+    options, prints = get_type_hints(story)["options"], "form" in get_type_hints(story)
+    if prints:
+        bases = (options, FormatOption)
+        options = dataclasses.make_dataclass(options.__name__, (), bases=bases, frozen=True, kw_only=True)
     hints = get_type_hints(options, include_extras=True)
 
     def run(**values: Any) -> None:
@@ -143,7 +147,8 @@ def command_of(
             from skill_evaluator.library.sources import components_of
 
             given["components"] = components_of(given["components"], given.get("config", CONFIG), COMPONENTS)
-        raise typer.Exit(story(options(**given)))
+        read = options(**given)
+        raise typer.Exit(story(read, read.format) if prints else story(read))
 
     fields = sorted(
         dataclasses.fields(options), key=lambda field: _LAST.index(field.name) if field.name in _LAST else -1

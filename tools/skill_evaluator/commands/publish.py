@@ -2,8 +2,8 @@
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.publishing import PublishRequest
-from skill_evaluator.display.options import FormatOption, options
 from skill_evaluator.display.pages import Line, page_of, print_page
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_OK, LeaderboardError
 from skill_evaluator.text import counted
 
@@ -14,12 +14,7 @@ EXAMPLES = (
 EXITS = {2: "wrong input, or one could not be published (the others are there all the same)"}
 
 
-@options
-class PublishOptions(PublishRequest, FormatOption):
-    """The options of `publish`."""
-
-
-def publish(options: PublishOptions) -> int:
+def publish(options: PublishRequest, form: Format) -> int:
     """Add collected records to a branch, and push it; tries again on top of whoever was quicker."""
     done = Library.at(options).publish(options)
     groups = ((done.records, "record"), (done.pending, "pending run"))
@@ -32,7 +27,7 @@ def publish(options: PublishOptions) -> int:
         words = f"{words or 'no record'} on {done.branch} of {options.remote} by {done.commit}"
     pending = {"pending": done.pending} if done.pending else {}
     print_page(
-        options.format,
+        form,
         json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit, **pending},
         page=lambda: page_of("published", [Line(words)]),
     )

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import ConfigOption, FormatOption, argument, option, options, rare, shared
-from skill_evaluator.display.sheets import show, write
+from skill_evaluator.display.options import ConfigOption, argument, option, options, rare, shared
+from skill_evaluator.display.sheets import Format, show, write
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.reviewing import QuitError, SkipError, ask_reviewer, print_queued, print_review_status
 from skill_evaluator.text import counted
@@ -163,12 +163,7 @@ def review_import(options: ReviewImportOptions) -> int:
     return print_queued(Library(config=options.config).judge.import_labels(options.file), "label")
 
 
-@options
-class ReviewStatusOptions(ConfigOption, FormatOption):
-    """The options of `review status`."""
-
-
-def review_status(options: ReviewStatusOptions) -> int:
+def review_status(options: ConfigOption, form: Format) -> int:
     """Say how far the queue is, and how far reviewers agree; which items they see differently. Makes no call."""
-    print_review_status(Library(config=options.config).judge.review_status(), options.format)
+    print_review_status(Library(config=options.config).judge.review_status(), form)
     return EXIT_OK

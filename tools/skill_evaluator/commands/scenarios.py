@@ -6,7 +6,7 @@ from skill_evaluator.api import Library
 from skill_evaluator.audit.findings.family import FamilyVerdict, check_draft
 from skill_evaluator.audit.report.calls import print_family
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.display.options import FormatOption, options
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.stories.requests import ScenariosDraftRequest
@@ -39,29 +39,19 @@ _EXIT_OF: dict[FamilyVerdict, int] = {
 }
 
 
-@options
-class ScenariosCheckOptions(ScenariosCheckRequest, FormatOption):
-    """The options of `scenarios check`."""
-
-
-def scenarios_check(options: ScenariosCheckOptions) -> int:
+def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
     """Say whether a family of scenarios can carry an audit; by its texts and a trial's answers. Makes no call."""
     check = Library.at(options).check_scenarios(options)
-    print_family(check, options.format, options)
+    print_family(check, form, options)
     return _EXIT_OF[check.verdict]
 
 
-@options
-class ScenariosDraftOptions(ScenariosDraftRequest, FormatOption):
-    """The options of `scenarios draft`."""
-
-
-def scenarios_draft(options: ScenariosDraftOptions) -> int:
+def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
     """Have a model draft scenarios for a domain; marked unreviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgingSize):
-        return print_judged(drafted, options.format)
-    print_family(check_draft(drafted.family, options.config, library.settings.limits), options.format)
+        return print_judged(drafted, form)
+    print_family(check_draft(drafted.family, options.config, library.settings.limits), form)
     print(f"{counted(drafted.scenarios, 'scenario')} written to {drafted.folder}, all unreviewed", file=sys.stderr)
     return EXIT_OK

@@ -1,7 +1,7 @@
 """`skill-evaluator switch`: may every component move to a new model? Both models are asked, in the same minutes."""
 
 from skill_evaluator.api import Library
-from skill_evaluator.display.options import FormatOption, options
+from skill_evaluator.display.sheets import Format
 from skill_evaluator.evaluation.request import SwitchRequest
 from skill_evaluator.reports.ending import print_switch
 from skill_evaluator.reports.live import watch
@@ -10,16 +10,11 @@ EXAMPLES = ("skill-evaluator switch <model> <model> --dry-run", "skill-evaluator
 EXITS = {3: "a component is worse with the new model", 4: "a component could not be compared"}
 
 
-@options
-class SwitchOptions(SwitchRequest, FormatOption):
-    """The options of `switch`."""
-
-
-def switch(options: SwitchOptions) -> int:
+def switch(options: SwitchRequest, form: Format) -> int:
     """Say what would get worse with a different model; asks every component of both, in the same minutes.
 
     The answers are recorded like any others. Where the old model does not answer, its newest record stands in.
     """
     result = Library.at(options).switch(options, watch=watch)
-    print_switch(result, options.format)
+    print_switch(result, form)
     return result.exit_code

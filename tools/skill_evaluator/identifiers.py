@@ -7,6 +7,7 @@ file may not hold a separator.
 import datetime
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -38,6 +39,18 @@ def is_file_name(name: str) -> bool:
     (True, False, False)
     """
     return _FILE_NAME.fullmatch(name) is not None
+
+
+def is_address(url: str) -> bool:
+    """Return whether a URL names a host, and no port but a number.
+
+    >>> is_address("http://localhost:8000/v1"), is_address("http://:8000"), is_address("http://localhost:any")
+    (True, False, False)
+    """
+    try:
+        return bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def invocation_of(run_id: str) -> str:

@@ -26,7 +26,7 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share, Tier
+from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
 from skill_evaluator.library.messages import FileKind
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
 from skill_evaluator.repository import Repository, within
@@ -252,12 +252,7 @@ class Model(StrictModel):
     @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, base_url: str | None) -> str | None:
-        try:
-            parts = urlsplit(base_url or "http://host")
-            readable = bool(parts.hostname) and parts.port != 0
-        except ValueError:  # of a bracket left open, a port that is no number
-            readable = False
-        if not readable:
+        if base_url and not is_address(base_url):
             raise ValueError(f"'{base_url}' is not the address of a server")
         return base_url
 

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat, field_validator, mod
 
 from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import StrictModel, open_file
+from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Price
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import canonical_json, digest
@@ -50,14 +51,9 @@ class Endpoint(StrictModel):
     @field_validator("url")
     @classmethod
     def _names_a_host_and_no_password(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            is_address = bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_address = False
-        if not is_address:
+        if not is_address(url):
             raise ValueError(f"'{url}' is not the address of a server")
-        if "@" in parts.netloc:
+        if "@" in urlsplit(url).netloc:
             raise ValueError("a password does not belong into a file; put it into a variable, and name that in headers")
         return url
 

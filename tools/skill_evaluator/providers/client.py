@@ -23,6 +23,7 @@ import aiohttp
 import truststore
 from aiohttp.client_proto import ResponseHandler
 
+from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.wire import Content, HttpAnswer, StatusError, TooLargeError
 
@@ -261,15 +262,10 @@ def _proxy_for(url: str) -> str | None:
     if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        named = urlsplit(proxy)
-        is_address = bool(named.hostname) and named.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address:
+    if not is_address(proxy):
         raise ProviderError("unreachable", f"{variable} cannot be read as the address of a proxy", fatal=True)
-    if named.scheme not in ("http", "https"):
-        raise ProviderError("unreachable", f"{variable} is a {named.scheme} proxy; one for HTTP is needed", fatal=True)
+    if (scheme := urlsplit(proxy).scheme) not in ("http", "https"):
+        raise ProviderError("unreachable", f"{variable} is a {scheme} proxy; one for HTTP is needed", fatal=True)
     return proxy
 
 

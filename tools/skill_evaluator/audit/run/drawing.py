@@ -282,10 +282,7 @@ def _changes_in(drawn: DrawnAudit) -> list[str]:
         ]
         changed += changed_cases(benchmark, material)
     settings = {model.id: settings_digest(model) for model in drawn.models}
-    return [
-        *changed,
-        *(f"the settings of '{name}'" for name, now in settings.items() if now != manifest.models.get(name)),
-    ]
+    return changed + [f"the settings of '{name}'" for name, now in settings.items() if now != manifest.models.get(name)]
 
 
 def changed_cases(benchmark: AuditedBenchmark, material: Material) -> list[str]:
@@ -318,12 +315,8 @@ def _wording(value: object) -> str:
 
 def refuse_wrong(request: AuditRunRequest) -> None:
     """Raise ConfigError, RunError or AuditError for what no audit can be asked."""
-    counts = {
-        "--replicates": request.replicates,
-        "--questions": request.questions,
-        "--concurrency": request.concurrency,
-    }
-    refuse_amounts(counts, request.max_calls, request.max_cost)
+    counts = {"--replicates": request.replicates, "--questions": request.questions}
+    refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
     refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.resume is not None and (not request.resume or request.plan is not None):
         raise AuditError("--resume takes an audit's id, its folder or nothing, and cannot be combined with --plan")

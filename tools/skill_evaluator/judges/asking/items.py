@@ -95,16 +95,8 @@ def items_of_run(
 def case_item(case: Case, field: str, output: Any, model_id: str) -> OutputItem:
     """Return what a model wrote in a field beside the case's document and truth."""
     truth = value_at(case.truth, field) if case.labelled else None
-    return OutputItem.model_validate(
-        {
-            "id": case.id,
-            "input": case.document,
-            "source": case.document,
-            "reference": "" if truth is None else truth,
-            "output": output,
-            "model": model_id,
-        }
-    )
+    texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
+    return OutputItem.model_validate({"id": case.id, **texts, "output": output, "model": model_id})
 
 
 def value_at(value: Any, path: str) -> Any:

@@ -21,6 +21,7 @@ BENCHMARKS = (
     "sending",
     "tree_similarity",
     "planning",
+    "large",
     "comparing",
     "keeping",
     "audit_speed",

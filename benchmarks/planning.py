@@ -93,7 +93,7 @@ def _record_all(root: Path) -> None:
         append_rows(component / "leaderboard.json", component.name, [record.row() for record in records])
 
 
-def write_library(root: Path) -> None:
+def write_library(root: Path, bumped: int = BUMPED) -> None:
     """A repository in which the last commit bumps some of many components, all recorded on every model."""
     (row,) = json.loads((EXAMPLE / "leaderboard.json").read_bytes())["runs"][:1]
     for number in range(COMPONENTS):
@@ -103,11 +103,11 @@ def write_library(root: Path) -> None:
     models = [{"id": model_id, "provider": provider} for provider, model_id in MODELS]
     (config / "models.yaml").write_text(json.dumps({"models": models}))
     _git(root, "init", "-q", "-b", "main")
-    _commit(root)
-    for number in range(BUMPED):
+    commit(root)
+    for number in range(bumped):
         prompt = root / "components" / f"component-{number * 16:03d}" / "prompt.md"
         prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0").replace("Read", "Carefully read"))
-    _commit(root)
+    commit(root)
 
 
 def _write_component(root: Path, name: str, row: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def _seconds(command: Path, root: Path) -> float:
     return time.perf_counter() - begun
 
 
-def _commit(root: Path) -> None:
+def commit(root: Path) -> None:
     _git(root, "add", "-A")
     _git(root, "-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-q", "-m", "change")
 

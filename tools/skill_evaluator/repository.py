@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from skill_evaluator.errors import GitError
@@ -107,8 +108,9 @@ class Repository:
             part = part.parent
         return place
 
-    def files(self, commit: str, folder: str) -> dict[str, str]:
-        """List every file below a folder at a commit: path → blob."""
+    @lru_cache(maxsize=2)  # noqa: B019 - a plan asks for a large library at two commits, several times each
+    def files(self, commit: str, folder: str) -> Mapping[str, str]:
+        """List every file below a folder at a commit, by its digest, as a name moves: path → blob."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listed = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *below)
         entries = (entry.partition("\t") for entry in listed.split("\0") if entry)

@@ -377,9 +377,9 @@ def needing_no_proof(trusted: Attestations, repository: Repository, folder: str,
 
 def edited_checks(repository: Repository, base: str, config: str) -> list[str]:
     """Return the files that decide how a change is checked, and that the change itself edits, adds or removes."""
-    edited = []
+    edited, head = [], str(repository.commit("HEAD"))
     for folder, name in ((".github", "*"), (config, "requirements*")):
-        before, after = (repository.files(commit, folder) for commit in (base, "HEAD"))
+        before, after = (repository.files(commit, folder) for commit in (base, head))
         edited += [path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, name)]
     return sorted(set(edited))
 

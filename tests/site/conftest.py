@@ -10,6 +10,10 @@ from tests.support.library import Library
 from tests.support.npm import npm_file
 from tests.support.review_page import chromium
 
+HOSTILE = (
+    "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
+)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -35,3 +39,13 @@ def demo(folder: Path) -> Library:
     assert library.skill_evaluator("demo", "demo").code == 0
     library.root = folder / "demo"
     return library
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
+    library = demo(tmp_path_factory.mktemp("library"))
+    assert library.call("site", "build", "--out", "public").code == 0
+    library.settings(site={"components": {"receipts": {"documents": True}}})
+    assert library.call("site", "build", "--out", "site").code == 0
+    return library.root

@@ -6,32 +6,19 @@ from typing import Any
 
 import pytest
 
-from tests.site.conftest import demo, serious
+from tests.site.conftest import HOSTILE, serious
 from tests.support.documents import a_pdf, a_png
 from tests.support.library import SKILL, Library
 from tests.support.sites import watched
 
 pytestmark = pytest.mark.browser
 CASE = "case.html#component=receipts&case=service-charge"
-HOSTILE = (
-    "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
-)
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
-    library = demo(tmp_path_factory.mktemp("library"))
-    assert library.call("site", "build", "--out", "public").code == 0
-    library.settings(site={"components": {"receipts": {"documents": True}}})
-    assert library.call("site", "build", "--out", "site").code == 0
-    return library.root
 
 
 def test_from_the_overview_to_a_differing_leaf_in_three_clicks(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
-        page.get_by_role("link", name="receipts").first.click()
+        page.get_by_role("link", name="receipts", exact=True).first.click()
         cases = page.get_by_role("table", name="Cases beside models")
         cases.get_by_role("link", name="service-charge").click()
         page.get_by_role("heading", name="service-charge", level=1).wait_for()

@@ -8,15 +8,12 @@ from unittest.mock import patch
 import pytest
 from skill_evaluator.site.run import _BEGINNING
 
-from tests.site.conftest import demo, serious
+from tests.site.conftest import HOSTILE, serious
 from tests.support.chat_server import notice
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import build_undrawn, contents, site_data, watched
 
 pytest.importorskip("vl_convert")
-HOSTILE = (
-    "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
-)
 PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
 
 
@@ -103,16 +100,6 @@ def test_what_has_no_room_is_cut_at_the_end_and_counted(measured: Library, tmp_p
     assert len(run["rows"]) + run["left"] == 5
     assert run["rows"][0]["outcome"] == "unparseable"
     assert len(texts[0]) == 400 // len(texts) < run["rows"][0]["length"]
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
-    library = demo(tmp_path_factory.mktemp("library"))
-    assert library.call("site", "build", "--out", "public").code == 0
-    library.settings(site={"components": {"receipts": {"documents": True}}})
-    assert library.call("site", "build", "--out", "site").code == 0
-    return library.root
 
 
 def small(root: Path) -> str:

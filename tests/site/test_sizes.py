@@ -14,15 +14,8 @@ from tests.support.sites import build_undrawn, site_data, watched
 pytest.importorskip("vl_convert")
 CASE = "c" * 900
 CASES = {"alpha": [1.0, 0.5], CASE: [0.75, 0.75]}
-FIELD: dict[str, Any] = {
-    "compare": "category",
-    "accuracy": 0.5,
-    "n": 2,
-    "right": 1,
-    "wrong": 1,
-    "missing": 0,
-    "extra": 0,
-}
+COUNTS = {"n": 2, "right": 1, "wrong": 1, "missing": 0, "extra": 0}
+FIELD: dict[str, Any] = {"compare": "category", "accuracy": 0.5, **COUNTS}
 PAGES = (
     "index.html",
     "changes.html",

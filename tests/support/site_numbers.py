@@ -32,7 +32,7 @@ _READ = """() => {
   });
   const run = (place) => ({ caption: "run", rows: [within(place)] });
   const card = (place) => ({ caption: "card", rows: [[cell(place.children[0], "of"),
-    ...(place.children[1]?.matches("p") ? [cell(place.children[1], "finding")] : [])]] });
+    ...[...place.querySelectorAll(".figures")].map((figures) => cell(figures, "finding"))]] });
   const fact = (place) => ({ caption: "fact", rows: [[cell(place, "fact")]] });
   return [...document.querySelectorAll("main table")].map(table)
     .concat([...document.querySelectorAll("main .change")].map(card))
@@ -180,15 +180,15 @@ def _of_ranking(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:
 
 
 def _change(known: Recorded, model: str) -> Sequence[Figure]:
-    """Return by how much a model's highest version moved: since the anchor if that took more, or mends too little."""
+    """Return by how much a model's highest version moved: first since the anchor if that took more, or mends little."""
     points = next(one["points"] for one in known.history["models"] if one["model_id"] == model)
     step = points[-1]["step"]
     if step is None:
         return []
-    watch = step["watch"]
-    if watch and (step["verdict"] == "improved" or watch["verdict"] == "regressed"):
-        return [watch["difference"]]
-    return [step["difference"]]
+    watch, figures = step["watch"], [step["difference"]]
+    if watch and watch["verdict"] != step["verdict"]:
+        figures.append(watch["difference"])
+    return figures[::-1] if watch and (step["verdict"] == "improved" or watch["verdict"] == "regressed") else figures
 
 
 def _of_version(known: Recorded, row: Row) -> Mapping[str, Sequence[Figure]]:

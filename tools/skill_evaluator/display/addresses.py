@@ -12,7 +12,15 @@ class Site:
 
     address: str | None = None
 
-    def page(self, skill: str, *, case: str | None = None, model: str | None = None, field: str | None = None) -> str:
+    def page(
+        self,
+        skill: str,
+        *,
+        case: str | None = None,
+        model: str | None = None,
+        version: str | None = None,
+        field: str | None = None,
+    ) -> str:
         """Return the address of a component's page, or of a case's, and what it begins with; empty without a site.
 
         Names are written as the site has them, which shows every character.
@@ -24,7 +32,7 @@ class Site:
         """
         if self.address is None:
             return ""
-        named = {"component": skill, "case": case, "model": model, "field": field}
+        named = {"component": skill, "case": case, "model": model, "version": version, "field": field}
         state = urlencode({key: visible(name, keep="\n\t") for key, name in named.items() if name is not None})
         return f"{self.address.rstrip('/')}/{'component' if case is None else 'case'}.html#{state}"
 

@@ -322,9 +322,9 @@ def changed_sheets(
     model: ModelVerdict, *, skill: str = "", site: Site = NO_SITE, most: int = _MOST_ROWS
 ) -> Iterator[Sheet | str]:
     """Yield the tables of the fields that moved or weigh, and of the cases that broke or were fixed."""
+    page = partial(site.page, skill, model=model.model_id, version=model.candidate.skill_version)
     fields = _moved_fields(model)
     if fields:
-        page = partial(site.page, skill, model=model.model_id)
         runs = [run for run in (model.baseline, model.candidate) if run is not None]
         yield _field_sheet(fields[:most], page, min(run.replicates for run in runs))
         yield from _more(len(fields) - most, " fields")
@@ -334,7 +334,7 @@ def changed_sheets(
             for change in changes[:most]:
                 counts = [f"{path or WHOLE} {count}" for path, count in change.fields.items()]
                 cell = Cell(listed(counts, _MOST_FIELDS_OF_A_CASE), code=True) if counts else Cell("–")
-                case = Cell(change.case_id, code=True, link=site.page(skill, case=change.case_id, model=model.model_id))
+                case = Cell(change.case_id, code=True, link=page(case=change.case_id))
                 rows.append([case, Cell(arrow(change.before, change.after)), cell])
             first = f"{title}: {len(changes)}"
             columns = (first, "before → after", "right answers by field, before → after")

@@ -46,7 +46,7 @@ from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.site.cases import write_cases
 from skill_evaluator.site.compare import write_comparisons
-from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows
+from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows, regression
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
@@ -169,6 +169,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     audit, grades = write_audits(site, build.audits)
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
+    regressed: dict[str, Any] = {}
     list(side_by_side(partial(_keep_verdicts, build, settings), names))
     for name in told(names, len(names), "pages of components"):
         try:
@@ -185,12 +186,14 @@ def build_site(build: SiteBuild) -> SiteFolder:
         else:
             rows += overview_rows(name, standing, grades)
             changes += change_rows(name, standing)
+            regressed |= {name: fell} if (fell := regression(standing)) is not None else {}
     write_judges(site, build.judgements, build.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(build.config, settings.limits))
     problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
-    site.write_data("overview", {"rows": rows, "problems": problems, "audit": audit, "retiring": leaving})
+    shown = {"rows": rows, "regressed": regressed, "problems": problems, "audit": audit, "retiring": leaving}
+    site.write_data("overview", shown)
     newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
     site.write_data("changes", dict(zip(("rows", "left"), fitting(newest, MOST_CHANGES), strict=True)))
     site.finish()

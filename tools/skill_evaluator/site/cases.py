@@ -6,7 +6,7 @@ Every text is cut at a bound, and says so: a page stays usable whatever a docume
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.messages import File
-from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.records.archive import RecordedRun, precedence
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM, CaseRecord, FieldCount, Record, Row, check_path
 from skill_evaluator.records.selection import newest_of_versions
@@ -336,6 +336,7 @@ def write_cases(
     answered = [run for run in runs if names is None and run.has_answers]
     index = cases_index(component.name, standing.newest)
     keys = index.pop("keys")
+    index["versions"] = list(_write_lists(site, component.name, runs, {row.run_id for row in standing.newest.values()}))
     index["runs"] = [{"run": run.id, "model": run.entry.model_id, "version": run.entry.version} for run in answered]
     site.write_data(f"cases/{component.name}", index, _LONGEST_ID)
     if keys:
@@ -354,6 +355,22 @@ def write_cases(
         make = partial(_write_case, site, component, case_id, case, absent, mine)
         site.when_opened(f"data/{case_key(component.name, case_id)}.js", make)
     return answered, cases
+
+
+def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest: Set[str]) -> Iterator[str]:
+    """Write the list of cases of each version that is shown, besides that of the newest runs; yield those versions."""
+    for version in sorted({run.entry.version for run in runs}, key=precedence, reverse=True):
+        of_it = [run for run in runs if run.entry.version == version]
+        if {run.id for run in of_it} != newest:
+            yield version
+            key, known = (
+                f"case-lists/{name}/{version}",
+                [program_digest(SHOWN_BY), [(run.names is None, run.digest) for run in of_it]],
+            )
+            first_line = f"/* {digest(canonical_json(known))} */"
+            if not site.keeps(f"data/{key}.js", first_line):
+                index = cases_index(name, {run.entry.model_id: run.record for run in of_it})
+                site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, index, _LONGEST_ID)}")
 
 
 def _write_case(

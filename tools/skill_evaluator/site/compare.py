@@ -16,6 +16,7 @@ from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import RunError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words, verdict_words, worst_first
+from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
@@ -64,6 +65,7 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
                 "words": model_words(model, result),
                 "forest": _forest(model),
                 "lost": _lost(model),
+                **_ending(result, model),
                 "blocks": list(_tables(result.skill, model)),
                 "answers": answers(model),
             }
@@ -72,11 +74,19 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
     }
 
 
+def _ending(result: ComparisonResult, model: ModelVerdict) -> dict[str, str]:
+    """Return how sure the verdict on a model is, and what to do next, as a terminal says it."""
+    of_it = {"models": [model], "verdict": model.verdict, "these": model.these, "beyond": model.beyond}
+    verdict, _, following = ending(result.model_copy(update=of_it), {model.candidate.run_id: model.candidate.run_id})
+    return {"sure": verdict.partition(": ")[2], "next": following.removeprefix("next: ")}
+
+
 def _lost(model: ModelVerdict) -> dict[str, Any]:
-    """Return the fields that fell beyond chance and the cases that broke, as names with what became of each."""
+    """Return the fields that fell beyond chance, each with how it fell, and the cases that broke or are worse."""
     fields = sorted((one for one in model.fields if one.verdict == "regressed"), key=lambda one: one.difference or 0.0)
     return {
-        "fields": [f"{one.metric or WHOLE} {arrow(one.baseline, one.candidate)}" for one in fields[:_MOST_LOST]],
+        "fields": [[one.metric or WHOLE, arrow(one.baseline, one.candidate)] for one in fields[:_MOST_LOST]],
+        "worse": model.cases.every_answer_worse[:_MOST_LOST],
         "cases": [case.case_id for case in model.cases.broke[:_MOST_LOST]],
         "more": [max(0, len(names) - _MOST_LOST) for names in (fields, model.cases.broke)],
     }

@@ -4,17 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skill_evaluator.display import WHOLE, ends, number
-from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.site.writing import fitting
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, version_words
+from skill_evaluator.verdicts.decide.results import joined_falls
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
+_OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
 # Characters of the page's data, so that a page stays below 2 MB whatever a record holds.
 _MOST = {
@@ -51,8 +52,6 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "ranking": ranking.model_dump(mode="json", exclude={"models": {"__all__": {"age_days"}}}),
         "newest": [
             {
-                "model": model_id,
-                "version": record.skill_version,
                 **run_figures(record),
                 **verdict_of(model_id, standing),
                 **_spreads(record),
@@ -61,11 +60,9 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         ],
         **{name: kept for name, (kept, _) in parts.items()},
         "trend": [point for point in points if point["run"] in newest],
-        "itemsTitle": _items_title(parts["items"][0]),
         "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
         "left": {name: left for name, (_, left) in parts.items()},
-        "trendTitle": _trend_title(standing),
-        "titles": _titles(standing),
+        "ship": ship_words(standing),
         "remarks": list(_remarks(history)),
     }
 
@@ -102,32 +99,66 @@ def _point(row: Row) -> dict[str, Any]:
     }
 
 
+def _moved(point: Point) -> dict[str, Any]:
+    """Return by how much a version moved since the one before it."""
+    low, high = ends(point.step.ci95 if point.step else None, point.n_cases)
+    before, difference = (point.step.before, point.step.difference) if point.step else (None, None)
+    return {"before": before, "difference": difference, "step_low": low, "step_high": high}
+
+
 def _judged(point: Point) -> dict[str, Any]:
-    step = point.step
-    low, high = ends(step.ci95 if step else None, point.n_cases)
-    verdict = "first" if step is None else step.verdict
-    against = "" if step is None else f" against {step.before}"
+    verdict, against = ("first", "") if point.step is None else (point.step.verdict, f" against {point.step.before}")
     return {
+        **_moved(point),
         "verdict": verdict,
-        "before": None if step is None else step.before,
-        "difference": None if step is None else step.difference,
-        "step_low": low,
-        "step_high": high,
-        "reasons": [] if step is None else step.reasons,
+        "reasons": [] if point.step is None else point.step.reasons,
         "runs": point.runs,
         "pooled": point.strict_mean,
-        "words": f"{point.version}: {number(point.strict_mean)}, {verdict}{against}",
+        "words": f"{version_words(point.version)}: {number(point.strict_mean)}, {verdict}{version_words(against)}",
     }
 
 
-def _trend_title(standing: ComponentStanding) -> str:
-    """Return what the trend shows: the verdicts on the highest versions, as the ranking has them."""
-    judged: dict[str, list[str]] = {}
-    for model_id in standing.newest:
-        step = verdict_of(model_id, standing)
-        if step["before"] is not None:
-            judged.setdefault(f"{step['verdict']} since {step['before']}", []).append(model_id)
-    return "; ".join(f"{listed(models, 2)} {words}" for words, models in judged.items())
+def regression(standing: ComponentStanding) -> dict[str, Any] | None:
+    """Return the highest of the newest versions that regressed, where it lost most and how surely; None without one.
+
+    It `stands` where it is the highest of a model. The figures are those of the first model, which lost most.
+    """
+    fell = [
+        (point.step, point, model)
+        for model in standing.history.models
+        for point in model.points[-_NEWEST:]
+        if point.step is not None and point.step.verdict == "regressed"
+    ]
+    version = max((point.version for _, point, _ in fell), key=precedence, default="")
+    fell = [one for one in fell if one[1].version == version]
+    if not fell:
+        return None
+    fell.sort(key=lambda one: (not one[0].falls, one[0].difference or 0.0))
+    step, point, model = fell[0]
+    stands = any(point is model.points[-1] for _, point, model in fell)
+    moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
+    keep = f"do not ship {version_words(version)}: keep {version_words(moved['before'])}"
+    return {
+        **moved,
+        "version": version,
+        "models": [model.model_id for _, _, model in fell],
+        "stands": stands,
+        "lost": joined_falls(step.falls),
+        "metric": standing.history.metric,
+        "next": keep if stands else ship_words(standing),
+    }
+
+
+def ship_words(standing: ComponentStanding) -> str:
+    """Return which version to ship with which model, and why that model; or why none is named."""
+    advice = standing.ranking.advice
+    if advice.model_id is None:
+        return f"no model to ship is named ({advice.reason})"
+    named = f"ship {version_words(standing.newest[advice.model_id].skill_version)} with {advice.model_id}"
+    judged = verdict_of(advice.model_id, standing)
+    if judged["verdict"] == "regressed":
+        return f"do not {named}: it regressed since {version_words(judged['before'])}"
+    return f"{named} ({advice.reason})"
 
 
 def _spreads(record: Record) -> dict[str, Any]:
@@ -137,29 +168,6 @@ def _spreads(record: Record) -> dict[str, Any]:
     cost = calls.cost_usd.model_dump() if calls and calls.cost_usd else None
     thousand = cost and {name: 1000 * usd for name, usd in cost.items()}
     return {"seconds": latency, "dollars": thousand}
-
-
-def _titles(standing: ComponentStanding) -> dict[str, str]:
-    """Return what each chart of the newest runs shows, as its title."""
-    runs = {model_id: run_figures(record) for model_id, record in standing.newest.items()}
-
-    def reach(key: str) -> str:
-        """Name the least and the most, as they are: that models differ was tested of their accuracy alone."""
-        by_model = {model_id: run[key] for model_id, run in runs.items() if run[key] is not None}
-        ends_of = sorted(by_model, key=lambda model_id: by_model[model_id])
-        named = dict.fromkeys([*ends_of[:1], *ends_of[-1:]])
-        return " to ".join(f"{by_model[model_id]:,.2f} ({model_id})" for model_id in named)
-
-    first, *others = standing.ranking.models
-    tied = [first.model_id, *(other.model_id for other in others if set(other.groups) & set(first.groups))]
-    apart = f"{first.model_id} is right most often"
-    failed = sum(count for record in standing.newest.values() for count in record.failures.values())
-    return {
-        "balance": apart if len(tied) == 1 else f"{listed(tied, 3)} cannot be told apart by how often they are right",
-        "latency": f"Median seconds to an answer: {reach('p50')}",
-        "cost": f"USD for 1,000 answers: {reach('usd')}",
-        "failures": f"{counted(failed, 'call')} of the newest runs {'was' if failed == 1 else 'were'} not scored",
-    }
 
 
 def _remarks(history: History) -> Iterator[str]:
@@ -177,15 +185,7 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
             {
                 "field": path or WHOLE,
                 "model": model_id,
-                "compare": field.compare,
-                "accuracy": field.accuracy,
-                "stability": field.stability,
-                "n": field.n,
-                "right": field.right,
-                "wrong": field.wrong,
-                "missing": field.missing,
-                "extra": field.extra,
-                "profile": None if field.profile is None else field.profile.model_dump(mode="json"),
+                **field.model_dump(mode="json", include=_OF_A_FIELD),
             }
             for model_id, record in standing.newest.items()
             if (field := record.per_field.get(path)) is not None
@@ -205,14 +205,6 @@ def _items(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
         for model_id, arrays in by_model.items():
             if path in arrays and arrays[path]["n"]:
                 yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
-
-
-def _items_title(rows: Sequence[dict[str, Any]]) -> str:
-    """Return which array lost most, as the title of its chart."""
-    worst = max(rows, key=lambda row: row["missing"], default=None)
-    if worst is None or not worst["missing"]:
-        return "No value of an array's items is missing"
-    return f"{worst['model']} loses most in {worst['array']}: {worst['missing']} of {worst['n']} values are missing"
 
 
 def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
@@ -244,7 +236,6 @@ def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
 
 
 _NEWEST = 5  # versions of a model: the page of a component has all
-_REASONS = 4
 MOST_CHANGES = 1_500_000  # characters of the page's data, the newest first
 
 
@@ -252,21 +243,14 @@ def change_rows(name: str, standing: ComponentStanding) -> Iterator[dict[str, An
     """Yield a row for each of the newest versions of each model."""
     for model in standing.history.models:
         for point in model.points[-_NEWEST:]:
-            step = point.step
-            low, high = ends(step.ci95 if step else None, point.n_cases)
             yield {
+                **_judged(point),
                 "component": name,
                 "model": model.model_id,
                 "version": point.version,
                 "timestamp": point.timestamp,
                 "run": point.run_id,
-                "verdict": None if step is None else step.verdict,
-                "before": None if step is None else step.before,
                 "metric": standing.history.metric,
-                "difference": None if step is None else step.difference,
-                "low": low,
-                "high": high,
-                "reasons": [] if step is None else step.reasons[:_REASONS],
             }
 
 
@@ -280,8 +264,6 @@ def overview_rows(name: str, standing: ComponentStanding, grades: Mapping[str, s
     return [
         {
             "component": name,
-            "version": record.skill_version,
-            "model": model_id,
             **run_figures(record),
             **verdict_of(model_id, standing),
             "scores": [point.strict_mean for point in points[model_id]],
@@ -298,6 +280,8 @@ def run_figures(record: Record) -> dict[str, Any]:
     agreement = record.reproducibility.get(AGREEMENT)
     return {
         "run": record.run_id,
+        "model": record.model_id,
+        "version": record.skill_version,
         "timestamp": record.timestamp,
         "metric": record.primary_metric,
         "accuracy": accuracy.strict_mean if accuracy else None,
@@ -317,17 +301,19 @@ def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does, and the change.
 
     A version that mends the one before is *improved* only if it is better than the anchor, too; else the verdict is
-    that since the anchor. So is the change, and where most was lost since then.
+    that since the anchor. So is the change, and where most was lost since then. `also` has the verdict since the other
+    of the two versions, where it is a different one. An interval since the anchor is `wide`, for the looks so far.
     """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
-    points = next(model.points for model in standing.history.models if model.model_id == model_id)
-    step = points[-1].step
-    if step is None:
-        return {"verdict": None if ranked is None else ranked.verdict, "difference": None, "before": None}
-    verdict: VerdictName | None = step.verdict if ranked is None else ranked.verdict
-    watch, metric = step.watch, standing.history.metric
-    fell = watch is not None and verdict == "regressed" == watch.verdict and metric == watch.metric
-    if watch is not None and (verdict == "improved" or (fell and watch.difference < (step.difference or 0.0))):
-        difference = watch.difference if metric == watch.metric else None
-        return {"verdict": watch.verdict, "difference": difference, "before": watch.anchor_version}
-    return {"verdict": verdict, "difference": step.difference, "before": step.before}
+    point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)
+    verdict = ranked.verdict if ranked is not None else point.step.verdict if point.step is not None else None
+    last = {**_moved(point), "verdict": verdict, "also": None}
+    if point.step is None or (watch := point.step.watch) is None:
+        return last
+    same, (low, high) = standing.history.metric == watch.metric, watch.interval
+    figures = {"difference": watch.difference, "step_low": low, "step_high": high} if same else {"difference": None}
+    whole = {"verdict": watch.verdict, "before": watch.anchor_version, "wide": True, **figures}
+    fell = same and verdict == "regressed" == watch.verdict and watch.difference < (point.step.difference or 0.0)
+    stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
+    differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]
+    return {**stands, "also": also if differs else None}

@@ -1,7 +1,7 @@
 // A case: the document beside its truth, and what each run answered, its differences marked field by field.
 "use strict";
 (function () {
-  const { el, load, state, roomy, link, share, dash, table, page, shares } = window.site;
+  const { el, load, state, roomy, link, named, finding, share, dash, table, page, shares } = window.site;
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+", unscored: "·" };
   const characters = (count) => count.toLocaleString("en");
 
@@ -77,7 +77,7 @@
     const rows = run.outcomes.map((outcome, index) => ({ outcome, index }));
     const columns = [{ title: "Replicate", small: true, cell: (row) => String(row.index) }, { title: "Outcome", cell: (row) => row.outcome },
       ...names.map((name) => ({ title: name, number: true, cell: (row) => share(run.scores[name].replicates[row.index]) }))];
-    return el("details", {}, el("summary", {}, "The scores of each replicate"), table(`Scores of each replicate of ${run.model} ${run.version}`, columns, rows),
+    return el("details", {}, el("summary", {}, "The scores of each replicate"), table(`Scores of each replicate of ${run.model} ${named(run.version)}`, columns, rows),
       run.planned > rows.length ? el("p", { class: "soft" }, `${run.planned - rows.length} more replicates are in the record.`) : null);
   }
 
@@ -89,7 +89,7 @@
 
   function answers(run, field, linked) {
     return el("section", { class: "run" },
-      el("h3", {}, el("bdi", {}, run.model), ` ${run.version}`, el("span", { class: "soft" }, ` ${run.metric} `), share(run.score)),
+      el("h3", {}, el("bdi", {}, run.model), ` ${named(run.version)}`, el("span", { class: "soft" }, ` ${run.metric} `), share(run.score)),
       linked ? el("p", { class: "soft" }, linked) : null,
       run.words ? el("p", { class: "soft" }, run.words, ".") : null,
       run.remarks.map((words) => el("p", { class: "notice" }, words)),
@@ -102,7 +102,7 @@
   function scores(runs, now, chosen) {
     const columns = [
       { title: "Model", cell: (run) => link("case", { ...now, model: run.model, version: "" }, el("bdi", {}, run.model)) },
-      { title: "Version", cell: (run) => link("case", { ...now, model: run.model, version: run.version }, run.version) },
+      { title: "Version", cell: (run) => link("case", { ...now, model: run.model, version: run.version }, named(run.version)) },
       { title: runs[0].metric, number: true, cell: (run) => share(run.score) },
       { title: "Answers", cell: (run) => run.spread || dash() },
       { title: "Its fields", cell: (run) => shares(run.standing) },
@@ -121,7 +121,7 @@
     const versions = [...new Set(runs.map((run) => run.version))];
     return el("div", { class: "filters", role: "search" },
       choice("Model", "model", [["all", "all models"], ...models.map((name) => [name, name])], model, "model"),
-      choice("Version", "version", [["", "the newest two"], ...versions.map((name) => [name, name])], now.version || "", "version"),
+      choice("Version", "version", [["", "the newest two"], ...versions.map((name) => [name, named(name)])], now.version || "", "version"),
       choice("Field", "field", [["", "all fields"], ...fields.map((name) => [name, name])], now.field || "", "field"));
   }
 
@@ -139,7 +139,8 @@
     const now = state.read();
     const { component, field } = now;
     if (!component || !now.case) throw new Error("The address names no case; choose one on the page of its component.");
-    if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const { rows, regressed } = await load("overview");
+    if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const index = await load(`cases/${component}`);
     const place = index.cases.findIndex((row) => row.id === now.case);
     const keys = place < 0 && index.left ? await load(`case-keys/${component}`) : {};
@@ -156,13 +157,14 @@
     return [
       el("p", { class: "crumbs wide" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, component), " / ", el("bdi", {}, shown.case), neighbours(index, place, now)),
       el("h1", {}, el("bdi", {}, shown.case)),
+      finding(component, regressed[component]),
       shown.why ? el("p", { class: "notice" }, shown.why) : null,
       scores(runs, now, chosen),
       filters(runs, now, model),
       el("div", { class: shown.document ? "beside" : "" },
         shown.document ? el("div", { class: "given" }, text(shown.title, shown.document), shown.files.map(file), text("Ground truth", shown.truth, "This case has none: its answers are compared with each other alone.")) : null,
         el("div", { class: "answers" }, el("h2", {}, shown.document ? "Answers" : "Scores"),
-          chosen.length ? chosen.map((run) => answers(run, field, index.runs.some((each) => each.run === run.run) && link("run", { component, run: run.run }, "Every answer of this run"))) : el("p", { class: "notice" }, "No run of this version by this model."))),
+          chosen.length ? chosen.map((run) => answers(run, field, index.runs.some((each) => each.run === run.run) && link("run", { component, run: run.run }, "Every answer of this run"))) : el("p", { class: "notice" }, `No run of this version by this model is shown: a case has each model's newest two versions, here ${[...new Set(runs.map((run) => named(run.version)))].join(", ")}.`))),
     ];
   });
 })();

@@ -1,7 +1,7 @@
 // The cases of a component beside its models: what of each is right, wrong or flaky, and the way to its page.
 "use strict";
 (function () {
-  const { el, state, roomy, link, share, dash, table, shares, flawless } = window.site;
+  const { el, state, roomy, link, named, finding, share, dash, table, shares, flawless } = window.site;
   const MOST = roomy ? 15 : 6; // rows before a reader asks for all
   const STANDINGS = { r: "stable_right", w: "stable_wrong", f: "flaky", s: "stable", u: "unscored" };
   const OFF = "wf"; // the letters of a field that is wrong in every answer, or flaky
@@ -27,7 +27,7 @@
     const open = kept.filter((row) => !sound.includes(row));
     const sorted = open.sort((a, b) => (!order.sort ? lowest(a) - lowest(b) : order.down ? value(b) - value(a) : value(a) - value(b)));
     const rows = all ? sorted : sorted.slice(0, MOST);
-    const to = (row, model, ...words) => link("case", { component: index.component, case: row.id, model, field: now.field }, ...words);
+    const to = (row, model, ...words) => link("case", { component: index.component, case: row.id, model, version: index.version, field: now.field }, ...words);
     const cell = (row, model) => {
       const of = row.models[model];
       return of ? el("div", { class: "part" }, to(row, model, share(of[0])), shares(profile(of))) : dash();
@@ -36,8 +36,12 @@
     const onsort = (sort) => again(all, { sort, down: order.sort === sort && !order.down }).querySelector("th[aria-sort] button").focus();
     const box = el("section", { id: "cases", tabindex: "-1" },
       el("h2", {}, "Cases"),
-      el("p", { class: "soft" }, `Each model's newest version, the worst case first: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
-      index.runs.length ? el("details", { open: index.runs.length <= 4 }, el("summary", {}, "Every answer of a run on one page"), el("p", {}, index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${run.version}`)]))) : null,
+      now.field || now.version ? finding(index.component, index.fell) : null,
+      now.version && !index.version && index.elsewhere ? el("p", { class: "notice" }, `There is no list of ${named(now.version)}: only each model's newest two versions have one. These are the newest.`) : null,
+      index.versions.length ? el("div", { class: "filters" }, el("div", {}, el("label", { for: "of-version" }, "Version"), el("select", { id: "of-version", onchange: (event) => { location.hash = state.text({ ...now, component: index.component, version: event.target.value }); } },
+        ["", ...index.versions].map((version) => el("option", { value: version, selected: version === (index.version || "") }, version ? named(version) : "each model's newest"))))) : null,
+      el("p", { class: "soft" }, `${index.version ? `Version ${named(index.version)}` : "Each model's newest version"}, the worst case first: ${index.metric}, and how many fields of the case stand right, wrong or flaky. A figure leads to the answers.`),
+      index.runs.length ? el("details", { open: index.runs.length <= 4 }, el("summary", {}, "Every answer of a run on one page"), el("p", {}, index.runs.map((run, at) => [at ? " · " : null, link("run", { component: index.component, run: run.run }, el("bdi", {}, run.model), ` ${named(run.version)}`)]))) : null,
       now.field && place < 0 && index.fieldsLeft ? el("p", { class: "notice" }, "This list has no room for how the cases stand in ", el("bdi", {}, now.field), "; the page of each case says it.")
       : now.field ? el("p", { class: "line" }, el("span", {}, `${kept.length} of ${index.cases.length} cases in which `, el("bdi", {}, now.field), " is wrong or flaky", now.model ? [" with ", el("bdi", {}, now.model)] : null),
         " ", el("button", { type: "button", class: "print", onclick: () => { state.write({ ...now, field: "", model: "" }); again(false); } }, "Show all cases")) : null,
@@ -53,6 +57,7 @@
 
   /** Show the cases in which a field differs; the address then says so, too. */
   function narrow(index, field, model) {
+    if (index.version) { location.hash = state.text({ component: index.component, field, model }); return; } // the map is of the newest
     state.write({ ...state.read(), field, model });
     const fresh = document.getElementById("cases").again(false);
     fresh.focus({ preventScroll: true });

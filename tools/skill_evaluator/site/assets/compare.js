@@ -1,7 +1,7 @@
 // Two versions, or two models: the verdict, what moved and how surely, the cases that flipped, the answers that changed.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, share, table, page, signed, chart, drawn } = window.site;
+  const { el, load, state, link, badge, named, prose, finding, share, table, page, signed, chart, drawn } = window.site;
 
   /** Return where the answers of two runs differ, loaded when it is opened. */
   function answers(model) {
@@ -28,6 +28,7 @@
     return el("details", { class: `compared ${model.verdict}`, open },
       el("summary", {}, el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict))),
       el("p", { class: "soft" }, model.before === null ? model.after : `${model.before} → ${model.after} · ${verdicts}`),
+      el("p", {}, el("strong", {}, "Next: "), prose(model.next)),
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
       forest(model), drawn(model.blocks), answers(model));
   }
@@ -53,7 +54,8 @@
     const now = state.read();
     const { component } = now;
     if (!component) throw new Error("The address names no component; choose one on the overview.");
-    if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const { rows, regressed } = await load("overview");
+    if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const [whole, versions] = await Promise.all([load(`components/${component}`), load(`compare/${component}/versions`)]);
     const newest = [...whole.versions].reverse();
     const models = whole.models;
@@ -66,7 +68,7 @@
     const choice = between
       ? [pick("first", "Model", first, models.map((name) => [name, name]), (value) => change({ first: value, second: value === second ? first : second })),
         pick("second", "with", second, models.map((name) => [name, name]), (value) => change({ first: value === first ? second : first, second: value }))]
-      : pick("version", "Version", version, newest.map((name) => [name, name]), (value) => change({ version: value }));
+      : pick("version", "Version", version, newest.map((name) => [name, named(name)]), (value) => change({ version: value }));
     let body;
     if (between) {
       const pairs = await load(`compare/${component}/models`);
@@ -78,7 +80,8 @@
     document.title = `${component}: compared`;
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, component), " / compare"),
-      el("h1", {}, between ? "Two models compared" : `${component} ${version}`),
+      el("h1", {}, between ? "Two models compared" : `${component} ${named(version)}`),
+      between ? null : finding(component, regressed[component]),
       el("div", { class: "filters", role: "search" }, way, choice),
       body,
     ];

@@ -1,7 +1,7 @@
 // A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
 "use strict";
 (function () {
-  const { el, load, script, state, dash, share, dollars, seconds, badge, moved, scale, flawless, age, interval, span, table, page, chart, shares, PARTS } = window.site;
+  const { el, load, script, state, dash, share, dollars, seconds, badge, named, moved, verdicts, finding, scale, flawless, age, interval, span, table, page, chart, shares, PARTS } = window.site;
   const MOST = 15; // fields before the rest folds
   const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
@@ -13,17 +13,17 @@
   /** Say how much more is in the records than fits on a page. */
   const more = (count, words) => (count ? el("p", { class: "soft" }, `${count} more ${words} in the records: too many for a page.`) : null);
 
-  function ranking({ ranking: ranked, newest, agreement }) {
+  function ranking({ ranking: ranked, newest, agreement, ship }, fell) {
     const metrics = [...new Set(ranked.models.flatMap((row) => Object.keys(row.accuracy)))].filter((name) => name !== ranked.metric).sort();
     const score = (row) => { const { strict_mean: value = null, ci95 = null, n_cases: cases = 0 } = row.accuracy[ranked.metric] || {}; return [value, ...(ci95 && cases >= 5 ? ci95 : [null, null])]; };
     const changes = new Map(newest.map((row) => [row.model, row]));
     const columns = [
       { title: "Place", small: true, cell: (row) => [String(row.place), el("span", { class: "soft" }, ` ${row.groups.join(" ")}`)] },
       model,
-      { title: "Version", cell: (row) => row.skill_version },
+      { title: "Version", cell: (row) => named(row.skill_version) },
       { title: ranked.metric, number: true, cell: (row) => [el("span", { class: "figure" }, share(score(row)[0])), el("span", { class: "soft interval" }, interval(...score(row))), span(...score(row))] },
       { title: "Change", number: true, cell: (row) => moved(changes.get(row.model_id)) },
-      { title: "Verdict", cell: (row) => badge(changes.get(row.model_id).verdict) },
+      { title: "Verdict", cell: (row) => verdicts(changes.get(row.model_id)) },
       { title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd_per_1000_cases) },
     ];
     const rest = [
@@ -34,48 +34,71 @@
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
     return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models that share a letter beside their place cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
-      el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "To ship: "), el("bdi", {}, ranked.advice.model_id || "none is named"), ` (${ranked.advice.reason})`),
+      fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "Next: "), el("bdi", {}, ship)),
       table("Models, the best first", columns, ranked.models, { class: "ranked" }),
       el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),
       Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));
   }
 
-  function trend(shown) {
+  const listed = (names, most) => names.slice(0, most).join(", ") + (names.length > most ? ` and ${names.length - most} more` : "");
+
+  /** Say what the charts of the newest runs show; that models differ was tested of their accuracy alone. */
+  function titles({ newest, ranking: { models } }) {
+    const [first, ...others] = models;
+    const tied = [first, ...others.filter((other) => other.groups.some((group) => first.groups.includes(group)))].map((row) => row.model_id);
+    const reach = (key) => {
+      const runs = newest.filter((row) => row[key] !== null).sort((a, b) => a[key] - b[key]);
+      return [...new Set([...runs.slice(0, 1), ...runs.slice(-1)])].map((row) => `${row[key].toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} (${row.model})`).join(" to ");
+    };
+    return { balance: tied.length > 1 ? `${listed(tied, 3)} cannot be told apart by how often they are right` : `${first.model_id} is right most often`, latency: `Median seconds to an answer: ${reach("p50")}`, cost: `USD for 1,000 answers: ${reach("usd")}` };
+  }
+
+  /** Say which version regressed, and the verdicts on the highest. */
+  function titleOf({ newest }, fell) {
+    const judged = new Map(fell && !fell.stands ? [[`${named(fell.version)} regressed with`, fell.models]] : []);
+    for (const row of newest.filter((row) => row.before)) {
+      const words = `${named(row.version)} ${row.verdict} since ${named(row.before)} with`;
+      judged.set(words, [...(judged.get(words) || []), row.model]);
+    }
+    return [...judged].map(([words, models]) => `${words} ${listed(models, 2)}`).join("; ");
+  }
+
+  function trend(shown, fell) {
     const rows = shown.trend;
     const columns = [
-      { title: "Version", cell: (row) => row.version }, model,
+      { title: "Version", cell: (row) => named(row.version) }, model,
       { title: shown.metric, number: true, cell: (row) => share(row.value) },
       { title: "95 % interval", number: true, cell: (row) => interval(row.value, row.low, row.high) },
-      { title: "Verdict", cell: (row) => (row.complete ? [badge(row.verdict === "first" ? null : row.verdict), row.before ? el("span", { class: "soft" }, ` against ${row.before}`) : null] : "not finished") },
+      { title: "Verdict", cell: (row) => (row.complete ? [badge(row.verdict === "first" ? null : row.verdict), row.before ? el("span", { class: "soft" }, ` against ${named(row.before)}`) : null] : "not finished") },
       { title: "All runs of it", number: true, cell: (row) => (row.runs > 1 ? `${number(row.pooled)} (${row.runs} runs)` : dash()) },
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
     const figures = table("Every version of every model", columns, rows, { class: "stacked" });
     const verdicts = [...new Set(rows.map((row) => row.verdict).filter(Boolean))];
-    const words = { models: shown.models, versions: shown.versions, verdicts, metric: `strict mean of ${shown.metric}`, domain: scale(rows.flatMap((row) => [row.value, row.low])) };
+    const words = { models: shown.models, versions: shown.versions.map(named), verdicts, metric: `strict mean of ${shown.metric}`, domain: scale(rows.flatMap((row) => [row.value, row.low])) };
     return section("Over the versions", shown.versions.length > 1 ? "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished." : "One version so far: there is nothing to compare it with.",
-      shown.versions.length > 1 ? chart("trend", { title: shown.trendTitle || "No two versions of a model so far", rows, words, table: figures }) : el("details", {}, el("summary", {}, "The figures as a table"), figures),
+      shown.versions.length > 1 ? chart("trend", { title: titleOf(shown, fell) || "No two versions of a model so far", rows: rows.map((row) => ({ ...row, version: named(row.version) })), words, table: figures }) : el("details", {}, el("summary", {}, "The figures as a table"), figures),
       more(shown.left.trend, "older runs are"),
       shown.remarks.length ? el("details", {}, el("summary", {}, "Since the anchor, and what was passed over"), el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words)))) : null);
   }
 
   function balance(shown) {
     const rows = shown.newest.filter((row) => row.accuracy !== null && row.reproducibility !== null)
-      .map((row) => ({ ...row, value: row.accuracy, words: `${row.model} ${row.version}: accuracy ${number(row.accuracy)}, reproducibility ${number(row.reproducibility)}` }));
+      .map((row) => ({ ...row, value: row.accuracy, words: `${row.model} ${named(row.version)}: accuracy ${number(row.accuracy)}, reproducibility ${number(row.reproducibility)}` }));
     const none = { p5: null, p25: null, p75: null, p95: null };
     const costs = shown.newest.filter((row) => row.usd !== null).map((row) => ({ model: row.model, ...none, ...row.dollars, value: row.usd, words: `${row.model}: USD ${dollars(row.usd)} per 1,000 answers` }));
     const times = shown.newest.filter((row) => row.p50 !== null).map((row) => ({ model: row.model, ...none, ...row.seconds, value: row.p50, words: `${row.model}: median ${row.p50} s, 95 % within ${row.p95} s` }));
     const spread = (key, unit, show) => ["p5", "p25", "p75", "p95"].map((name) => ({ title: `${name.slice(1)} % ${unit}`, number: true, cell: (row) => (row[key] ? show(row[key][name]) : name === "p95" && key === "seconds" ? show(row.p95) : dash()) }));
     const domain = scale(rows.flatMap((row) => [row.value, row.low, row.reproducibility]));
     const words = { models: shown.models, metric: `strict mean of ${shown.metric}`, agreement: shown.agreement, domain };
-    const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => row.version }, ...columns], shown.newest);
+    const figures = (...columns) => table("The figures", [model, { title: "Version", cell: (row) => named(row.version) }, ...columns], shown.newest);
     const fold = (kind, parts) => chart(kind, { words, folded: true, ...parts });
     const failures = [...new Set(shown.failures.map((row) => row.kind))];
     return section("Repeatable, quick and cheap", shown.failures.length ? "The newest complete run of each model." : "The newest complete run of each model. Every call of these runs was scored.",
-      rows.length > 1 ? fold("balance", { title: shown.titles.balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
-      times.some((row) => row.value >= 0.005) ? fold("latency", { title: shown.titles.latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
-      costs.some((row) => row.value > 0) ? fold("cost", { title: shown.titles.cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
-      failures.length ? fold("failures", { title: shown.titles.failures, note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: failures }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : null);
+      rows.length > 1 ? fold("balance", { title: titles(shown).balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
+      times.some((row) => row.value >= 0.005) ? fold("latency", { title: titles(shown).latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
+      costs.some((row) => row.value > 0) ? fold("cost", { title: titles(shown).cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
+      failures.length ? fold("failures", { title: "Calls of the newest runs that were not scored", note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: failures }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : null);
   }
 
   /** Lead from a cell of the field map to the cases in which the field differs. */
@@ -99,7 +122,7 @@
     const losses = [{ title: "Field", cell: (row) => el("bdi", {}, row.field) }, model, { title: "compare", cell: (row) => row.compare }, { title: "right ÷ n", number: true, cell: (row) => share(row.accuracy) },
       ...["n", "right", "wrong", "missing", "extra"].map((key) => ({ title: key, number: true, cell: (row) => String(row[key]) })), { title: "stability", number: true, cell: (row) => share(row.stability) }];
     return section("Field map", "How many cases each field stands right, wrong or flaky in. Always wrong wants a better prompt; flaky wants a clearer contract or more samples. A cell leads to its cases.",
-      el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not scored" : words))),
+      el("div", { class: "key" }, PARTS.slice(0, 4).map(([, look, words]) => el("span", {}, el("i", { class: look }), look === "unknown" ? "alike without a truth, or not told by a single answer" : words))),
       off.length ? map("Fields beside models", off.slice(0, MOST)) : el("p", { class: "notice" }, "Every field is right in every answer of every model."),
       [[off.slice(MOST), "more are wrong or flaky in fewer cases"], [sound, "right in every answer of every model"]].map(([some, words]) => (some.length ? el("details", {}, el("summary", {}, `${some.length} ${some.length === 1 ? "field" : "fields"} ${words}`), map(`Fields beside models: ${words}`, some)) : null)),
       more(shown.left.fields, "fields are"),
@@ -110,10 +133,11 @@
   function items(shown) {
     if (!shown.items.length) return null;
     const outcomes = ["right", "wrong", "missing", "extra"];
+    const worst = shown.items.reduce((most, row) => (row.missing > most.missing ? row : most));
     const label = (row) => `${row.array} · ${row.model}`;
     const rows = shown.items.flatMap((row) => outcomes.map((outcome, place) => ({ label: label(row), outcome, place, count: row[outcome], words: `${label(row)}: ${row[outcome]} of ${row.n} ${outcome}` })));
     const columns = [{ title: "Array", cell: (row) => el("bdi", {}, row.array) }, model, ...["n", ...outcomes].map((name) => ({ title: name, number: true, cell: (row) => String(row[name]) }))];
-    return chart("items", { title: shown.itemsTitle, note: "Values in the items of an array, after each item was aligned with that of the truth it fits best: missing are those the answer has not, extra those that only the answer has.", rows: rows.filter((row) => row.count), words: { labels: shown.items.map(label) }, table: table("Values in arrays", columns, shown.items) });
+    return chart("items", { title: worst.missing ? `${worst.model} loses most in ${worst.array}: ${worst.missing} of ${worst.n} values are missing` : "No value of an array's items is missing", note: "Values in the items of an array, after each item was aligned with that of the truth it fits best: missing are those the answer has not, extra those that only the answer has.", rows: rows.filter((row) => row.count), words: { labels: shown.items.map(label) }, table: table("Values in arrays", columns, shown.items) });
   }
 
   function arrays(shown) {
@@ -133,20 +157,24 @@
   }
 
   page(async () => {
-    const { component, field } = state.read();
+    const { component, field, version } = state.read();
     if (!component) throw new Error("The address names no component; choose one on the overview.");
-    const known = (await load("overview")).rows.some((row) => row.component === component && row.model);
-    if (!known) throw new Error(`There is nothing recorded of '${component}'.`);
-    const [shown, index, judged] = await Promise.all([load(`components/${component}`), load(`cases/${component}`), load("judges"), script("assets/cases.js")]);
-    if (field) setTimeout(() => document.getElementById("cases").scrollIntoView(), 0);
+    const { rows, regressed } = await load("overview");
+    if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const [shown, newest, judged] = await Promise.all([load(`components/${component}`), load(`cases/${component}`), load("judges"), script("assets/cases.js")]);
+    const listed = newest.versions.includes(version);
+    const elsewhere = version && !shown.newest.every((row) => row.version === version);
+    const index = { ...newest, ...(listed ? { ...(await load(`case-lists/${component}/${version}`)), version } : {}), elsewhere, fell: regressed[component] };
+    if (field || version) setTimeout(() => document.getElementById("cases").scrollIntoView(), 0);
     document.title = `${shown.name} · Skill Evaluator`;
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", shown.name),
       el("h1", {}, shown.name),
-      el("dl", { class: "facts" }, [["Version on disk", shown.version], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-      el("p", {}, window.site.link("verdict", { component: shown.name }, "The verdict on the latest version, to print"), " · ", window.site.link("compare", { component: shown.name }, "Compare versions or models"),
+      finding(component, regressed[component]),
+      el("dl", { class: "facts" }, [["Version on disk", named(shown.version)], ["Primary metric", shown.metric], ["Models", String(shown.models.length)], ["Measured versions", String(shown.versions.length)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+      el("p", {}, window.site.link("verdict", { component: shown.name }, "Verdict on the latest"), " · ", window.site.link("compare", { component: shown.name }, "Compare versions or models"),
         judged.judgings.some((row) => row.component === component) ? [" · ", window.site.link("judges", { component: shown.name }, "What judges say of it")] : null),
-      ranking(shown), trend(shown), fields(shown, index), window.site.cases(index), balance(shown), arrays(shown), confusions(shown),
+      ranking(shown, regressed[component]), trend(shown, regressed[component]), fields(shown, index), window.site.cases(index), balance(shown), arrays(shown), confusions(shown),
     ];
   });
 })();

@@ -1,7 +1,7 @@
 // A run: every answer on one page, failures first, to be searched and narrowed; the whole texts are loaded when asked for.
 "use strict";
 (function () {
-  const { el, load, state, link, share, dash, table, page } = window.site;
+  const { el, load, state, link, named, finding, share, dash, table, page } = window.site;
   const MOST = 50; // rows before a reader asks for more
   const AROUND = 70; // characters beside what was sought
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+" };
@@ -121,7 +121,8 @@
   page(async () => {
     const { component, run: id } = state.read();
     if (!component || !id) throw new Error("The address names no run; choose one on the page of its component.");
-    if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const { rows, regressed } = await load("overview");
+    if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     if (!(await load(`cases/${component}`)).runs.some((shown) => shown.run === id)) throw new Error(`No answers of a run '${id}' are here: they are private, in a run folder elsewhere, or not of a model's newest two versions.`);
     const run = { component, ...(await load(`runs/${component}/${id}/rows`)) };
     Object.assign(run, run.own ? await load(`runs/${component}/${id}/notes`) : { notes: [] });
@@ -138,11 +139,12 @@
       const again = held && [...place.querySelectorAll("button, input")].find((each) => held === (each.id || each.textContent));
       if (again) again.focus();
     };
-    document.title = `${component} ${run.version}, ${run.model}: answers`;
+    document.title = `${component} ${named(run.version)}, ${run.model}: answers`;
     await draw({});
     return [
       el("p", { class: "crumbs wide" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, component), " / answers of a run"),
-      el("h1", {}, "Every answer of ", el("bdi", {}, run.model), ` to ${component} ${run.version}`),
+      el("h1", {}, "Every answer of ", el("bdi", {}, run.model), ` to ${component} ${named(run.version)}`),
+      finding(component, regressed[component]),
       el("p", { class: "lede" }, `${run.metric} `, share(run.score), `, ${run.planned.toLocaleString("en")} calls. Failures come first; answers to a case that say the same are one row.`),
       run.remarks.map((words) => el("p", { class: "notice" }, words)),
       run.problem ? el("p", { class: "notice" }, `The notes cannot be read: ${run.problem}`) : null,

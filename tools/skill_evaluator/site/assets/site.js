@@ -66,8 +66,24 @@
     return el("span", { class: `badge ${verdict in MARKS ? verdict : ""}` }, el("span", { "aria-hidden": "true" }, MARKS[verdict] || ""), ` ${verdict}`);
   }
 
-  /** Return by how much a version moved, and since which one. */
-  const moved = (row) => (row.difference === null || row.difference === undefined ? dash() : [el("span", { class: "figure" }, signed(row.difference)), el("span", { class: "soft since" }, ` since ${row.before}`)]);
+  /** Return how people read a version, one that was made of a date and a digest as these. */
+  const named = (version) => (version || "").replace(/^0\.(\d{4})(\d\d)(\d\d)\d{6}\.0\+([0-9a-f]{8})$/, "$1-$2-$3 $4");
+  const since = (row) => el("span", { class: "soft since" }, ` since ${named(row.before)}`);
+
+  /** Return by how much a version moved since the one before, and since the anchor where the verdict is a different one, which then says so. */
+  const moved = (row) => [row, row.also].filter(Boolean).map((one) => el("div", {}, one.difference === null || one.difference === undefined ? dash() : [el("span", { class: "figure" }, signed(one.difference)), row.also ? null : since(one)]));
+  const verdicts = (row) => [row, row.also].filter(Boolean).map((one) => el("div", {}, badge(one.verdict), row.also ? since(one) : null));
+
+  /** Return a difference with its interval in words. */
+  const change = (row) => (row.difference === null || row.difference === undefined ? "" : `${row.metric} ${signed(row.difference)}${row.step_low === null || row.step_low === undefined ? "" : `, ${row.wide ? "" : "95 % "}interval ${signed(row.step_low)} to ${signed(row.step_high)}`}`);
+
+  /** Say which version of a component regressed, with which models, where, how surely, and what to do next. */
+  function finding(component, fell) {
+    if (!fell) return null;
+    const more = fell.models.length - 2;
+    return el("p", { class: "finding" }, link("verdict", { component, version: fell.version }, `${component} ${named(fell.version)}`), " ", badge("regressed"), ` since ${named(fell.before)} with `, fell.models.slice(0, 2).map((model, at) => [at ? ", " : null, el("span", { dir: "auto" }, model)]), more > 0 ? ` and ${more} more` : null,
+      ". ", fell.lost ? [el("strong", {}, "Fields that fell: "), el("span", { dir: "auto" }, fell.lost), "; "] : null, change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ". ", el("strong", {}, "Next: "), fell.next, ".");
+  }
 
   /** Return the scale of scores: from 0, or from 0.5 where all are above, so that no step looks larger than it is. */
   const scale = (values) => [values.some((value) => value !== null && value < 0.5) ? 0 : 0.5, 1];
@@ -164,5 +180,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, moved, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, named, moved, verdicts, change, finding, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

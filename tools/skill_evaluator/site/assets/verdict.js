@@ -1,30 +1,44 @@
 // A verdict on a page or two, for those who decide: what was found on each model, how sure that is, what to ship.
 "use strict";
 (function () {
-  const { el, load, state, link, share, badge, interval, table, page, signed, MARKS } = window.site;
+  const { el, load, state, link, share, badge, named, change, prose, finding: regressedOf, interval, table, page, MARKS } = window.site;
+
+  const HEADS = { regressed: "Do not ship", improved: "Nothing is in the way of", unchanged: "Nothing is in the way of", inconclusive: "Not decided:", incomparable: "Not compared:", first: "The first version:" };
 
   /** Name the fields and cases that a version lost with a model, as far as it was compared field by field. */
   function lost(compared, point, component) {
     if (!compared || point.before === null) return null;
-    const { fields, cases, more } = compared.lost;
+    const { fields, cases, worse, more } = compared.lost;
+    const { model, version } = point;
     const list = (title, names, left) => (names.length ? el("p", { class: "lost" }, el("strong", {}, `${title}: `), names.map((name, at) => [at ? ", " : null, name]), left ? ` and ${left} more` : null) : null);
-    const shown = cases.map((name) => link("case", { component, case: name, model: point.model }, el("bdi", {}, name)));
-    return fields.length || cases.length ? [list("Fields that fell", fields.map((name) => el("bdi", {}, name)), more[0]), list("Cases that broke", shown, more[1])] : el("p", { class: "soft" }, "No field and no case fell beyond chance.");
+    const linked = (names) => names.map((name) => link("case", { component, case: name, model, version }, el("bdi", {}, name)));
+    const shown = fields.map(([field, words]) => [el("bdi", {}, `${field} ${words}`), " (", link("component", { component, field, model, version }, "its cases"), ")"]);
+    const broke = cases.length ? list("Cases that broke", linked(cases), more[1]) : list("Cases worse in every answer", linked(worse), 0);
+    return shown.length || broke ? [list("Fields that fell", shown, more[0]), broke] : el("p", { class: "soft" }, "No field and no case fell beyond chance.");
   }
 
-  function finding(point, metric, told) {
-    const change = point.difference === null || point.difference === undefined ? "There is no version to compare it with." : `${metric} ${signed(point.difference)}${point.step_low === null ? "" : `, 95 % interval ${signed(point.step_low)} to ${signed(point.step_high)}`}.`;
+  /** Return the reasons that the lines above them do not say: neither which field fell nor by how much the metric did. */
+  const others = (point, metric, compared) => point.reasons.filter((words) => ![`${metric} fell from`, `${metric} rose from`].some((begin) => words.startsWith(begin))
+    && !(compared ? compared.lost.fields : []).some(([field, moved]) => words.includes(`${field} ${moved}`)));
+
+  function finding(point, shown, compared, component) {
+    const [now] = shown.newest.filter((row) => row.model === point.model && row.version === point.version);
+    const whole = now && now.also && [now, now.also].find((one) => one.before !== point.before);
+    const reasons = others(point, shown.metric, compared);
     return el("section", { class: `card change ${point.verdict}` },
-      el("h2", { class: "line" }, el("bdi", {}, point.model), " ", badge(point.verdict === "first" ? null : point.verdict)),
-      el("p", {}, point.before ? `Version ${point.version} against ${point.before}: ` : `Version ${point.version}. `, change),
-      point.reasons.length ? el("ul", { class: "remarks" }, point.reasons.map((words) => el("li", {}, words))) : null,
-      told);
+      el("h2", { class: "line" }, el("span", {}, HEADS[point.verdict], " ", el("bdi", {}, named(point.version)), " with ", el("bdi", {}, point.model)), badge(point.verdict === "first" ? null : point.verdict), whole ? el("span", {}, badge(whole.verdict), el("span", { class: "soft since" }, ` since ${named(whole.before)}`)) : null),
+      compared && point.before ? el("p", {}, el("strong", {}, "How sure: "), compared.sure) : null,
+      lost(compared, point, component),
+      el("p", { class: "figures" }, point.before ? `Against ${named(point.before)}: ` : null, change({ ...point, metric: shown.metric }) || "There is no version to compare it with.", point.before ? "." : null),
+      compared && point.before ? el("p", {}, el("strong", {}, "Next: "), prose(compared.next)) : null,
+      reasons.length ? el("ul", { class: "remarks" }, reasons.map((words) => el("li", {}, words))) : null);
   }
 
   page(async () => {
     const { component, version } = state.read();
     if (!component) throw new Error("The address names no component; choose one on the overview.");
-    if (!(await load("overview")).rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
+    const { rows, regressed } = await load("overview");
+    if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     const [shown, compared] = await Promise.all([load(`components/${component}`), load(`compare/${component}/versions`)]);
     const complete = shown.versions.filter((name) => shown.trend.some((point) => point.complete && point.version === name));
     const newest = complete[complete.length - 1] || shown.versions[shown.versions.length - 1];
@@ -33,19 +47,21 @@
     const points = shown.trend.filter((point) => point.complete && point.version === judged).sort((a, b) => worse(a) - worse(b));
     const beside = (point) => compared[judged] && compared[judged].models.find((one) => one.model === point.model);
     const latest = judged === newest;
-    document.title = `${shown.name} ${judged}: verdict`;
-    if (!points.length) return [el("h1", {}, `${shown.name} ${judged}`), el("p", { class: "notice" }, "No complete run of this version.")];
+    const title = `${shown.name} ${named(judged)}`;
+    document.title = `${title}: verdict`;
+    if (!points.length) return [el("h1", {}, title), el("p", { class: "notice" }, "No complete run of this version.")];
     const columns = [{ title: "Model", cell: (row) => el("bdi", {}, row.model) }, { title: shown.metric, number: true, cell: (row) => share(row.value) },
       { title: "95 % interval", number: true, cell: (row) => interval(row.value, row.low, row.high) },
       { title: "Coverage", number: true, cell: (row) => share(row.coverage) }, { title: "Run", cell: (row) => row.run }];
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
-      el("h1", {}, `${shown.name} ${judged}`),
-      el("p", { class: "lede" }, `The verdict on each model, by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`),
-      latest && shown.ranking.advice.model_id ? el("p", { class: "advice" }, el("strong", {}, "To ship: "), el("bdi", {}, shown.ranking.advice.model_id), ` (${shown.ranking.advice.reason})`) : null,
-      points.map((point) => finding(point, shown.metric, lost(beside(point), point, component))),
+      el("h1", {}, title),
+      latest ? null : el("p", { class: "advice" }, `A newer version is measured, ${named(newest)}: `, el("bdi", {}, shown.ship)),
+      points.map((point) => finding(point, shown, beside(point), component)),
+      latest && points[0].verdict !== "regressed" ? el("p", { class: "advice" }, el("strong", {}, "Next: "), el("bdi", {}, shown.ship)) : null,
+      regressed[component] && regressed[component].version !== judged ? regressedOf(component, regressed[component]) : null,
       el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),
-      el("h2", {}, "The figures"), table("Figures of this version", columns, points),
+      el("h2", {}, "The figures"), el("p", { class: "soft" }, `Judged by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`), table("Figures of this version", columns, points),
       latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null,
       el("button", { type: "button", class: "print", onclick: () => window.print() }, "Print, or save as PDF"),
     ];

@@ -1,12 +1,15 @@
 """A loopback server that speaks chat completions: answers about 1 KB of JSON, 100 ms after it was asked.
 
 Every third answer to a document has one wrong amount, so that replicates differ as in life. Run as
-`python benchmarks/chat_server.py PORT [DELAY_S]`; it prints `ready` when it listens.
+`python benchmarks/chat_server.py PORT [DELAY_S]`; it prints `ready` when it listens. `GET /asked` says how many calls
+it was asked so far.
 """
 
 import asyncio
 import json
 import sys
+
+_asked = [0]
 
 
 def answer(prompt: str, seed: int) -> str:
@@ -29,11 +32,16 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dela
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             lengths = [int(line[15:]) for line in head.split(b"\r\n") if line[:15].lower() == b"content-length:"]
+            if head.startswith(b"GET /asked "):
+                number = b"%d" % _asked[0]
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(number), number))
+                continue
             if not lengths:  # who asks for a version, or for what a server measures
                 writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
                 continue
             (length,) = lengths
             request = json.loads(await reader.readexactly(length))
+            _asked[0] += 1
             await asyncio.sleep(delay_s)
             body = json.dumps(
                 {

@@ -3,15 +3,19 @@
 Ours is the whole command, which journals, scores and records; the peers throw their answers away. The ideal has nothing
 but the server's delay. All in turn against one loopback server.
 
-`python -m benchmarks.engine CALLS` is the soak: so many calls in three parts, each resumed from the one before.
+`python -m benchmarks.engine CALLS` is the soak: calls in five parts, each but the last ended by SIGKILL.
 """
 
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,11 +23,12 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.library import write_library
-from benchmarks.measure import ROOT, Figures, Measured, measure, spread
+from benchmarks.measure import ROOT, Figures, Measured, as_installed, measure, spread
 
 HERE = Path(__file__).parent
 CALLS, CONCURRENCY, DELAY_S = 1200, 50, 0.1
 MANY, MANY_CONCURRENCY, MANY_DELAY_S = 20_000, 400, 0.05
+LINE = 1_170  # bytes of the journal
 IDEAL_S = CALLS / CONCURRENCY * DELAY_S
 PROMPTFOO = "npm install -g promptfoo, which needs Node 22.22"
 
@@ -116,18 +121,41 @@ def many_rows(quick: bool) -> Iterator[Measured]:
 
 
 def soak(calls: int) -> None:
-    """Make calls of no delay in three parts, killed in between, and print how much memory each took."""
-    with serving(0.0, cases=48) as (root, _):
-        for part in range(3):
-            begin = _evaluate(calls // 48, MANY_CONCURRENCY)
-            options = [*begin[:3], "--resume", *begin[5:]] if part else begin
-            figures = measure([*options, *(["--max-calls", str(calls // 3)] if part < 2 else [])], root, may_fail=True)
+    """Make calls of no delay, killed four times and resumed, and print what was kept, asked and held at each of them.
+
+    What the server was asked beyond the answers kept was in flight at a kill. If that grew after the last one, a call
+    that had its answer was made again.
+    """
+    with serving(0.0, cases=48) as (root, url):
+        for part, share in enumerate((0.25, 0.5, 0.75, 0.9, 2)):
+            begun = time.monotonic()
+            first = _evaluate(calls // 48, MANY_CONCURRENCY)
+            command = [*first[:3], "--resume", *first[5:]] if part else first
+            with subprocess.Popen(
+                command, cwd=root, env=as_installed(os.environ), stdout=subprocess.DEVNULL
+            ) as process:
+                peak = 0
+                while process.poll() is None and _kept(root) < share * calls:
+                    status = Path(f"/proc/{process.pid}/status").read_text()
+                    peak = max(peak, *(int(line.split()[1]) for line in status.splitlines() if line[:6] == "VmHWM:"), 0)
+                    time.sleep(0.1)
+                process.kill()
+            time.sleep(1)  # until the server has read what was sent
+            with urllib.request.urlopen(f"{url.removesuffix('/v1')}/asked") as reply:
+                asked = int(reply.read())
             (journal,) = root.glob("components/bench/evals/results/*/replicates.jsonl")
-            made = [(line["case_id"], line["replicate"]) for line in map(json.loads, journal.open())]
-            twice = len(made) - len(set(made))
+            made = Counter((line["case_id"], line["replicate"]) for line in map(json.loads, journal.open()))
+            answers, lines = len(made), made.total()
             print(
-                f"{len(made):,} answers, {twice} twice, {figures.peak_mib:.0f} MiB, {figures.wall_s:.0f} s", flush=True
+                f"{answers:,} answers, {lines - answers} twice, {asked - lines} asked and not kept, "
+                f"{peak / 1024:.0f} MiB, {time.monotonic() - begun:.0f} s, exit code {process.returncode}",
+                flush=True,
             )
+
+
+def _kept(root: Path) -> int:
+    """Return about how many answers are in the journal."""
+    return sum(path.stat().st_size for path in root.glob("components/bench/evals/results/*/replicates.jsonl")) // LINE
 
 
 def _why_not(command: Sequence[str], folder: Path) -> str:

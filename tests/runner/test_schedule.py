@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, interleaved, schedule_calls
+from skill_evaluator.text import canonical_json, digest
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 
@@ -99,6 +100,8 @@ def test_parts_of_one_run_take_turns_though_their_cases_differ() -> None:
 def test_the_digest_of_answers_is_the_same_in_whatever_order_they_came(answers: list[tuple[str, int, str]]) -> None:
     digests = {Call(case_id, index): said(text) for case_id, index, text in answers}
     assert digest_of_answers(dict(reversed(digests.items()))) == digest_of_answers(digests)
+    ordered = [[case_id, index, said(text)] for case_id, index, text in sorted(answers, key=lambda it: (it[1], it[0]))]
+    assert digest_of_answers(digests) == digest(canonical_json(ordered))
     for call in digests:
         assert digest_of_answers({**digests, call: said("another text")}) != digest_of_answers(digests)
         assert digest_of_answers({key: digests[key] for key in digests if key != call}) != digest_of_answers(digests)

@@ -220,7 +220,13 @@ def read_versioned(
 
 def json_text(value: Any) -> str:
     """Format a value as the JSON of this project's files: two spaces, UTF-8, a newline at the end."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return "".join(json_blocks(value))
+
+
+def json_blocks(value: Any) -> Iterator[str]:
+    """Yield `json_text` in blocks, since to put them together takes far more memory than the text."""
+    yield from json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False).iterencode(value)
+    yield "\n"
 
 
 def replace_text(path: Path, content: str) -> None:

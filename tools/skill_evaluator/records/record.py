@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, json_text, read_json, replace_text, validated
+from skill_evaluator.files import FrozenModel, json_blocks, read_json, replace_blocks, validated
 from skill_evaluator.identifiers import (
     CaseId,
     Commit,
@@ -417,7 +417,7 @@ class Record(FrozenModel):
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record; raise StorageError."""
-    replace_text(path, json_text(record.model_dump(mode="json")))
+    replace_blocks(path, json_blocks(record.model_dump(mode="json")))
 
 
 def read_record(path: Path) -> Record:

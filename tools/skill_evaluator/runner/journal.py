@@ -318,7 +318,7 @@ def _placed_answers(path: Path, wrong: Callable[[str], None] | None) -> Iterator
 
 def _replicate_of(line: AnswerLine) -> Replicate:
     return Replicate(
-        call=Call(line.case_id, line.replicate),
+        call=Call(sys.intern(line.case_id), line.replicate),
         completion=line.completion,
         error=line.failure,
         latency_s=line.latency_s,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.identifiers import MOST_REPLICATES
@@ -157,8 +158,12 @@ def digest_of_answers(digests: Mapping[Call, str]) -> str:
 
     Replicate by replicate, by the cases' ids: so it is the same for a run that was made in one piece or in shards.
     """
-    ordered = sorted(digests.items(), key=lambda item: (item[0].replicate, item[0].case_id))
-    return digest(canonical_json([[call.case_id, call.replicate, answer] for call, answer in ordered]))
+    whole = hashlib.sha256(b"" if digests else b"[")  # call by call, since one text would take more than a record
+    for at, call in enumerate(sorted(sorted(digests, key=attrgetter("case_id")), key=attrgetter("replicate"))):
+        part = canonical_json([call.case_id, call.replicate, digests[call]])
+        whole.update(f"{',' if at else '['}{part}".encode("utf-8", "surrogatepass"))
+    whole.update(b"]")
+    return f"sha256:{whole.hexdigest()}"
 
 
 def replicates_beside(replicates: int) -> int:

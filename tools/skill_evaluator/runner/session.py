@@ -263,13 +263,12 @@ class _RunningRun:
             self._hold()
             refuse_other(run.folder, run.manifest)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
-        scheduled = set(self.schedule)
         journal = outcomes(run.folder)
-        earlier = [call for call in journal if call in scheduled]
+        earlier = [call for call in self.schedule if call in journal]
         self._errors: dict[Call, Replicate] = {}
         self.fingerprints: Counter[str] = Counter()
         for call in earlier:
-            replicate = journal[call]
+            replicate = replace(journal[call], call=call)  # the schedule's own, so that no other is held
             if replicate.completion is None:
                 self._errors[call] = replicate
             else:
@@ -282,8 +281,8 @@ class _RunningRun:
                 questions.on_outcome(run, replicate)
         if run.manifest.taken is not None:  # a different run paid for them
             session.budget.count_earlier(-(run.manifest.taken.cost_usd or 0.0))
-        self.todo = {call for call in self.schedule if call not in journal or call in self._errors}
-        self.unmade = len(self.todo)
+        self.done = frozenset(call for call in earlier if call not in self._errors)
+        self.unmade = len(self.schedule) - len(self.done)
         self.begun = max((call.replicate for call in earlier), default=-1)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
         self._journal: Journal | None = None
@@ -339,8 +338,8 @@ class _RunningModel:
 
     def __init__(self, parts: Sequence[_RunningRun], limits: Limits, session: Session, shared: Invocation) -> None:
         self._parts = parts
-        scheduled = interleaved([part.schedule for part in parts])
-        calls = [call for call in scheduled if _without_arm(call) in parts[call.arm].todo]
+        scheduled = interleaved([part.schedule for part in parts]) if parts[1:] else parts[0].schedule
+        calls = [call for call in scheduled if _without_arm(call) not in parts[call.arm].done]
         planned = sum(len(part.schedule) for part in parts)
         first, model = parts[0], parts[0].run.model
         kind = session.configuration.kinds[model.provider]
@@ -387,7 +386,7 @@ class _RunningModel:
             return dict(zip(parts, (engine.halted for engine in self._engines), strict=True))
         failure = self._engines[0].halted if self._engines else None
         return {
-            run_id: (failure if part.todo else None) or (STOPPED if part.unmade else None)
+            run_id: (failure if len(part.done) < len(part.schedule) else None) or (STOPPED if part.unmade else None)
             for run_id, part in parts.items()
         }
 
@@ -441,7 +440,7 @@ def _batch_job(part: _RunningRun, kind: ProviderKind, key: str | None, shared: I
         run=part.run,
         batches=open_batches(BATCHES[model.provider], kind, model, key, shared.settings),
         schedule=part.schedule,
-        calls=[call for call in part.schedule if call in part.todo],
+        calls=[call for call in part.schedule if call not in part.done],
         failed=part.failed,
         request_for=lambda call: replace(part.request_for(call), cache=prompt_of(call) in cached),
         price=part.price,

@@ -6,7 +6,7 @@ That is what a worker does (`scoring/parallel.py`); `CaseScore` and `Scorecard` 
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,7 +65,7 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its output as canonical JSON, None if there is none."""
+    """The scores of one distinct text; `canonical` is its output as JSON, if any, `raw` its digest once counted."""
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -74,6 +74,7 @@ class Scored:
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
+    raw: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ class Scorecard:
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[FailedCalls, ...] = ()
     usages: tuple[Usage, ...] = ()
-    latencies_s: tuple[float, ...] = ()
+    latencies_s: Sequence[float] = ()
     served: tuple[str | None, ...] = ()
     retries: int = 0
     answers: str = ""

@@ -42,10 +42,7 @@ class Origin:
 
 def origin_of(component: Component, fixtures: Path | None) -> Origin:
     """Return the commits of a component's prompt and cases; raise FixtureError where there are no cases."""
-    return Origin(
-        prompt_commit=commit_of(*component.files),
-        dataset_commit=commit_of(*find_cases(component, fixtures)),
-    )
+    return Origin(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component, fixtures)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +67,9 @@ class Recorder:
         """Return the record of one run; `stopped` says why it ended early."""
         component = self.component
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
-        answers = zip(scorecard.served, scorecard.usages, strict=True)
-        costs = [usage_cost(answer_price(model, price, name), usage) for name, usage in answers]
+        answers = list(zip(scorecard.served, scorecard.usages, strict=True))
+        cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
+        costs = [cost_of[answer] for answer in answers]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
         return Record(
             run_id=manifest.run_id,
@@ -109,11 +107,7 @@ class Recorder:
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
             server=manifest.server if manifest.server and (model.base_url or manifest.server.fingerprints) else None,
-            digests={
-                **manifest.digests,
-                "datasets": component.digests["datasets"],
-                "answers": scorecard.answers,
-            },
+            digests={**manifest.digests, "datasets": component.digests["datasets"], "answers": scorecard.answers},
             scorer_version=SCORER_VERSION,
         )
 
@@ -159,6 +153,7 @@ def counts_of(
 def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> CaseRecord:
     """Return one case as its record has it, of a version that uses these inputs."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
+    kept = {value: rounded(value) for values in case.metrics.values() for value in values}
     return CaseRecord(
         case_id=case.case_id,
         accuracy=summaries.case_accuracy(case),
@@ -167,7 +162,7 @@ def case_record(case: CaseScore, digest: str, inputs: Sequence[str] = ()) -> Cas
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
         outcomes=list(case.outcomes),
-        replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
+        replicates={name: [kept[value] for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.counts.right, n=total.counts.n) for path, total in case.fields.items()},
         profile=dict(case.profile),
         arrays={

@@ -11,6 +11,7 @@ import pickle
 import sys
 import tempfile
 import weakref
+from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -54,17 +55,15 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _CaseInProgress:
-    """What has come in of one case: by replicate its outcome and scores, and the scores of each distinct text.
+    """What has come in of one case: replicates without an answer, scores of the others as they came, and of each text.
 
-    `order` are the answered replicates as they came, with the digest of their text; `aside` says where what was scored
-    of a text is put.
+    Equal texts share what is held. `aside` says where the rest of what was scored of a text is put.
     """
 
     case: Case
-    outcomes: dict[int, str] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
     scored: dict[int, Scored] = field(default_factory=dict)
     by_text: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)
-    order: list[tuple[int, bytes]] = field(default_factory=list)
     aside: dict[bytes, int] = field(default_factory=dict)
 
 
@@ -104,7 +103,8 @@ class Scorer:
         self._pending: deque[tuple[_CaseInProgress, int, bytes, Scored | Future[Scored]]] = deque()
         self._aside = _PutAside()
         self._usages: list[Usage] = []
-        self._latencies: list[float] = []
+        self._distinct: dict[Usage, Usage] = {}  # thousands of calls share them
+        self._latencies = array("d")
         self._served: list[str | None] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
@@ -121,15 +121,15 @@ class Scorer:
         failure = replicate.failure
         if failure is not None:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
-            case.outcomes[replicate.call.replicate] = failure.kind
         if replicate.completion is None:
+            case.failed.update({} if failure is None else {replicate.call.replicate: failure.kind})
             return None
-        self._usages.append(replicate.completion.usage)
-        self._latencies += [] if replicate.latency_s is None else [replicate.latency_s]
-        self._served.append(replicate.completion.served_model)
+        self._usages.append(self._distinct.setdefault(replicate.completion.usage, replicate.completion.usage))
+        self._latencies.extend([] if replicate.latency_s is None else [replicate.latency_s])
+        self._served.append((served := replicate.completion.served_model) and sys.intern(served))
         raw = _digest(replicate.completion.text)
         if failure is not None:
-            scored: Scored | Future[Scored] = unparseable(self._component, case.case, failure.kind)
+            scored: Scored | Future[Scored] = replace(unparseable(self._component, case.case, failure.kind), raw=raw)
         else:
             scored = self._begin(case, raw, replicate.completion.text)
         self._pending.append((case, replicate.call.replicate, raw, scored))
@@ -163,11 +163,11 @@ class Scorer:
             self._count_first()
         for (case_id, text), scores in judged.items():
             case, raw = self._cases[case_id], _digest(text)
-            for index in (index for index, one in case.order if one == raw and case.outcomes[index] in _READ):
-                before = case.scored[index]
+            if before := next((one for one in case.scored.values() if one.raw == raw and one.outcome in _READ), None):
                 checks = {**before.checks, **scores}
-                metrics = with_checks(before.metrics, case.case, checks)
-                case.scored[index] = case.by_text[raw] = replace(before, checks=checks, metrics=metrics)
+                after = replace(before, checks=checks, metrics=with_checks(before.metrics, case.case, checks))
+                case.by_text[raw] = after
+                case.scored |= {index: after for index, one in case.scored.items() if one is before}
 
     def scorecard(self, replicates: int | None = None) -> Scorecard:
         """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.
@@ -188,12 +188,10 @@ class Scorer:
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             usages=tuple(self._usages),
-            latencies_s=tuple(self._latencies),
+            latencies_s=self._latencies,
             served=tuple(self._served),
             retries=self._retries,
-            answers=digest_of_answers(
-                {call: answer for call, answer in self._answers.items() if call.replicate < planned}
-            ),
+            answers=digest_of_answers(self._answers),
         )
 
     def _fault_list(self) -> Iterator[FailedCalls]:
@@ -203,12 +201,7 @@ class Scorer:
             cases = sorted({call.case_id for call in calls}, key=places.__getitem__)
             message = calls[first][:_MESSAGE]
             yield FailedCalls(
-                kind=kind,
-                reason=reason,
-                count=len(calls),
-                n_cases=len(cases),
-                cases=cases[:_NAMED],
-                message=message,
+                kind=kind, reason=reason, count=len(calls), n_cases=len(cases), cases=cases[:_NAMED], message=message
             )
 
     def _begin(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored | Future[Scored]:
@@ -223,14 +216,13 @@ class Scorer:
         self._pending.popleft()
         if scored.problem is not None:
             self._faults.setdefault((scored.outcome, scored.problem), {})[Call(case.case.id, index)] = ""
-        if scored.outcome == SCORED:
-            if raw not in case.aside:
+        if not scored.raw:
+            if scored.outcome == SCORED and raw not in case.aside:
                 case.aside[raw] = self._aside.put(scored)
-                case.by_text[raw] = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None)
+            if not _wait_for(case.by_text[raw]).raw:
+                case.by_text[raw] = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None, raw=raw)
             scored = _wait_for(case.by_text[raw])
-        case.order.append((index, raw))
         case.scored[index] = scored
-        case.outcomes[index] = scored.outcome
 
     def _case_scores(self, planned: range) -> Iterator[tuple[CaseScore, bool]]:
         """Yield the score of each case, and whether its answers could be compared, which workers begin ahead."""
@@ -238,10 +230,10 @@ class Scorer:
         begun = deque()
         for case in self._cases.values():
             texts = {raw: self._aside.take(place) for raw, place in case.aside.items()}
-            times = Counter(raw for index, raw in case.order if case.outcomes[index] == SCORED)
+            times = Counter(scored.raw for scored in case.scored.values() if scored.outcome == SCORED)
             answers = CaseAnswers(self._component.plan)
-            for index, raw in case.order:
-                answers.add(raw, texts[raw].canonical if case.outcomes[index] == SCORED else None)
+            for scored in case.scored.values():
+                answers.add(scored.raw, texts[scored.raw].canonical if scored.outcome == SCORED else None)
             parsed = [(replace(scored, canonical=None), times[raw]) for raw, scored in texts.items()]
             begun.append((case, answers, parsed, self._scores.begin_agreement(answers)))
             del texts, answers, parsed  # which are of one case what all else is of all cases
@@ -264,6 +256,7 @@ class Scorer:
             metrics = self._component.agreement
             reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
+        outcomes = {**case.failed, **{index: scored.outcome for index, scored in case.scored.items()}}
         checks = [
             CheckedCase(
                 check=check,
@@ -277,7 +270,7 @@ class Scorer:
         score = CaseScore(
             case_id=case.case.id,
             labelled=labelled,
-            outcomes=tuple(case.outcomes.get(index, NOT_RUN) for index in planned),
+            outcomes=tuple(outcomes.get(index, NOT_RUN) for index in planned),
             metrics={
                 name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
                 for name in self._component.metrics

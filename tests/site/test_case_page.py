@@ -49,6 +49,15 @@ def test_a_cell_of_the_field_map_leads_to_the_cases_in_which_the_field_differs(b
         assert page.get_by_label("Model", exact=True).input_value() == "example-small"
         page = watch.open("component.html#component=receipts&field=total&model=example-small")
         assert page.get_by_role("table", name="Cases beside models").locator("tbody tr").count() == few
+        assert (
+            watch.open("component.html#component=receipts&field=date&model=example-large")
+            .get_by_text("No such")
+            .count()
+        )
+        page = watch.open("component.html#component=receipts&field=date&model=example-large&version=1.1.0")
+        page.get_by_text("9 of 10 cases in which date is wrong or flaky with example-large").wait_for()
+        assert "version=1.1.0" in page.get_by_role("link", name="booking").first.get_attribute("href")
+        page = watch.open("component.html#component=receipts&field=total&model=example-small")
         page.get_by_role("button", name="Show all cases").click()
         table = page.get_by_role("table", name="Cases beside models")
         table.get_by_role("button", name="example-small").press("Enter")

@@ -46,11 +46,14 @@ def test_the_spread_of_single_calls_is_drawn_where_the_record_says_it(browser: A
     seconds = {"p5": 1.25, "p25": 1.5, "p50": 2.0, "p75": 3.0, "p95": 7.75}
     dollars = {name: value / 1000 for name, value in seconds.items()}
     took = {"latency_s": {"p50": 2.0, "p95": 7.75}, "cost_usd": 0.009}
-    keep(library, a_run("1.0.0", 1, cases, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
-    keep(library, a_run("1.0.0", 2, cases, **took, model_id="n"))  # of a record that was written before
+    dated = "0.20260101120000.0+0123abcd"
+    keep(library, a_run(dated, 1, cases, **took, calls={"latency_s": seconds, "cost_usd": dollars}))
+    keep(library, a_run(dated, 2, cases, **took, model_id="n"))  # of a record that was written before
     assert library.call("site", "build", "--out", "site").code == 0
     with watched(browser, f"file://{tmp_path}/site/") as watch:
         page = watch.open_drawn("component.html#component=notice-extraction")
+        shown = page.inner_text("main")
+        assert ("2026-01-01 0123abcd" in shown, dated in shown) == (True, False)
         for kind, unit in (("latency", "s"), ("cost", "USD")):
             figure = page.locator("figure", has=page.locator(f"[data-chart={kind}]"))
             figure.locator("summary").click()

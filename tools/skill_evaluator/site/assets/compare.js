@@ -27,7 +27,7 @@
     const [verdicts, ...reasons] = model.words;
     return el("details", { class: `compared ${model.verdict}`, open },
       el("summary", {}, el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict))),
-      el("p", { class: "soft" }, model.before === null ? model.after : `${model.before} → ${model.after} · ${verdicts}`),
+      el("p", { class: "soft" }, model.before === null ? named(model.after) : `${named(model.before)} → ${named(model.after)} · ${verdicts}`),
       el("p", {}, el("strong", {}, "Next: "), prose(model.next)),
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
       forest(model), drawn(model.blocks), answers(model));

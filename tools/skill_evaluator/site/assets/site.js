@@ -67,7 +67,7 @@
   }
 
   /** Return how people read a version, one that was made of a date and a digest as these. */
-  const named = (version) => (version || "").replace(/^0\.(\d{4})(\d\d)(\d\d)\d{6}\.0\+([0-9a-f]{8})$/, "$1-$2-$3 $4");
+  const named = (version) => (version || "").replace(/\b0\.(\d{4})(\d\d)(\d\d)\d{6}\.0\+([0-9a-f]{8})/g, "$1-$2-$3 $4");
   const since = (row) => el("span", { class: "soft since" }, ` since ${named(row.before)}`);
 
   /** Return by how much a version moved since the one before, and since the anchor where the verdict is a different one, which then says so. */

@@ -181,7 +181,7 @@ def _judge_in(config: Path) -> str | None:
 
 def _hints_of(components: Path, name: str, limits: SafetyLimits) -> Mapping[str, Any]:
     with suppress(SkillEvaluatorError):
-        origin = origin_of(components, name, limits)
+        origin = origin_of(components, name)
         return {} if origin is None else origin.here(limits).hints
     return {}
 

@@ -311,7 +311,7 @@ def load_component(
     The folder of its cases is read only to infer what is not declared.
     """
     folder = components_dir / name
-    origin = origin_of(components_dir, name, limits)
+    origin = origin_of(components_dir, name)
     if origin is None:
         written, root = _read_own(components_dir, name, limits), folder
     else:

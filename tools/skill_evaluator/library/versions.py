@@ -187,7 +187,7 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
     """Read the component in a folder, which is `place` in its repository; None without a prompt.md."""
     prompt, schema = folder / _PROMPT, folder / _SCHEMA
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
-    if origin := origin_of(folder.parent, folder.name, DEFAULT_LIMITS):
+    if origin := origin_of(folder.parent, folder.name):
         file = prompt_file(folder.parent, folder.name, place)
         return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), raw_schema)
     if not prompt.is_file():

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
-from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource, SafetyLimits, load_settings
+from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
 from skill_evaluator.library.sources.own import OWN
 from skill_evaluator.library.sources.prompt_yml import PROMPT_YML
 from skill_evaluator.library.sources.promptfoo import PROMPTFOO
@@ -137,25 +137,22 @@ def components_of(components: Path, config: Path, default: Path) -> Path:
 
 def component_names(components: Path) -> list[str]:
     """Return the names of the components in a folder, or of those that its sources hold; raise ConfigError."""
-    if not sources_in(components):
-        return sorted(path.parent.name for path in components.glob("*/prompt.md"))
     _forget()
-    return sorted(_origins(components, str(Path.cwd()), load_settings(components.parent).limits))
+    origins = _origins(components, str(Path.cwd()))
+    return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)
 
 
-def origin_of(components: Path, name: str, limits: SafetyLimits) -> WrittenAt | None:
+def origin_of(components: Path, name: str) -> WrittenAt | None:
     """Return where a component is written, None if it is one of our own; raise ComponentError, ConfigError.
 
     A process that goes on sees files that are new when it lists names, or looks for a name that was not there.
     """
-    if components.parent.name != HOME:
-        return None
-    origins = _origins(components, str(Path.cwd()), limits)  # settings.yaml is read once for all of them
-    if name not in origins:
+    origins = _origins(components, str(Path.cwd()))  # settings.yaml is read once for all of them
+    if name not in (origins or ()) and components.parent.name == HOME:
         _forget()
-        origins = _origins(components, str(Path.cwd()), limits)
-        if not sources_in(components):
-            return None
+        origins = _origins(components, str(Path.cwd()))
+    if origins is None:
+        return None
     if name not in origins:
         raise ComponentError(f"unknown component '{name}' in the sources of settings.yaml {nearest(name, origins)}")
     return origins[name]
@@ -164,7 +161,7 @@ def origin_of(components: Path, name: str, limits: SafetyLimits) -> WrittenAt | 
 def prompt_file(components: Path, name: str, folder: str) -> str:
     """Return the file of a component that a problem without a place names; `folder` is how components are called."""
     with suppress(SkillEvaluatorError):
-        if origin := origin_of(components, name, DEFAULT_LIMITS):
+        if origin := origin_of(components, name):
             return (origin.root / origin.key.partition("#")[0]).as_posix()
     return within(folder, f"{name}/prompt.md")
 
@@ -175,9 +172,13 @@ def _forget() -> None:
 
 
 @lru_cache(maxsize=4)
-def _origins(components: Path, cwd: str, limits: SafetyLimits) -> dict[str, WrittenAt]:
-    home = components.parent.parent
-    return named_origins(sources_in(components), home, lambda root: _folder_tree(root, cwd, limits))
+def _origins(components: Path, cwd: str) -> dict[str, WrittenAt] | None:
+    """Return by name where each component is written that the sources of a folder hold; None if it has no sources."""
+    home = components.parent
+    settings = load_settings(home) if home.name == HOME else Settings()
+    if not settings.sources:
+        return None
+    return named_origins(settings.sources, home.parent, lambda root: _folder_tree(root, cwd, settings.limits))
 
 
 def named_origins(

@@ -408,11 +408,9 @@ def _hint_at_types(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
 
 
 def _is_date(value: Any, form: str) -> bool:
-    try:
-        datetime.datetime.strptime(value, form)
-    except (ValueError, TypeError):
-        return False
-    return True
+    with suppress(ValueError, TypeError):
+        return bool(datetime.datetime.strptime(value, form))
+    return False
 
 
 def _hint_at_empty_fields(plan: FieldPlan, seen: _Seen) -> Iterator[str]:

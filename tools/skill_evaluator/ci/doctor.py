@@ -238,21 +238,15 @@ def _problems_of_keys(keys: tuple[ModelKey, ...], setup: _Setup) -> Iterator[str
         skipped = ", ".join(key.id for key in keyed if key.environment == name)
         programs = [key for key in keyed if key.environment == name and key.provider == MODEL.provider]
         make = "" if name in environments else f"gh api -X PUT 'repos/{setup.repository}/environments/{name}' && "
-        yield (
-            f"CI has no key for {skipped} and skips it: {make}gh secret set {_KEY} --env {name} "
-            + (
-                f"(lines such as {variables[0]}=value)"
-                if programs
-                else f"(or, for the whole repository, gh secret set {variables[0]})"
-            )
-        )
+        whole = f"or, for the whole repository, gh secret set {variables[0]}"
+        further = f"lines such as {variables[0]}=value" if programs else whole
+        yield f"CI has no key for {skipped} and skips it: {make}gh secret set {_KEY} --env {name} ({further})"
     for name, environment in environments.items():
         is_trusted = any(key.environment == name for key in trusted)
         if (is_trusted or environment.has_key is not False) and not environment.limited:
             yield (
                 f"environment {name} gives its {'identity' if is_trusted else 'key'} to every branch: limit it to "
-                f"{setup.branch} "
-                "(Settings → Environments → Deployment branches)"
+                f"{setup.branch} (Settings → Environments → Deployment branches)"
             )
     if _KEY in (setup.secrets or ()):
         yield f"{_KEY} is a secret of the repository, and no provider's own: gh secret delete {_KEY}"

@@ -150,11 +150,8 @@ class Labels:
     def held_out(self) -> "Labels":
         """The held-out items of each kind that has others, too."""
         pairs, scored = _part(self.pairs, "held_out"), _part(self.scored, "held_out")
-        return replace(
-            self,
-            pairs=pairs if len(pairs) < len(self.pairs) else {},
-            scored=scored if len(scored) < len(self.scored) else {},
-        )
+        some = len(pairs) < len(self.pairs), len(scored) < len(self.scored)
+        return replace(self, pairs=pairs if some[0] else {}, scored=scored if some[1] else {})
 
 
 def _part(items: Mapping[str, ItemT], split: Split) -> dict[str, ItemT]:

@@ -219,19 +219,10 @@ def labels_table(items: Mapping[str, ReviewItem], labels: Iterable[ReviewLabel])
     rows = csv.writer(page, lineterminator="\n")
     rows.writerow(COLUMNS)
     for label in labels:
+        who = (label.item, label.reviewer, label.at, label.first or "")
         for place, answer in enumerate(label.answers):
-            cells = (
-                label.item,
-                label.reviewer,
-                label.at,
-                label.first or "",
-                answer.question,
-                answer.answer,
-                answer.impact or "",
-                label.note if place == 0 else "",
-                items[label.item].item,
-            )
-            rows.writerow(_inert(str(cell)) for cell in cells)
+            said = (answer.question, answer.answer, answer.impact or "", label.note if place == 0 else "")
+            rows.writerow(_inert(str(cell)) for cell in (*who, *said, items[label.item].item))
     return page.getvalue()
 
 
@@ -248,16 +239,10 @@ def read_labels_table(path: Path, items: Mapping[str, ReviewItem], moment: str) 
             for _, row in rows
         ]
         try:
-            label = ReviewLabel.model_validate(
-                {
-                    "item": item,
-                    "reviewer": reviewer,
-                    "at": at or moment,
-                    "first": {"1": 1, "2": 2}.get(first.get("first", "")),
-                    "answers": answers,
-                    "note": next((row["note"] for _, row in rows if row.get("note")), ""),
-                }
-            )
+            order = {"1": 1, "2": 2}.get(first.get("first", ""))
+            note = next((row["note"] for _, row in rows if row.get("note")), "")
+            who = {"item": item, "reviewer": reviewer, "at": at or moment, "first": order}
+            label = ReviewLabel.model_validate({**who, "answers": answers, "note": note})
             refuse_misfit(label, item_of(items, item))
         except ValidationError as problem:
             raise JudgeError(f"{path}:{line}: {first_problem(problem)}") from None

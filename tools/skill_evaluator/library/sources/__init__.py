@@ -200,11 +200,9 @@ def named_origins(
             places.append((place, source, declared))
     names = _names([place.parts for place, _, _ in places])
     return {
-        name: WrittenAt(
-            name=name, source=source, root=home / declared.root, key=place.key, leave_out=declared.leave_out
-        )
-        for name, (place, source, declared) in zip(names, places, strict=True)
-        if not _matches(name, declared.leave_out)
+        name: WrittenAt(name=name, source=source, root=home / one.root, key=place.key, leave_out=one.leave_out)
+        for name, (place, source, one) in zip(names, places, strict=True)
+        if not _matches(name, one.leave_out)
     }
 
 

@@ -76,11 +76,8 @@ def audit_plan(options: AuditPlanOptions) -> int:
 
 def audit_report(options: AuditReportOptions) -> int:
     """Say how able and how steady each model is; how sure that is, and which to take for what; with charts."""
-    from skill_evaluator.audit.report.page import (  # imports scipy: not for a dry run
-        audit_page,
-        print_audit,
-        write_audit,
-    )
+    # it imports scipy, which a dry run has no use for
+    from skill_evaluator.audit.report.page import audit_page, print_audit, write_audit
 
     reported = Library.at(options).audit_report(options)
     print_audit(reported.result, options.format)

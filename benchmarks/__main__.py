@@ -5,7 +5,9 @@ quick one, with fewer rounds, is only printed.
 """
 
 import argparse
+import os
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -41,15 +43,27 @@ def in_a_process(benchmark: str, quick: bool) -> list[Measured]:
             return [Measured(name=benchmark, values=(), note=f"failed: {problem}")]
 
 
+def state() -> str:
+    """Return how fast the machine is now, and how busy."""
+    begun = time.perf_counter()
+    for _ in range(30_000_000):
+        pass
+    taken_s, load = time.perf_counter() - begun, os.getloadavg()[0]
+    return f"an empty loop of 30 million turns took {taken_s:.2f} s, the load was {load:.1f}"
+
+
 def main(only: Sequence[str], quick: bool) -> None:
     """Run, print, keep."""
+    begun, before = time.monotonic(), state()
     runs = [run_of(name, in_a_process(name, quick)) for name in only]
-    print(table(runs))
+    minutes = (time.monotonic() - begun) / 60
+    machine = f"Machine: {runs[0].machine}. Before: {before}. After {minutes:.0f} minutes: {state()}.\n\n"
+    print(machine + table(runs))
     if not quick:
         with HISTORY.open("a") as lines:
             lines.writelines(run.line for run in runs)
         kept = newest(read_history(), BENCHMARKS)  # their figures are rounded, and the page shows those
-        PAGE.write_text(page_with(table(kept), PAGE.read_text()))
+        PAGE.write_text(page_with(machine + table(kept), PAGE.read_text()))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ PROMPTFOO = "npm install -g promptfoo, which needs Node 22.22"
 
 def rows(quick: bool) -> Iterator[Measured]:
     with serving(DELAY_S) as (root, url):
-        yield from _rows(root, url, 1 if quick else 5, times=3 if quick else 10)
+        yield from _rows(root, url, 1 if quick else 3, times=3 if quick else 10)
     yield from many_rows(quick)
 
 
@@ -112,7 +112,7 @@ def many_rows(quick: bool) -> Iterator[Measured]:
         calls = str(MANY // 10 if quick else MANY)
         peer = [sys.executable, str(HERE / "bare_client.py"), url, str(root), calls, str(MANY_CONCURRENCY), "aiohttp"]
         ours = _evaluate(int(calls) // 12, MANY_CONCURRENCY)
-        turns = [(measure(ours, root), measure(peer, root)) for _ in range(1 if quick else 3)]
+        turns = [(measure(ours, root), measure(peer, root))]
     title = f"{int(calls):,} calls of 50 ms, {MANY_CONCURRENCY} in flight ÷ a bare loop of aiohttp"
     for what, most in (("wall", 1.5), ("processor time", None)):
         pairs = [(one.wall_s, other.wall_s) if what == "wall" else (one.cpu_s, other.cpu_s) for one, other in turns]

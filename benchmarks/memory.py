@@ -1,4 +1,4 @@
-"""Memory and cores of a long run: 500 cases × 10 recorded answers of 15 KB, asked and scored by `evaluate`.
+"""Memory and cores of a long run: 300 cases × 10 recorded answers of 15 KB, asked and scored by `evaluate`.
 
 The memory is what the system counts for each process while it runs: of the command's own, of the largest worker, and
 of all together with what they share counted once.
@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.measure import Measured, measure
 from benchmarks.whole_run import ANSWERS, NAME, REPLICATES, write_run
 
-CASES, QUICK_CASES = 500, 60
+CASES, QUICK_CASES = 300, 60
 MIB = 1024
 _EVERY = 0.1  # seconds
 

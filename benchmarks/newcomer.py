@@ -33,7 +33,7 @@ def walk(folder: Path) -> tuple[Figures, Figures]:
 
 def rows(quick: bool) -> Iterator[Measured]:
     walks = []
-    for _ in range(1 if quick else 3):
+    for _ in range(1):
         with tempfile.TemporaryDirectory() as folder:
             walks.append(walk(Path(folder)))
     parts = [spread([part.wall_s for part in parts], ".1f") for parts in zip(*walks, strict=True)]

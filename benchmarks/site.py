@@ -1,6 +1,6 @@
 """A site of many records: cold, when every verdict is drawn; warm, when all are kept; and after one new record.
 
-50 components with 8 models and 40 versions of 12 cases each, and the answers of the last two versions. The records are
+12 components with 8 models and 40 versions of 12 cases each, and the answers of the last two versions. The records are
 those of a run of `demo` with other names, and scores that moved by chance. All components have the same scores, but
 none knows of another's verdicts: what is kept lies under the digests of its own files.
 
@@ -32,8 +32,9 @@ COMMAND = (sys.executable, "-m", "skill_evaluator")
 FIRST = "component-00"
 CASES_AGAIN = {"booking": "booking-again", "refund": "refund-again"}  # the demo has ten, the goal says twelve
 ANSWERED = 2  # versions whose answers are at hand
-WARM_S, PEAK_MIB, LARGEST, INTERACTIVE_S = 60.0, 1024.0, 2_000_000, 1.0  # the goal, at 50 components
-GOAL = 50
+COLD_S, WARM_S = 60.0, 37.5  # for 10,000 records: of processor time, and by the clock
+PEAK_MIB, LARGEST, INTERACTIVE_S = 1024.0, 2_000_000, 1.0
+GOAL = 12
 # The moment at which the table can be sorted, told by the page itself.
 INTERACTIVE = """
 new MutationObserver((_, observer) => {
@@ -51,7 +52,7 @@ def rows(quick: bool) -> Iterator[Measured]:
 
 
 def rows_of(components: int, models: int, versions: int) -> Iterator[Measured]:
-    """Yield the rows for so many components; the time of a warm build is bounded in proportion."""
+    """Yield the rows for so many components; times are bounded for each 10,000 records."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "library"
         lay_out(root, components, models, versions)
@@ -59,10 +60,13 @@ def rows_of(components: int, models: int, versions: int) -> Iterator[Measured]:
         builds = {name: build(root) for name in ("cold", "warm")}
         add_record(root, models, versions)
         builds["after one new record"] = build(root)
+        share = components * models * versions / 10_000
         for name, took in builds.items():
-            bound = WARM_S * components / GOAL if name == "warm" and components >= GOAL else None
+            bound = WARM_S * share if name == "warm" and components >= GOAL else None
             note = f"processor {took.cpu_s:.1f} s"
             yield Measured(name=f"site of {size}, {name}", values=(took.wall_s,), most=bound, unit="s", note=note)
+        title = f"site of {size}, cold: processor time for 10,000 records"
+        yield Measured(name=title, values=(builds["cold"].cpu_s / share,), most=COLD_S, unit="s")
         peaks = tuple(took.peak_mib for took in builds.values())
         yield Measured(name="most memory of a build", values=(max(peaks),), most=PEAK_MIB, unit="MiB")
         yield from in_the_browser(root / "site", components * models)

@@ -13,7 +13,7 @@ PEER = [sys.executable, "-c", "import pydantic, yaml, jsonschema, typer"]
 def rows(quick: bool) -> Iterator[Measured]:
     for arguments in (["--help"], ["receipt-extraction", "--dry-run"]):
         command = [sys.executable, "tools/evaluate_skill.py", *arguments]
-        pairs = in_turn(command, PEER, ROOT, runs=3 if quick else 21)
+        pairs = in_turn(command, PEER, ROOT, runs=3 if quick else 11)
         yield Measured(
             name=f"`{' '.join(arguments)}` ÷ `import pydantic, yaml, jsonschema, typer`",
             values=tuple(ours.wall_s / peer.wall_s for ours, peer in pairs),
@@ -26,7 +26,7 @@ def rows(quick: bool) -> Iterator[Measured]:
         measure([*evaluator, "demo", str(demo)], ROOT)
         dry_run = [*evaluator, "evaluate", "receipts", "--dry-run"]
         for name in ("lint", "compare", "history"):
-            pairs = in_turn([*evaluator, name, "receipts"], dry_run, demo, runs=3 if quick else 21)
+            pairs = in_turn([*evaluator, name, "receipts"], dry_run, demo, runs=3 if quick else 11)
             yield Measured(
                 name=f"`{name}` of the demo ÷ its dry run",
                 values=tuple(ours.wall_s / peer.wall_s for ours, peer in pairs),

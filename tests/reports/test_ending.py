@@ -94,7 +94,10 @@ def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, line
 
 def test_what_is_inconclusive_ends_with_what_would_decide_it_and_its_cost() -> None:
     first, lost, following = ending(compared(FLAKY, FLAKY), HERE)
-    assert (first, lost) == ("? receipts: inconclusive on these 12 cases and on unseen ones", "nothing lost")
+    assert (first, lost) == (
+        "? receipts: inconclusive on these 12 cases and on unseen ones",
+        "no loss is shown, and none is ruled out",
+    )
     assert following.startswith("next: about ")
     assert "× the calls" in following
     assert following.endswith("would decide it, if the difference stays")

@@ -154,7 +154,7 @@ def test_the_look_is_named_where_it_decides() -> None:
     assert reasons(anchored)[0] == "field_level_f1 fell from 0.900 to 0.840"
     look, open_still = reasons(replace(anchored, look=10))
     assert re.fullmatch(
-        r"field_level_f1: run 10 after 1\.0\.0, the version it is held against, needs p ≤ 0\.0004, and p is 0\.00\d+",
+        r"field_level_f1: run 10 after 1\.0\.0, the version it is held against, needs p ≤ 0\.00036, and p is 0\.00\d+",
         look,
     )
     assert "a drop beyond 0.05 is not ruled out" in open_still
@@ -165,7 +165,7 @@ def test_loss_since_the_anchor_that_only_the_look_leaves_open_names_the_look() -
     anchor = a_record(FLAKY, run_id="anchor", skill_version="0.9.0")
     said = reasons(replace(pair, anchor=anchor, look=10))
     assert any(
-        re.match(r"field_level_f1: run 10 after 0\.9\.0, the version it is held against, needs p ≤ 0\.0004", words)
+        re.match(r"field_level_f1: run 10 after 0\.9\.0, the version it is held against, needs p ≤ 0\.00036", words)
         for words in said
     )
     assert not any("needs p" in words for words in reasons(replace(pair, anchor=anchor, look=1)))

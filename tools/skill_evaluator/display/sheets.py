@@ -81,7 +81,7 @@ def print_result(
 ) -> None:
     """Print a result to stdout in the form that was asked for; the other two are not made."""
     if form == "json":
-        write(dumps(json(), indent=2) + "\n")
+        write(dumps(json(), indent=2, default=lambda model: model.model_dump(mode="json")) + "\n")
     elif form == "markdown":
         write(markdown())
     else:

@@ -18,7 +18,7 @@ from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
-from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Scope, Watch
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -162,7 +162,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
 
 def verdict_words(result: ComparisonResult) -> str:
     """Return the verdict on a component in a line, with what lost more than a good mean may hide."""
-    return f"{result.skill}: {scope_words(result)}{_lost(*result.models)}"
+    return " · ".join(filter(None, [f"{result.skill}: {scope_words(result)}", lost_words(*result.models)]))
 
 
 def model_words(model: ModelVerdict, result: ComparisonResult) -> list[str]:
@@ -226,10 +226,11 @@ def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
             code_span(name), site.page(skill, **{kind: name}, model=models[0].model_id if len(models) == 1 else None)
         )
 
-    return _lost(*models, shown=shown)
+    lost = lost_words(*models, shown=shown)
+    return f" · {lost}" if lost else ""
 
 
-def _lost(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, name: name) -> str:
+def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, name: name) -> str:
     """Name the fields and cases that lost more than a good mean may hide; nothing where there are none."""
     lost = {
         "field": dict.fromkeys(path for model in models for path in model.lost_fields),
@@ -240,12 +241,7 @@ def _lost(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, na
         for kind, names in lost.items()
         if names
     ]
-    return f" · lost: {'; '.join(words)}" if words else ""
-
-
-def lost_words(*models: ModelVerdict) -> str:
-    """Name the fields and cases that some models lost; empty where there are none."""
-    return _lost(*models).removeprefix(" · ")
+    return f"lost: {'; '.join(words)}" if words else ""
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -381,7 +377,9 @@ def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
         for at, (name, scope) in enumerate(scopes):
             lead = [Cell(""), Cell(""), Cell("")] if at else first
             verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict, None if at else result)
-            rows.append([*lead, Cell(name), *_scope_cells(scope, figures, result.n_cases), verdict])
+            chances = (interval(scope.ci95, result.n_cases, signed), probability(scope.p), probability(scope.q))
+            values = (*chances, number(scope.detectable_drop), f"{scope.n:,}" if scope.n else "–")
+            rows.append([*lead, Cell(name), *map(Cell, values), verdict])
     columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
 
@@ -390,17 +388,6 @@ def noise_sheet(model: ModelVerdict) -> Sheet:
     """Return the table of what moves the primary metric by chance, as standard deviations of the difference."""
     rows = [[Cell(part.part), Cell(number(part.sd)), Cell(part.source)] for part in model.noise]
     return Sheet(columns=("noise from", "sd", "known from"), rows=rows, numbers=frozenset({"sd"}))
-
-
-def _scope_cells(scope: Scope, columns: Sequence[str], cases: int) -> list[Cell]:
-    figures = {
-        "95 % interval": interval(scope.ci95, cases, signed),
-        "p": probability(scope.p),
-        "q": probability(scope.q),
-        "detects": number(scope.detectable_drop),
-        "n": f"{scope.n:,}" if scope.n else "–",
-    }
-    return [Cell(figures[column]) for column in columns]
 
 
 def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
@@ -417,12 +404,8 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], repl
     rows = []
     for field in fields:
         mark = {"critical": " *", "supporting": " (supporting)", "advisory": ""}[field.tier]
-        values = {
-            "before → after": arrow(field.baseline, field.candidate),
-            "change": signed(field.difference),
-            "95 % interval": interval(field.ci95, field.n_cases, signed),
-            "q": probability(field.q),
-        }
+        chances = (interval(field.ci95, field.n_cases, signed), probability(field.q))
+        values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STANDINGS}
         words = (
@@ -431,8 +414,7 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], repl
         changed = ", ".join(words)
         path = field.metric or WHOLE
         name = Cell(path + mark, code=True, link=page(field=path))
-        cells = [name, *(Cell(values[column]) for column in figures)]
-        rows.append([*cells, _verdict_cell(field.verdict, field), Cell(changed or "as before")])
+        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict, field), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 

@@ -78,7 +78,7 @@ def _lost(model: ModelVerdict) -> str:
     if model.lost_fields or model.lost_cases:
         return lost_words(model)
     if model.verdict != "regressed":
-        return "nothing lost"
+        return "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
     if model.watch is not None and model.watch.verdict == "regressed":
         watch = model.watch
         return f"lost by all changes since {watch.anchor_version}: {watch.metric} {watch.difference:+.3f}"
@@ -149,11 +149,8 @@ def print_switch(result: "Switch", form: Format) -> None:
     ]
     sheet = Sheet(columns=[name.replace("_", " ") for name in rows[0]], rows=cells)
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
-    print_page(
-        form,
-        json=lambda: {**models, "components": rows, "conclusion": lines},
-        page=lambda: page_of("the components", [sheet, *(Line(Cell(line, code=True)) for line in lines)]),
-    )
+    value, page = {**models, "components": rows, "conclusion": lines}, [Line(Cell(line, code=True)) for line in lines]
+    print_page(form, json=lambda: value, page=lambda: page_of("the components", [sheet, *page]))
 
 
 def _switched(row: "SwitchedComponent", *, asked: bool) -> dict[str, Any]:

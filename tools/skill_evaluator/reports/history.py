@@ -30,11 +30,7 @@ _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 
 def print_history(history: "History", form: Format, site: Site = NO_SITE, folders: Sequence[str] = ()) -> None:
     """Print a history to stdout; `folders` are the flags that name the library."""
-    print_page(
-        form,
-        json=lambda: history.model_dump(mode="json"),
-        page=lambda: page_of(history.skill, _blocks(history, site, folders)),
-    )
+    print_page(form, json=lambda: history, page=lambda: page_of(history.skill, _blocks(history, site, folders)))
 
 
 def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[Block]:
@@ -105,13 +101,9 @@ def _sheet(history: "History") -> Sheet:
     for version in versions:
         cells = [Cell(version, code=True)]
         for point in (points.get(version) for points in by_model):
-            if point is None:
-                cells.append(Cell(""))
-            elif point.step is None:
-                cells.append(Cell(number(point.strict_mean)))
-            else:
-                verdict = point.step.verdict
-                cells.append(Cell(f"{number(point.strict_mean)} {MARKS[verdict]}", STYLES.get(verdict, "")))
+            verdict = "" if point is None or point.step is None else point.step.verdict
+            score = "" if point is None else f"{number(point.strict_mean)} {MARKS.get(verdict, '')}".rstrip()
+            cells.append(Cell(score, STYLES.get(verdict, "")))
         rows.append(cells)
     names = [model.model_id for model in history.models]
     return Sheet(columns=("version", *names), rows=rows, named=frozenset(names))
@@ -125,32 +117,16 @@ def print_accepted(accepted: "Accepted", form: Format) -> None:
     for record in records:
         by_model.setdefault(record.model_id, []).append(record)
     means = {model_id: _strict_mean(of_model, metric) for model_id, of_model in by_model.items()}
-    sheet = Sheet(
-        columns=("model", "runs", metric),
-        rows=[
-            [Cell(model_id, code=True), Cell(str(len(of_model))), Cell(number(means[model_id]))]
-            for model_id, of_model in by_model.items()
-        ],
-        numbers=frozenset({"runs", metric}),
-    )
-    title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
-    blocks: list[Block] = [
-        Heading(Cell(skill, code=True), title, level=2),
-        Line(f"by {acceptance.by}: {acceptance.why}"),
-        sheet,
-        Lines(list(_remarks(accepted))),
+    rows = [
+        [Cell(model_id, code=True), Cell(str(len(of_model))), Cell(number(means[model_id]))]
+        for model_id, of_model in by_model.items()
     ]
-    print_page(
-        form,
-        json=lambda: {
-            "skill": skill,
-            "new": accepted.new,
-            "acceptance": acceptance.model_dump(mode="json"),
-            "metric": metric,
-            "strict_means": means,
-        },
-        page=lambda: page_of(skill, blocks),
-    )
+    sheet = Sheet(columns=("model", "runs", metric), rows=rows, numbers=frozenset({"runs", metric}))
+    title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
+    heading, why = Heading(Cell(skill, code=True), title, level=2), Line(f"by {acceptance.by}: {acceptance.why}")
+    page = page_of(skill, [heading, why, sheet, Lines(list(_remarks(accepted)))])
+    value = {"skill": skill, "new": accepted.new, "acceptance": acceptance, "metric": metric, "strict_means": means}
+    print_page(form, json=lambda: value, page=lambda: page)
 
 
 def _remarks(accepted: "Accepted") -> Iterator[str]:
@@ -174,17 +150,11 @@ def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Forma
         ]
         for acceptance in acceptances
     ]
-    sheet = Sheet(
-        columns=("version", "accepted on", "by", "models", "why"),
-        rows=rows,
-        whole=frozenset({"version", "accepted on"}),
-    )
+    columns = ("version", "accepted on", "by", "models", "why")
+    sheet = Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2]))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"
-    print_page(
-        form,
-        json=lambda: {"skill": skill, "accepted": [acceptance.model_dump(mode="json") for acceptance in acceptances]},
-        page=lambda: page_of(skill, [sheet if rows else Line(nothing)]),
-    )
+    page = page_of(skill, [sheet if rows else Line(nothing)])
+    print_page(form, json=lambda: {"skill": skill, "accepted": acceptances}, page=lambda: page)
 
 
 def _strict_mean(records: Sequence[Record], metric: str) -> float | None:

@@ -24,16 +24,9 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 def print_linted(linted: Sequence[Linted], form: Format) -> None:
     """Print what lint says of components."""
-    print_page(
-        form,
-        json=lambda: {"components": [_as_json(result) for result in linted]},
-        page=lambda: Page(
-            [
-                *(Section(name=result.name, blocks=list(_blocks(result))) for result in linted),
-                Section(name="not evaluated", blocks=list(map(Line, not_evaluated(linted)))),
-            ]
-        ),
-    )
+    sections = (Section(name=result.name, blocks=list(_blocks(result))) for result in linted)
+    last = Section(name="not evaluated", blocks=list(map(Line, not_evaluated(linted))))
+    print_page(form, json=lambda: {"components": list(map(_as_json, linted))}, page=lambda: Page([*sections, last]))
 
 
 def mark_linted(found: LintedLibrary, platform: PlatformName | None) -> None:
@@ -163,11 +156,7 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
         for rubric in linted.rubrics
         for remark in rubric.remarks
     ]
-    print_page(
-        form,
-        json=lambda: linted.model_dump(mode="json"),
-        page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]),
-    )
+    print_page(form, json=lambda: linted, page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]))
 
 
 def standings(proposal: Proposal) -> Sheet:

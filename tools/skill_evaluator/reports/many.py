@@ -31,11 +31,8 @@ def print_planned(planned: ManyPlanned) -> None:
 def print_many(done: Mapping[str, Evaluation | SkillEvaluatorError], planned: ManyPlanned, form: Format) -> None:
     """Print what came of each component on each model."""
     rows = [row for name, each in done.items() for row in _rows(name, each)]
-    print_page(
-        form,
-        json=lambda: {"runs": rows, "left_out": {name: str(reason) for name, reason in planned.left_out.items()}},
-        page=lambda: page_of("components", _blocks(rows, planned)),
-    )
+    value = {"runs": rows, "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
+    print_page(form, json=lambda: value, page=lambda: page_of("components", _blocks(rows, planned)))
 
 
 def _rows(name: str, done: Evaluation | SkillEvaluatorError) -> Iterator[dict[str, Any]]:

@@ -15,11 +15,8 @@ from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
 
 def print_rankings(rankings: Sequence[ModelRanking], form: Format, folders: Sequence[str] = ()) -> None:
     """Print rankings to stdout, each with what to do; `folders` are the flags that name the library."""
-    print_page(
-        form,
-        json=lambda: [ranking.model_dump(mode="json") for ranking in rankings],
-        page=lambda: Page([ranking_section(ranking, _next(ranking, folders)) for ranking in rankings]),
-    )
+    sections = (ranking_section(ranking, _next(ranking, folders)) for ranking in rankings)
+    print_page(form, json=lambda: list(rankings), page=lambda: Page(list(sections)))
 
 
 def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:

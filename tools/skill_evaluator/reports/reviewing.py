@@ -94,11 +94,7 @@ def print_queued(queued: Queued, noun: str) -> int:
 
 def print_review_status(status: ReviewStatus, form: Format) -> None:
     """Print how far a queue is, and how far its reviewers agree."""
-    print_page(
-        form,
-        json=lambda: status.model_dump(mode="json"),
-        page=lambda: page_of("the review queue", queue_blocks(status)),
-    )
+    print_page(form, json=lambda: status, page=lambda: page_of("the review queue", queue_blocks(status)))
 
 
 def queue_blocks(status: ReviewStatus, *, published: bool = False) -> Iterator[Block]:

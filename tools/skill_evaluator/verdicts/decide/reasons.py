@@ -290,7 +290,7 @@ def _look_since_anchor(losses: Losses) -> Iterator[str]:
 
 
 def _look(look: int, anchor: str, level: float, p: float) -> str:
-    return f"run {look} after {anchor}, the version it is held against, needs p ≤ {level:.1g}, and p is {p:.1g}"
+    return f"run {look} after {anchor}, the version it is held against, needs p ≤ {level:.2g}, and p is {p:.2g}"
 
 
 def _premise(pair: Pair) -> Iterator[str]:

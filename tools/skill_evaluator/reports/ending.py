@@ -49,7 +49,7 @@ def ending(
     first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        all_cases = command(folders, "evaluate", shlex.quote(result.skill))
+        all_cases = command(folders, "evaluate", result.skill)
         following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
     return first, _lost(worst), f"next: {following}"
 
@@ -61,7 +61,7 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     """
     if form != "text":
         return
-    name, cases = shlex.quote(record.skill), counted(record.n_cases, "case")
+    name, cases = record.skill, counted(record.n_cases, "case")
     first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
     first += "there is no lower version to judge it against"
     following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
@@ -92,7 +92,6 @@ def _lost(model: ModelVerdict) -> str:
 
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
     """Return what to do."""
-    name = shlex.quote(skill)
     if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
         return _where_to_look(model, answers, folders)
     if model.verdict == "inconclusive":
@@ -102,13 +101,13 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
     if model.verdict == "incomparable":
         if model.baseline is None:
             return "evaluate a later version: it is held against this one"
-        return f"{command(folders, 'evaluate', name)} asks both versions side by side, by today's files"
+        return f"{command(folders, 'evaluate', skill)} asks both versions side by side, by today's files"
     if model.candidate.draft:
-        return f"raise the version in prompt.md, and {command(folders, 'evaluate', name)} records it"
+        return f"raise the version in prompt.md, and {command(folders, 'evaluate', skill)} records it"
     version = model.candidate.skill_version
     if model.baseline is None or model.baseline.skill_version == version:
         return "nothing is in the way"
-    accept = command(folders, "accept", name, version, "--why", "…")
+    accept = command(folders, "accept", skill, version, "--why", "…")
     return f"nothing is in the way of {version}; {accept} holds later versions against it"
 
 
@@ -128,12 +127,13 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
     run = answers.get(model.candidate.run_id)
     if run is None:
         return f"{words}; the answers are not on this machine"
-    return f"{words}: {command(folders, 'explain', shlex.quote(run), f'--{kind}', shlex.quote(name))}"
+    return f"{words}: {command(folders, 'explain', run, f'--{kind}', name)}"
 
 
 def command(folders: Sequence[str], *words: str) -> str:
     """Return a command of the program in the library's folders, as code."""
-    return f"`skill-evaluator {' '.join([*words, *map(shlex.quote, folders)])}`"
+    quoted = (word if word == "…" else shlex.quote(word) for word in (*words, *folders))
+    return f"`skill-evaluator {' '.join(quoted)}`"
 
 
 def print_switch(result: "Switch", form: Format) -> None:

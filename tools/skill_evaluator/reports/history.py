@@ -1,6 +1,5 @@
 """The versions of a component for people: its history beside its models, what moved, and what was accepted."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.decide.results import joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 if TYPE_CHECKING:  # it imports scipy
@@ -24,7 +22,7 @@ if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.series import History
 
 _WHERE = {"these": "on these cases", "beyond": "on unseen cases", "both": "on these cases and unseen ones"}
-_MOVED = ("regressed", "improved")
+_MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 
 
@@ -53,7 +51,7 @@ def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
     points = [(point, model.model_id) for model in history.models for point in model.points]
     newest = max((point.version for point, _ in points), key=semver.Version.parse)
     steps = [(point.step, name) for point, name in points if point.version == newest and point.step is not None]
-    name, shipped = shlex.quote(history.skill), f"to ship: {history.to_ship}"
+    name, shipped = history.skill, f"to ship: {history.to_ship}"
     if not steps:
         following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
         return f"{shipped} (there is no lower version to judge it against)", following
@@ -84,8 +82,11 @@ def _findings(history: "History") -> Iterator[Line]:
             if step is not None and step.verdict in _MOVED:
                 words = f"{MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}"
                 change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)})"
-                why = joined_falls(step.falls) or next(iter(step.reasons), "")
-                why = "" if why.startswith((f"{history.metric} fell", f"{history.metric} rose")) else f"; {why}"
+                why = (
+                    ""
+                    if step.why.startswith(tuple(f"{history.metric} {verb} " for verb in _VERBS))
+                    else f"; {step.why}"
+                )
                 yield Line(name, f": {words}: {change}{why}", style=STYLES[step.verdict])
         highest = model.points[-1].step
         if highest is not None and highest.watch is not None:

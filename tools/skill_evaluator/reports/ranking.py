@@ -1,6 +1,5 @@
 """Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown or JSON."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import interval, number, probability, signed
@@ -23,7 +22,7 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     """Return how to see where the first two models differ, the one to ship named last."""
     names = [model.model_id for model in ranking.models]
     names.sort(key=lambda name: name != ranking.advice.model_id)
-    skill, *others = map(shlex.quote, (ranking.skill, *names[1::-1]))
+    skill, others = ranking.skill, names[1::-1]
     following = f"{command(folders, 'compare', skill, '--models', *others)} shows where they differ"
     if len(others) < 2:
         following = f"list a second model in models.yaml, and {command(folders, 'evaluate', skill)} measures it"

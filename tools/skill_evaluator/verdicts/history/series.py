@@ -13,7 +13,7 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import mean_or_none, rounded
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
-from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch
+from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 
 
@@ -32,6 +32,11 @@ class Step(FrozenModel):
     reasons: list[str]
     falls: list[Fall] = []
     watch: Watch | None = None
+
+    @property
+    def why(self) -> str:
+        """The fields that fell, else the first reason."""
+        return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":

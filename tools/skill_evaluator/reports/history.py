@@ -14,8 +14,6 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import mean_or_none, rounded
-from skill_evaluator.text import listed
-from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
@@ -55,9 +53,9 @@ def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
     if not steps:
         following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
         return f"{shipped} (there is no lower version to judge it against)", following
-    verdict = min((step.verdict for step, _ in steps), key=WORST_FIRST.index)
-    worst = [(step.before, name) for step, name in steps if step.verdict == verdict]
-    shipped += f" ({newest}: {verdict} against {worst[0][0]} on {listed([name for _, name in worst], 2)})"
+    worst = [(step, model_id) for step, model_id in steps if step.verdict == history.newest_verdict] or steps
+    on = ", ".join([*(model_id for _, model_id in worst[:2]), *["…"] * (len(worst) > 2)])
+    shipped += f" ({newest}: {worst[0][0].verdict} against {worst[0][0].before} on {on})"
     if newest != history.to_ship:
         return shipped, f"{command(folders, 'compare', name)} shows where, and what to do about it"
     accept = command(folders, "accept", name, newest, "--why", "…")

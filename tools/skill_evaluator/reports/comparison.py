@@ -261,10 +261,8 @@ def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
 
 def since_anchor(watch: Watch) -> str:
     """Return in words what became of a model since the anchor."""
-    return (
-        f"all changes since {watch.anchor_version}: {watch.metric} {signed(watch.difference)} "
-        f"({signed(watch.interval[0])} to {signed(watch.interval[1])}), {watch.verdict}"
-    )
+    change = f"{signed(watch.difference)} ({signed(watch.interval[0])} to {signed(watch.interval[1])})"
+    return f"all changes since {watch.anchor_version}: {watch.metric} {change}, {watch.verdict}"
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:

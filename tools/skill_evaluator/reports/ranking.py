@@ -22,10 +22,9 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     """Return how to see where the first two models differ, the one to ship named last."""
     names = [model.model_id for model in ranking.models]
     names.sort(key=lambda name: name != ranking.advice.model_id)
-    skill, others = ranking.skill, names[1::-1]
-    following = f"{command(folders, 'compare', skill, '--models', *others)} shows where they differ"
-    if len(others) < 2:
-        following = f"list a second model in models.yaml, and {command(folders, 'evaluate', skill)} measures it"
+    following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
+    if len(names) < 2:
+        following = f"list a second model in models.yaml, and {command(folders, 'evaluate', ranking.skill)} measures it"
     return Line(Cell(f"next: {following}", code=True))
 
 

@@ -37,7 +37,15 @@ FIRST_SCREENS = (
     f"run.html#{ON}&run=20260102T090000Z-000002-receipts-example-large",
 )
 FELL = ("(?s)1.1.0.*regressed", "field_level_f1 −0.156")
-ANSWERS = (*FELL, "date 1.000 → 0.275", "95 % interval −0.241 to −0.071", "with example-large", "ship 1.2.0")
+ANSWERS = (
+    *FELL,
+    "date 1.000 → 0.275",
+    "95 % interval −0.241 to −0.071",
+    "with example-large",
+    "ship 1.2.0",
+    "tip-and-total",
+    "unseen ones inconclusive",
+)
 IN_SIGHT = """() => [...document.querySelectorAll("main p, main h1, main h2, main td")].filter((place) => {
   const { top, bottom, left, right, width } = place.getBoundingClientRect();
   return width && top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth;

@@ -16,7 +16,7 @@ from skill_evaluator.display.safe_text import code_span, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
-from skill_evaluator.text import counted, listed
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
@@ -260,9 +260,11 @@ def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
 
 
 def since_anchor(watch: Watch) -> str:
-    """Return in words what became of a model since the anchor."""
-    change = f"{signed(watch.difference)} ({signed(watch.interval[0])} to {signed(watch.interval[1])})"
-    return f"all changes since {watch.anchor_version}: {watch.metric} {change}, {watch.verdict}"
+    """Return in words what became of a model since the anchor, with the wide interval if that decides."""
+    decides = watch.verdict not in ("improved", "unchanged")
+    low, high = map(signed, watch.interval)
+    change = signed(watch.difference) + f" ({low} to {high}, for {counted(watch.look, 'look')})" * decides
+    return f"all changes since {version_words(watch.anchor_version)}: {watch.metric} {change}, {watch.verdict}"
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:
@@ -280,10 +282,10 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
         yield since_anchor(model.watch)
     cases = model.cases
     if cases.within_noise:
-        yield f"cases that moved within the noise of a single case: {cases.within_noise}"
+        yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
     if cases.every_answer_worse:
         named = listed(cases.every_answer_worse, _MOST_NAMED)
-        yield f"of these, worse in every answer (evaluate --aa would tell them from noise): {named}"
+        yield f"of these, worse in every answer (`evaluate --aa` measures the noise): {named}"
 
 
 def _waivers(model: ModelVerdict) -> Iterator[str]:

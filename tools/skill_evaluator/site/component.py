@@ -144,6 +144,8 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
         "models": [model.model_id for _, _, model in fell],
         "stands": stands,
         "lost": joined_falls(step.falls),
+        "cases": step.worse_cases,
+        "sure": f"on these {counted(point.n_cases, 'case')}; on unseen ones {step.beyond}",
         "metric": standing.history.metric,
         "next": keep if stands else ship_words(standing),
     }

@@ -81,8 +81,10 @@
   function finding(component, fell) {
     if (!fell) return null;
     const more = fell.models.length - 2;
+    const where = [fell.lost, fell.cases.length ? `worst cases ${fell.cases.join(", ")}` : null].filter(Boolean);
     return el("p", { class: "finding" }, link("verdict", { component, version: fell.version }, `${component} ${named(fell.version)}`), " ", badge("regressed"), ` since ${named(fell.before)} with `, fell.models.slice(0, 2).map((model, at) => [at ? ", " : null, el("span", { dir: "auto" }, model)]), more > 0 ? ` and ${more} more` : null,
-      ". ", fell.lost ? [el("strong", {}, "Fields that fell: "), el("span", { dir: "auto" }, fell.lost), "; "] : null, change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ". ", el("strong", {}, "Next: "), fell.next, ".");
+      ". ", where.length ? [el("strong", {}, "Where: "), where.map((words, at) => [at ? "; " : null, el("span", { dir: "auto" }, words)]), ". "] : null,
+      el("strong", {}, "How sure: "), change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ` ${fell.sure}. `, el("strong", {}, "Next: "), fell.next, ".");
   }
 
   /** Return the scale of scores: from 0, or from 0.5 where all are above, so that no step looks larger than it is. */

@@ -13,7 +13,7 @@
     const list = (title, names, left) => (names.length ? el("p", { class: "lost" }, el("strong", {}, `${title}: `), names.map((name, at) => [at ? ", " : null, name]), left ? ` and ${left} more` : null) : null);
     const linked = (names) => names.map((name) => link("case", { component, case: name, model, version }, el("bdi", {}, name)));
     const shown = fields.map(([field, words]) => [el("bdi", {}, `${field} ${words}`), " (", link("component", { component, field, model, version }, "its cases"), ")"]);
-    const broke = cases.length ? list("Cases that broke", linked(cases), more[1]) : list("Cases worse in every answer", linked(worse), 0);
+    const broke = cases.length ? list("Cases that broke", linked(cases), more[1]) : list("Worse in every answer, though each case by itself may be noise", linked(worse), 0);
     return shown.length || broke ? [list("Fields that fell", shown, more[0]), broke] : el("p", { class: "soft" }, "No field and no case fell beyond chance.");
   }
 
@@ -21,7 +21,7 @@
   const others = (point, metric, compared) => point.reasons.filter((words) => ![`${metric} fell from`, `${metric} rose from`].some((begin) => words.startsWith(begin))
     && !(compared ? compared.lost.fields : []).some(([field, moved]) => words.includes(`${field} ${moved}`)));
 
-  function finding(point, shown, compared, component) {
+  function finding(point, shown, compared, component, latest) {
     const [now] = shown.newest.filter((row) => row.model === point.model && row.version === point.version);
     const whole = now && now.also && [now, now.also].find((one) => one.before !== point.before);
     const reasons = others(point, shown.metric, compared);
@@ -30,7 +30,7 @@
       compared && point.before ? el("p", {}, el("strong", {}, "How sure: "), compared.sure) : null,
       lost(compared, point, component),
       el("p", { class: "figures" }, point.before ? `Against ${named(point.before)}: ` : null, change({ ...point, metric: shown.metric }) || "There is no version to compare it with.", point.before ? "." : null),
-      compared && point.before ? el("p", {}, el("strong", {}, "Next: "), prose(compared.next)) : null,
+      compared && point.before ? el("p", {}, el("strong", {}, latest ? "Next: " : "To see why: "), prose(compared.next)) : null,
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((words) => el("li", {}, words))) : null);
   }
 
@@ -57,7 +57,7 @@
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
       el("h1", {}, title),
       latest ? null : el("p", { class: "advice" }, `A newer version is measured, ${named(newest)}: `, el("bdi", {}, shown.ship)),
-      points.map((point) => finding(point, shown, beside(point), component)),
+      points.map((point) => finding(point, shown, beside(point), component, latest)),
       latest && points[0].verdict !== "regressed" ? el("p", { class: "advice" }, el("strong", {}, "Next: "), el("bdi", {}, shown.ship)) : null,
       regressed[component] && regressed[component].version !== judged ? regressedOf(component, regressed[component]) : null,
       el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),

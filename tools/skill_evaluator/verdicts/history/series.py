@@ -8,6 +8,7 @@ from itertools import chain
 from statistics import fmean
 
 import semver
+from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
@@ -16,11 +17,14 @@ from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled,
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 
+_MOST_CASES = 3
+
 
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` draws it.
 
-    `watch` is what became of it since the anchor: of the highest version alone, and no verdict of any other knows it.
+    `worse_cases` broke, or else scored less in every answer; at most three. `watch` is what became of it since the
+    anchor: of the highest version alone, and no verdict of any other knows it.
     """
 
     before: str
@@ -31,6 +35,7 @@ class Step(FrozenModel):
     q: float | None
     reasons: list[str]
     falls: list[Fall] = []
+    worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
     watch: Watch | None = None
 
     @property
@@ -48,6 +53,7 @@ class Step(FrozenModel):
             difference=primary.difference if primary else None,
             ci95=primary.ci95 if primary else None,
             q=primary.q if primary else None,
+            worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MOST_CASES],
         )
 
 

@@ -166,8 +166,9 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
         ahead = [pair for pair in pairs if pair.told_apart and name in (pair.higher, pair.lower)]
         others = listed([pair.lower if pair.higher == name else pair.higher for pair in ahead], 3)
         lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
+        by = f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
         sure = f"q ≤ {max([pair.q or 0.0 for pair in ahead] + [1e-6]):.2g}"
-        return Advice(model_id=name, reason=f"better beyond chance than {others}, by {lead:.3f} or more ({sure})")
+        return Advice(model_id=name, reason=f"better beyond chance than {others}, by {by} ({sure})")
     named, merits = _thriftiest(sound)
     if named is None:
         names = listed([row.model_id for row in sound])

@@ -42,7 +42,7 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
     assert (small["model_id"], small["place"], small["groups"], small["verdict"]) == ("small", 2, ["b"], "regressed")
     assert (big["usd_per_1000_cases"], small["usd_per_1000_cases"]) == (100.0, 10.0)
     assert (big["frontier"], small["frontier"]) == (True, True)
-    reason = "better beyond chance than small, by 0.498 or more (q ≤ 1e-06)"
+    reason = "better beyond chance than small, by 0.498 (q ≤ 1e-06)"
     assert ranking["advice"] == {"model_id": "big", "reason": reason}
     assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}
 
@@ -51,7 +51,7 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     shown = two_models.call("leaderboard")
     assert shown.code == 0
     assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
-    assert "to ship: big (better beyond chance than small, by 0.498 or more (q ≤ 1e-06))" in shown.out
+    assert "to ship: big (better beyond chance than small, by 0.498 (q ≤ 1e-06))" in shown.out
     assert f"next: `skill-evaluator compare {SKILL} --models small big" in shown.out.splitlines()[-1]
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out

@@ -149,7 +149,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "leaderboard",
         "▲ improved",
         "field_level_f1",
-        "or more (q ≤ 0.0",
+        "by 0.119 (q ≤ 0.0",
         "to ship: example-large",
         "shows where they differ",
     ),

@@ -347,7 +347,7 @@ class Policy(StrictModel):
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
-    harm: Share = Field(default=0.25, description="the loss of a field or case that counts whatever the mean does")
+    harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
     anchor: Literal["accepted", "previous"] = "accepted"
     design: Design = "beside"
     served: Literal["same", "any"] = "same"

@@ -13,13 +13,13 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 64_660,
-    "files": 333,
+    "lines": 64_400,
+    "files": 332,
     "imports": 8.6,
-    "once": 57.3,
+    "once": 56.9,
     "one_importer": 47,
     "alike": 10,
-    "commands": 2_080,
+    "commands": 2_020,
     "tests": 61_000,
 }
 # How many files of the package a command runs functions of, on the demo library.

@@ -159,6 +159,7 @@ def test_few_cases_are_announced_and_enough_are_not(library: Library) -> None:
     for index in range(3, 8):
         library.case(f"more-{index}", order(index))
     assert linted(library)["hints"] == []
+    assert library.call("lint").out.endswith("\nno problem in 1 component\n")
 
 
 def test_an_array_whose_items_have_a_field_of_their_own_is_hinted_to_take_it_as_key(library: Library) -> None:
@@ -219,6 +220,7 @@ def test_a_broken_waiver_is_an_error_and_hides_neither_the_components_nor_the_ot
     library.write(".evaluator/waivers/a.yaml", "component: [")
     library.write(".evaluator/waivers/b.yaml", waiver)
     done = library.call("lint", "--platform", "github")
+    assert "no problem" not in done.out
     mark, error = done.err.splitlines()
     assert (done.code, error.partition(":")[0]) == (2, "error")
     assert mark.startswith("::error file=.evaluator/waivers/a.yaml,line=1::.evaluator/waivers/a.yaml")

@@ -27,7 +27,7 @@ class LintOptions(LintRequest, FormatOption):
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why. Exit code 2 if one is wrong."""
     found = Library.at(options).lint(options)
-    print_linted(found.components, options.format)
+    print_linted(found, options.format)
     mark_linted(found, options.platform)
     wrong = list(found.broken.values())
     if found.problems:

@@ -22,10 +22,13 @@ from skill_evaluator.text import counted, version_words
 _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
-def print_linted(linted: Sequence[Linted], form: Format) -> None:
-    """Print what lint says of components."""
+def print_linted(found: LintedLibrary, form: Format) -> None:
+    """Print what lint says of components, and whether there is nothing to mend."""
+    linted = found.components
     sections = (Section(name=result.name, blocks=list(_blocks(result))) for result in linted)
-    last = Section(name="not evaluated", blocks=list(map(Line, not_evaluated(linted))))
+    clean = not (found.problems or found.broken or any(result.hints for result in linted))
+    counts = [*not_evaluated(linted), *[f"no problem in {counted(len(linted), 'component')}"] * clean]
+    last = Section(name="the counts", blocks=list(map(Line, counts)))
     print_page(form, json=lambda: {"components": list(map(_as_json, linted))}, page=lambda: Page([*sections, last]))
 
 

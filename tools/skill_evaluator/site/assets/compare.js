@@ -23,20 +23,20 @@
     return chart("forest", { title, note: "What came after less what was before: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.", rows, words: { names: rows.map((row) => row.name), domain: [-reach, reach] }, table: table("Differences", columns, rows) });
   }
 
-  function verdict(model, name, open) {
+  function verdict(model, name, open, latest) {
     const [verdicts, ...reasons] = model.words;
     return el("details", { class: `compared ${model.verdict}`, open },
       el("summary", {}, el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict))),
       el("p", { class: "soft" }, model.before === null ? named(model.after) : `${named(model.before)} → ${named(model.after)} · ${verdicts}`),
-      el("p", {}, el("strong", {}, "Next: "), prose(model.next)),
+      el("p", {}, el("strong", {}, latest ? "Next: " : "To see why: "), prose(model.next)),
       reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
       forest(model), drawn(model.blocks), answers(model));
   }
 
-  const result = (one, name) => [
+  const result = (one, name, latest = true) => [
     el("p", { class: "lede" }, one.finding),
     Object.entries(one.leftOut).map(([model, why]) => el("p", { class: "soft" }, el("bdi", {}, model), ` is left out: ${why}`)),
-    one.models.map((model, place) => verdict(model, name(model), place === 0)), // the worst comes first
+    one.models.map((model, place) => verdict(model, name(model), place === 0, latest)), // the worst comes first
     el("details", {}, el("summary", {}, "How to read the figures"), el("ul", { class: "remarks" }, one.reading.map((line) => el("li", {}, line)))),
   ];
 
@@ -75,7 +75,7 @@
       const pair = pairs.find((one) => (one.first === first && one.second === second) || (one.first === second && one.second === first));
       body = pair ? result(pair, () => `${pair.second} against ${pair.first}`) : el("p", { class: "notice" }, "These two models are not compared here: ", el("code", {}, `skill-evaluator compare ${component} --models ${first} ${second}`));
     } else {
-      body = versions[version] ? result(versions[version], (model) => model.model) : older(component, version, whole.trend);
+      body = versions[version] ? result(versions[version], (model) => model.model, version === newest[0]) : older(component, version, whole.trend);
     }
     document.title = `${component}: compared`;
     return [

@@ -105,12 +105,15 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
     keep(built, a_run("1.2.0", 9, CASES))
     built.call("site", "build", "--out", "site")
     after = contents(site)
-    assert {name for name in after if after[name] != before[name]} == {
+    assert {name for name in after if after[name] != before.get(name)} == {
         "data/overview.js",
         "data/changes.js",
         f"data/components/{SKILL}.js",
         f"data/compare/{SKILL}/versions.js",
         f"data/compare/{SKILL}/models.js",
+        ".skill-evaluator-site",
+        f"data/cases/{SKILL}.js",
+        *(f"data/case-lists/{SKILL}/{version}.js" for version in ("1.0.0", "1.2.0")),
         *(f"data/cases/{SKILL}/{case_id}.js" for case_id in CASES),
     }
 
@@ -120,9 +123,9 @@ def test_what_is_no_longer_there_goes_from_the_site_and_nothing_else_does(built:
     (site / "CNAME").write_text("skills.example.org")
     built.component.rename(built.root / "gone")
     built.write("components/other/prompt.md", "---\nname: other\nversion: 0.1.0\n---\nDo it.\n")
-    assert f"{4 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
+    assert f"{6 + len(CASES)} removed" in built.call("site", "build", "--out", "site").out
     assert not (site / "data" / "components" / f"{SKILL}.js").exists()
-    assert not [*(site / "data" / "cases").rglob("*.js")]
+    assert not [*(site / "data").glob("case*/*/*.js")]
     assert (site / "CNAME").exists()
 
 
@@ -197,4 +200,4 @@ def test_what_changed_says_what_history_does_the_newest_first(shown: Library) ->
     judged = next(row for row in rows if (row["model"], row["version"]) == ("m", "1.1.0"))
     step = steps["m", "1.1.0"]
     assert (judged["verdict"], judged["difference"], judged["before"]) == (step["verdict"], step["difference"], "1.0.0")
-    assert [judged["low"], judged["high"]] == [None, None]  # an interval is shown from five cases on
+    assert [judged["step_low"], judged["step_high"]] == [None, None]  # an interval is shown from five cases on

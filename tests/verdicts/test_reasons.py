@@ -141,7 +141,7 @@ def test_a_metric_that_fell_and_is_inconclusive_only_since_it_is_not_critical_sa
     )
     said = reasons(pair)
     assert said[0] == "field_level_f1 fell from 0.850 to 0.762"
-    assert said[1] == "exact_match fell, but not surely: supporting metrics share a fifth of α"
+    assert said[1] == "exact_match fell, but not surely: supporting metrics share α/5"
     critical = {"metrics": {"exact_match": {"tier": "critical"}}}
     assert not any("surely" in words for words in reasons(pair, **critical))
     assert not any("surely" in words for words in reasons(pair, tolerance=0.1))

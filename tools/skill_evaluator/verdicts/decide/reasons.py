@@ -253,7 +253,7 @@ def _too_unsure(compared: Compared, results: Sequence[MeasureResult], rules: Ver
         if (result.difference or 0.0) < -result.tolerance
     ]
     if fell:
-        yield f"{listed(fell)} fell, but not surely: supporting metrics share a fifth of α"
+        yield f"{listed(fell)} fell, but not surely: supporting metrics share α/5"
 
 
 def _is_of_one_case(results: Sequence[MeasureResult], rules: VerdictRules) -> bool:

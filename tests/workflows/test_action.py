@@ -48,18 +48,8 @@ def gated(forge: Forge, after: str) -> Acted:
     forge.library.write("results.json", (MADE / f"promptfoo_{after}.json").read_text())
     forge.library.write(WORKFLOW, GATE)
     wheels = forge.root / "wheels"
-    download = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--dest",
-        str(wheels),
-        BUILD.split()[0],
-    ]
-    subprocess.run(download, check=True, timeout=400)
+    download = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+    subprocess.run([sys.executable, *download, str(wheels), BUILD.split()[0]], check=True, timeout=400)
     env = {"PYTHONPATH": str(installed(forge.root)), "PIP_FIND_LINKS": str(wheels)}
     return forge.run(forge.push(), "push", WORKFLOW, env=env)
 

@@ -122,7 +122,10 @@ def frozen(value: Any) -> Hashable:
             parts += (key, frozen(members[key]))
         return tuple(parts)
     if isinstance(value, list):
-        return ("array", *map(frozen, value))
+        parts = ["array"]
+        for child in value:
+            parts.append(frozen(child))
+        return tuple(parts)
     if value is None or isinstance(value, bool):
         return ("literal", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -162,9 +165,19 @@ def same_json(value: Any, other: Any) -> bool:
     """
     if isinstance(value, dict) and isinstance(other, dict):
         value, other = _members(value), _members(other)
-        return value.keys() == other.keys() and all(map(same_json, value.values(), map(other.get, value)))
+        if value.keys() != other.keys():
+            return False
+        for key, child in value.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
+            if not same_json(child, other[key]):
+                return False
+        return True
     if isinstance(value, list) and isinstance(other, list):
-        return len(value) == len(other) and all(map(same_json, value, other))
+        if len(value) != len(other):
+            return False
+        for left, right in zip(value, other, strict=True):  # noqa: SIM110
+            if not same_json(left, right):
+                return False
+        return True
     if isinstance(value, str) and isinstance(other, str):
         return value == other or unicodedata.normalize("NFC", value) == unicodedata.normalize("NFC", other)
     return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)

@@ -461,7 +461,7 @@ def answer_changes(
 
 def _commonest(component: Component, case: Case, answers: Answers) -> CommonAnswer:
     """Return the answer that came most often, the first of several; failures of one kind are one answer."""
-    given = read_answers(component, case, (replicate for call, replicate in answers.items() if call.case_id == case.id))
+    given = read_answers(component, case, (answers[call] for call in answers if call.case_id == case.id))
     if not given:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
     commonest = _grouped(given, lambda one: canonical_json(one.scored.value) if one.scored else (one.outcome,))[0]

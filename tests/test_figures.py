@@ -13,7 +13,7 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 64_410,
+    "lines": 64_420,
     "files": 332,
     "imports": 8.6,
     "once": 56.9,

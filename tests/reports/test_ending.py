@@ -121,6 +121,8 @@ def test_of_several_models_the_end_speaks_of_the_worst() -> None:
         "▼ receipts: regressed on these 12 cases and on unseen ones (m, the worst of 2 models)"
     )
     assert "look at case c00" in ending(both, HERE)[2]
+    alike = worse.model_copy(update={"models": [*worse.models, *worse.models]})
+    assert ending(alike, HERE)[0].endswith("(each of 2 models)")
 
 
 def test_three_lines_are_three_whatever_the_names_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,6 +267,12 @@ def since_anchor(watch: Watch) -> str:
     return f"all changes since {version_words(watch.anchor_version)}: {watch.metric} {change}, {watch.verdict}"
 
 
+def worst_since(watches: Sequence[Watch]) -> str:
+    """Return the worst of what became of models since the anchor, as the end of a sentence; empty without an anchor."""
+    worst = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
+    return "" if worst is None else f"; {worst.verdict} since {version_words(worst.anchor_version)}"
+
+
 def _turned(model: ModelVerdict) -> Iterator[str]:
     """Yield which cases pass otherwise than before, and of which the baseline says little."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:

@@ -45,7 +45,9 @@ def ending(
 ) -> tuple[str, str, str]:
     """Return the three lines."""
     worst, *others = worst_first(result)
-    of_several = f" ({worst.model_id}, the worst of {counted(len(others) + 1, 'model')})" if others else ""
+    models = counted(len(others) + 1, "model")
+    alike = all(model.verdict == worst.verdict for model in others)
+    of_several = f" ({f'each of {models}' if alike else f'{worst.model_id}, the worst of {models}'})" if others else ""
     first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):

@@ -11,7 +11,7 @@ from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, lin
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
-from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
+from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
 from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import mean_or_none, rounded
 
@@ -55,7 +55,8 @@ def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
         return f"{shipped} (there is no lower version to judge it against)", following
     worst = [(step, model_id) for step, model_id in steps if step.verdict == history.newest_verdict] or steps
     on = ", ".join([*(model_id for _, model_id in worst[:2]), *["…"] * (len(worst) > 2)])
-    shipped += f" ({newest}: {worst[0][0].verdict} against {worst[0][0].before} on {on})"
+    also = worst_since([step.watch for step, _ in steps if step.watch is not None])
+    shipped += f" ({newest}: {worst[0][0].verdict} against {worst[0][0].before} on {on}{also})"
     if newest != history.to_ship:
         return shipped, f"{command(folders, 'compare', name)} shows where, and what to do about it"
     accept = command(folders, "accept", name, newest, "--why", "…")

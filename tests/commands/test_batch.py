@@ -471,7 +471,7 @@ def test_kills_lose_nothing_and_send_nothing_twice(tmp_path: Path, server: Batch
                     kills -= process.poll() is None
                     process.kill()
                 end = ended(process)
-            if end.code == 0:
+            if end.code == 0 or "no unfinished run" in end.err:  # the last kill came when all was kept
                 break
             assert end.code == -signal.SIGKILL, (seed, end)
         records = list(library.results.glob("*/record.json"))

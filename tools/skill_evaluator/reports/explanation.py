@@ -1,6 +1,5 @@
 """Answers beside their truth → text, Markdown or JSON: one answer leaf by leaf, one field of all, or what changed."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM
+from skill_evaluator.reports.ending import command
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import (
     AnswerChange,
@@ -67,12 +67,12 @@ def _explained(explained: Explanation, manifest: Manifest, full: bool, brief: bo
 
 def _next(manifest: Manifest, wrong: Sequence[str]) -> Line:
     """Return what to do about the fields that are wrong in an answer or in many."""
-    skill, version = shlex.quote(manifest.skill), manifest.skill_version
+    version = manifest.skill_version
     if not wrong:
-        command = f"`skill-evaluator compare {skill} --candidate {version}`"
-        return Line(Cell(f"next: {command} says whether {version} is worse than the version before", code=True))
+        compare = command((), "compare", manifest.skill, "--candidate", version)
+        return Line(Cell(f"next: {compare} says whether {version} is worse than the version before", code=True))
     what = f"say more of {listed([name_text(path) or WHOLE for path in wrong], 2)} in the prompt"
-    return Line(Cell(f"next: {what}, and `skill-evaluator try {skill}` shows whether that helps", code=True))
+    return Line(Cell(f"next: {what}, and {command((), 'try', manifest.skill)} shows whether that helps", code=True))
 
 
 def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:

@@ -98,11 +98,11 @@ def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | 
     return (None, None) if ci95 is None or cases < FEWEST_CASES else ci95
 
 
-def cost_words(usd: float | None, hit_rate: float | None = None) -> str:
+def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:
     """Write a cost in USD, and which share of the input was read from a prompt cache, where that is known.
 
-    >>> cost_words(1.5, 0.69), cost_words(None)
-    ('$1.5000 (69% cached)', 'unknown')
+    >>> cost_words(1.5, 0.69), cost_words(1.5, digits=2), cost_words(None)
+    ('$1.5000 (69% cached)', '$1.50', 'unknown')
     """
-    cost = "unknown" if usd is None else f"${usd:,.4f}"
+    cost = "unknown" if usd is None else f"${usd:,.{digits}f}"
     return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"

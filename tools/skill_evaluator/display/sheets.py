@@ -62,6 +62,12 @@ class Sheet:
         return replace(self, columns=columns, rows=[[row[at] for at in places] for row in self.rows[:most]])
 
 
+def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
+    """Return the cells of a row: names, which are text from outside, and values; a dash for what is not there."""
+    shown = (value if isinstance(value, Cell) else Cell("–" if value is None else str(value)) for value in values)
+    return [*(Cell(name, code=True) for name in names), *shown]
+
+
 def markdown_table(sheet: Sheet) -> str:
     """Write a table as GitHub's Markdown."""
     titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, Words, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.evaluation.mutation_results import MutantResult, MutationEstimate, MutationResult, Reaction
 from skill_evaluator.text import counted, listed
 
@@ -64,14 +65,8 @@ def _sheet(result: MutationResult) -> Sheet:
     rows = []
     for one in result.mutants:
         status = f"{one.status} (better without)" if one.better else one.status
-        rows.append(
-            [
-                Cell(one.id, code=True),
-                Cell(status, _STYLES[one.status]),
-                Cell(str(one.replicates)),
-                Cell(_noticed(one), code=bool(one.reactions or one.reason)),
-            ]
-        )
+        noticed = Cell(_noticed(one), code=bool(one.reactions or one.reason))
+        rows.append(cells_of([one.id], Cell(status, _STYLES[one.status]), one.replicates, noticed))
     return Sheet(columns=("mutant", "status", "answers", "noticed by"), rows=rows, numbers=frozenset({"answers"}))
 
 
@@ -101,17 +96,16 @@ def _notes(result: MutationResult) -> Iterator[str]:
         + (f" ({moved}); a mutant must do more than they" if moved else "")
     )
     yield from (f"left out: {count} ({why})" for why, count in result.left_out.items())
-    cost = "unknown" if result.cost_usd is None else f"${result.cost_usd:.4f}"
-    yield f"{counted(result.calls, 'call')}, {result.saved_calls} saved by stopping at a kill; cost {cost}"
+    saved = f"{result.saved_calls} saved by stopping at a kill"
+    yield f"{counted(result.calls, 'call')}, {saved}; cost {cost_words(result.cost_usd)}"
     yield f"answers: {result.folder}"
 
 
 def _estimate(estimate: MutationEstimate) -> list[str]:
-    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
     return [
         f"{estimate.skill}: {counted(len(estimate.mutants), 'mutant')}, {counted(estimate.n_cases, 'case')}, "
         f"at most {counted(estimate.replicates, 'answer')} each",
         f"{estimate.model_id} (key {estimate.key}): {estimate.least_calls:,} calls if each is killed at once, "
-        f"{estimate.most_calls:,} at most; cost at most {cost}",
+        f"{estimate.most_calls:,} at most; cost at most {cost_words(estimate.cost_upper_usd, digits=2)}",
         *(f"left out: {count} ({why})" for why, count in estimate.left_out.items()),
     ]

@@ -20,7 +20,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.options import PlatformName
 from skill_evaluator.display.pages import Block, Fold, Lines, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of, markdown_table, print_result
 from skill_evaluator.errors import PlanError
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section, tolerance_words
@@ -158,14 +158,11 @@ def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
 
 
 def _judging_sheet(plan: Plan) -> Sheet:
-    rows = [
-        [
-            *(Cell(name, code=True) for name in (judging.skill, judging.candidate, judging.model_id)),
-            *(Cell(text) for text in _size([judging])),
-            Cell("its checks") if judging.baseline is None else Cell(judging.baseline, code=True),
-        ]
-        for judging in plan.judgings
-    ]
+    rows = []
+    for judging in plan.judgings:
+        names = (judging.skill, judging.candidate, judging.model_id)
+        beside = Cell("its checks") if judging.baseline is None else Cell(judging.baseline, code=True)
+        rows.append(cells_of(names, *_size([judging]), beside))
     columns = ("component", "model", "judge", "calls", "cost at most", "beside what is pinned of")
     return Sheet(columns=columns, rows=rows, numbers=frozenset(("calls", "cost at most")))
 
@@ -353,8 +350,7 @@ def _conclusion(meaning: tuple[str, str], judged: Sequence[tuple[str, str]]) -> 
 
 
 def _judged_sheet(judged: Sequence[JudgedOutcome]) -> Sheet:
-    rows = [list(_row(one)) for one in judged]
-    return Sheet(columns=_COLUMNS, rows=rows, numbers=_NUMBERS, below=("cost", "answers"))
+    return Sheet(columns=_COLUMNS, rows=list(map(_row, judged)), numbers=_NUMBERS, below=("cost", "answers"))
 
 
 def _judged_sections(judged: Sequence[JudgedOutcome]) -> Iterator[Section]:
@@ -374,27 +370,23 @@ def _judged_sections(judged: Sequence[JudgedOutcome]) -> Iterator[Section]:
             )
 
 
-def _row(one: JudgedOutcome) -> Iterator[Cell]:
-    yield from (Cell(name, code=True) for name in (one.skill, one.candidate, one.judge))
+def _row(one: JudgedOutcome) -> list[Cell]:
+    names = (one.skill, one.candidate, one.judge)
     words = [] if one.status == "judged" else [one.status.upper()]
     remark = "; ".join(filter(None, [*words, abridged(one.reason, _LONGEST)]))
+    last = Cell(remark, code=bool(remark))
     if one.results is None:
-        yield Cell("review_required" if one.decides else "not judged")
-        yield from (Cell("–") for _ in _NUMBERS)
-    else:
-        judges = one.results.judges
-        pairs = [pair for judge in judges for pair in judge.pairs]
-        verdicts = [[dimension.verdict for dimension in pair.dimensions] for pair in pairs]
-        costs = [judge.judge.cost_usd for judge in judges]
-        yield Cell(one.decision or "no decision")
-        yield Cell(str(len(pairs)))
-        yield Cell(str(sum("candidate_worse" in verdict for verdict in verdicts)))
-        yield Cell(str(sum("uncertain" in verdict for verdict in verdicts)))
-        answered = sum(judge.judge.answered for judge in judges)
-        yield Cell(f"{answered}/{sum(judge.judge.planned for judge in judges)}")
-        rate = pooled_hit_rate((judge.judge.input_tokens, judge.judge.hit_rate) for judge in judges)
-        yield Cell("–" if None in costs else cost_words(sum(cost or 0.0 for cost in costs), rate))
-    yield Cell(remark, code=bool(remark))
+        return cells_of(names, "review_required" if one.decides else "not judged", *(None for _ in _NUMBERS), last)
+    judges = [judge.judge for judge in one.results.judges]
+    verdicts = [
+        [dimension.verdict for dimension in pair.dimensions] for judge in one.results.judges for pair in judge.pairs
+    ]
+    counts = [sum(word in verdict for verdict in verdicts) for word in ("candidate_worse", "uncertain")]
+    answers = f"{sum(judge.answered for judge in judges)}/{sum(judge.planned for judge in judges)}"
+    rate = pooled_hit_rate((judge.input_tokens, judge.hit_rate) for judge in judges)
+    cost = total_or_none(judge.cost_usd for judge in judges)
+    spent = None if cost is None else cost_words(cost, rate)
+    return cells_of(names, one.decision or "no decision", len(verdicts), *counts, answers, spent, last)
 
 
 def print_doctor(report: DoctorReport, form: Format) -> None:
@@ -418,26 +410,20 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         "missing": "none in {0}, no {1}",
         "unknown": "not looked at",
     }
-    rows = [
-        (
-            Cell(key.id, code=True),
-            Cell(here.get(key.here) or f"{key.words} not set"),
-            Cell(in_ci[key.in_ci].format(key.environment, key.words)),
-        )
-        for key in report.models
-    ]
+    rows = []
+    for key in report.models:
+        set_in_ci = in_ci[key.in_ci].format(key.environment, key.words)
+        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci))
     return Sheet(columns=("model", "key here", "key in CI"), rows=rows, whole=frozenset({"model"}))
 
 
 def _doctor_lines(report: DoctorReport) -> list[str]:
     site = {"artifact": "an artifact of each run", "published": "published on Pages", "unknown": "not looked at"}
-    problems = [f"problem: {line}" for line in report.problems]
-    unseen = [f"not looked at: {line}" for line in report.unseen]
     return [
         f"site in CI: {site[report.site]}",
         *report.few,
         *report.retiring,
-        *problems,
-        *unseen,
+        *(f"problem: {line}" for line in report.problems),
+        *(f"not looked at: {line}" for line in report.unseen),
         counted(len(report.problems), "problem"),
     ]

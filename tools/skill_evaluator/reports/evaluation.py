@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from skill_evaluator.display import WHOLE, interval, number, standing_word
+from skill_evaluator.display import WHOLE, cost_words, interval, number, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Fold, Page, Section, bullets, print_page, terminal_pieces
 from skill_evaluator.display.safe_text import code_span, name_text, prose, visible
@@ -256,7 +256,6 @@ def _metrics(record: Record, names: Sequence[str]) -> Sheet:
 
 def facts(record: Record, quote: Quote) -> str:
     """Return how a run went, in a line: calls, failures, cost, tokens, time."""
-    cost = "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
     saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{count} {prose(kind)}" for kind, count in record.failures.items())
@@ -269,14 +268,14 @@ def facts(record: Record, quote: Quote) -> str:
         f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{saved}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
-        f"cost {cost}",
+        f"cost {cost_words(record.cost_usd)}",
         f"tokens {tokens}",
         f"latency p50 {number(record.latency_s.p50)} s, p95 {number(record.latency_s.p95)} s",
     ]
     if (judged := record.judged) is not None:
         proved = f"{judged.labels} labels" if judged.labels >= FEWEST_LABELS else "not calibrated"
-        price = "unknown" if judged.cost_usd is None else f"${judged.cost_usd:.4f}"
-        parts.append(f"judged by {quote(judged.model_id)}, {proved}: {counted(judged.calls, 'call')}, cost {price}")
+        calls = f"{counted(judged.calls, 'call')}, cost {cost_words(judged.cost_usd)}"
+        parts.append(f"judged by {quote(judged.model_id)}, {proved}: {calls}")
     return " · ".join(parts)
 
 

@@ -8,7 +8,7 @@ import semver
 from skill_evaluator.display import interval, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
@@ -117,10 +117,7 @@ def print_accepted(accepted: "Accepted", form: Format) -> None:
     for record in records:
         by_model.setdefault(record.model_id, []).append(record)
     means = {model_id: _strict_mean(of_model, metric) for model_id, of_model in by_model.items()}
-    rows = [
-        [Cell(model_id, code=True), Cell(str(len(of_model))), Cell(number(means[model_id]))]
-        for model_id, of_model in by_model.items()
-    ]
+    rows = [cells_of([name], len(of_model), number(means[name])) for name, of_model in by_model.items()]
     sheet = Sheet(columns=("model", "runs", metric), rows=rows, numbers=frozenset({"runs", metric}))
     title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
     heading, why = Heading(Cell(skill, code=True), title, level=2), Line(f"by {acceptance.by}: {acceptance.why}")
@@ -140,16 +137,11 @@ def _remarks(accepted: "Accepted") -> Iterator[str]:
 
 def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Format) -> None:
     """Print all that was accepted of a component, newest last."""
-    rows = [
-        [
-            Cell(acceptance.version),
-            Cell(acceptance.date.isoformat()),
-            Cell(acceptance.by, code=True),
-            Cell(", ".join(acceptance.models) if acceptance.models else "all", code=bool(acceptance.models)),
-            Cell(acceptance.why, code=True),
-        ]
-        for acceptance in acceptances
-    ]
+    rows = []
+    for one in acceptances:
+        models = Cell(", ".join(one.models), code=True) if one.models else Cell("all")
+        by, why = Cell(one.by, code=True), Cell(one.why, code=True)
+        rows.append(cells_of([], one.version, one.date.isoformat(), by, models, why))
     columns = ("version", "accepted on", "by", "models", "why")
     sheet = Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2]))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"

@@ -26,6 +26,7 @@ from skill_evaluator.judges.modes.regression_results import (
     RegressionResults,
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
+from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.judges.stories.judging import Judged
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (
@@ -40,6 +41,7 @@ from skill_evaluator.reports.judging import (
     point,
     print_judging_size,
     reasons,
+    row_of,
     severity_counts,
     share,
 )
@@ -170,33 +172,21 @@ def _score_sheet(results: ScoreResults) -> Sheet:
     """Return the scores of all judges by criterion."""
     rows = []
     for judge in results.judges:
+        name, of, summary = judge.judge.model_id, len(judge.items), judge.summary
         rows += [
-            [
-                Cell(judge.judge.model_id, code=True),
-                Cell(criterion.criterion, code=True),
-                Cell(criterion.method),
-                Cell(f"{criterion.score.n}/{len(judge.items)}"),
-                Cell(f"{number(criterion.score.value)} of {criterion.highest}"),
-                Cell(interval(criterion.score)),
-                Cell(number(criterion.normalised.value)),
-                Cell(number(criterion.confidence.value)),
-                Cell(reasons(criterion.unscored)),
-            ]
+            row_of(
+                [name, criterion.criterion],
+                criterion.method,
+                f"{criterion.score.n}/{of}",
+                f"{number(criterion.score.value)} of {criterion.highest}",
+                interval(criterion.score),
+                *map(number, (criterion.normalised.value, criterion.confidence.value)),
+                reasons(criterion.unscored),
+            )
             for criterion in judge.criteria
         ]
-        summary = judge.summary
         rows.append(
-            [
-                Cell(judge.judge.model_id, code=True),
-                Cell(_WHOLE),
-                Cell(""),
-                Cell(f"{summary.n}/{len(judge.items)}"),
-                Cell(""),
-                Cell(interval(summary)),
-                Cell(number(summary.value)),
-                Cell(""),
-                Cell(""),
-            ]
+            row_of([name], _WHOLE, "", f"{summary.n}/{of}", "", interval(summary), number(summary.value), "", "")
         )
     return Sheet(
         columns=("judge", "criterion", "method", *_SCORE_NUMBERS), rows=rows, numbers=frozenset(_SCORE_NUMBERS[:-1])
@@ -220,18 +210,11 @@ def _score_notes(results: ScoreResults) -> Iterator[str]:
 
 def _score_doubt_sheet(judge: JudgeScores) -> Sheet:
     """Return the figures that may show what is wrong with a judge."""
-    rows = [
-        [
-            Cell(criterion.criterion, code=True),
-            Cell(" ".join(f"{score}: {criterion.counts.get(score, 0)}" for score in range(1, criterion.highest + 1))),
-            *(
-                Cell(f"{number(figure.value)} {interval(figure)}")
-                for figure in (criterion.length, criterion.repeats, criterion.confidence, criterion.quoted)
-            ),
-            Cell(reasons(criterion.unscored)),
-        ]
-        for criterion in judge.criteria
-    ]
+    rows = []
+    for criterion in judge.criteria:
+        scores = " ".join(f"{score}: {criterion.counts.get(score, 0)}" for score in range(1, criterion.highest + 1))
+        figures = map(_figure, (criterion.length, criterion.repeats, criterion.confidence, criterion.quoted))
+        rows.append(row_of([criterion.criterion], scores, *figures, reasons(criterion.unscored)))
     columns = (
         "criterion",
         "judgements by score",
@@ -288,16 +271,12 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
 def _pair_sheet(results: PairwiseResults) -> Sheet:
     """Return the preferences of all judges by criterion."""
     rows = [
-        [
-            Cell(judge.judge.model_id, code=True),
-            Cell(criterion.criterion, code=True),
-            *(Cell(str(criterion.counts.get(winner, 0))) for winner in ("1", "2", "tie")),
-            Cell(str(criterion.disagreed)),
-            Cell(number(criterion.wins.value)),
-            Cell(interval(criterion.wins)),
-            Cell(number(criterion.flips.value)),
-            Cell(reasons(criterion.unscored)),
-        ]
+        row_of(
+            [judge.judge.model_id, criterion.criterion],
+            *(criterion.counts.get(winner, 0) for winner in ("1", "2", "tie")),
+            *(criterion.disagreed, number(criterion.wins.value), interval(criterion.wins)),
+            *(number(criterion.flips.value), reasons(criterion.unscored)),
+        )
         for judge in results.judges
         for criterion in judge.criteria
         if criterion.criterion in judge.shown
@@ -311,17 +290,12 @@ def _ladder(ranking: Ranking) -> Sheet:
     """Return a ranking with its win matrix: a row's wins against each column."""
     beaten = (f"beat {place}" for place in range(1, len(ranking.names) + 1))
     columns = ("place", "output", "strength", "95 %", *beaten, "ties")
-    rows = [
-        [
-            Cell(str(row + 1)),
-            Cell(name, code=True),
-            Cell("–" if ranking.strengths is None else number(ranking.strengths[row].value)),
-            Cell("–" if ranking.strengths is None else interval(ranking.strengths[row])),
-            *(Cell("" if row == column else str(count)) for column, count in enumerate(ranking.wins[row])),
-            Cell(str(sum(ranking.ties[row]))),
-        ]
-        for row, name in enumerate(ranking.names)
-    ]
+    rows = []
+    for row, name in enumerate(ranking.names):
+        strength = None if ranking.strengths is None else ranking.strengths[row]
+        figures = ("–", "–") if strength is None else (number(strength.value), interval(strength))
+        wins = ("" if row == column else count for column, count in enumerate(ranking.wins[row]))
+        rows.append([Cell(str(row + 1)), *row_of([name], *figures, *wins, sum(ranking.ties[row]))])
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns) - {"output"})
 
 
@@ -341,26 +315,17 @@ def _pair_notes(results: PairwiseResults) -> Iterator[str]:
 
 def _pair_doubt_sheet(judge: JudgePreferences) -> Sheet:
     """Return the figures that may show what is wrong with a judge."""
-    rows = [
-        [
-            Cell(criterion.criterion, code=True),
-            *(
-                Cell("–" if figure is None else f"{number(figure.value)} {interval(figure)}")
-                for figure in (
-                    criterion.flips,
-                    criterion.flips_beyond_noise,
-                    criterion.picks_first,
-                    criterion.lean,
-                    criterion.wins,
-                    criterion.length,
-                    criterion.confidence,
-                )
-            ),
-        ]
-        for criterion in judge.criteria
-        if criterion.criterion in judge.shown
-    ]
+    rows = []
+    for one in judge.criteria:
+        if one.criterion in judge.shown:
+            figures = (one.flips, one.flips_beyond_noise, one.picks_first, one.lean, one.wins, one.length)
+            rows.append(row_of([one.criterion], *map(_figure, (*figures, one.confidence))))
     return Sheet(columns=("criterion", *_PAIR_DOUBTS), rows=rows)
+
+
+def _figure(figure: Figure | None) -> str | None:
+    """Return a figure with its interval, even where it rests on nothing."""
+    return None if figure is None else f"{number(figure.value)} {interval(figure)}"
 
 
 def _pair_doubts(judge: JudgePreferences) -> Iterator[str]:
@@ -423,32 +388,19 @@ def _dimension_sheet(judge: JudgeRegressions) -> Sheet:
     """Return what a judge found of each dimension."""
     rows = []
     for summary in judge.dimensions:
+        names = [judge.judge.model_id, summary.dimension]
         counts = (summary.worse.n, summary.better, summary.same, summary.uncertain)
-        rows.append(
-            [
-                Cell(judge.judge.model_id, code=True),
-                Cell(summary.dimension, code=True),
-                Cell("blocks" if summary.blocking else ""),
-                *(Cell(str(count)) for count in counts),
-                Cell(share(summary.worse)),
-                *(Cell(str(count)) for count in summary.impacts.values()),
-                Cell(share(summary.flips)),
-            ]
-        )
+        impacts, blocks = summary.impacts.values(), "blocks" if summary.blocking else ""
+        rows.append(row_of(names, blocks, *counts, summary.worse, *impacts, summary.flips))
     return Sheet(columns=("judge", "dimension", "", *_COUNTS), rows=rows, numbers=frozenset(_COUNTS))
 
 
 def _held(pairs: Sequence[PairResult]) -> Sheet:
     """Return the pairs that do not ship; what is quoted of them is in the results alone."""
-    rows = [
-        [
-            Cell(pair.id, code=True),
-            Cell(pair.stratum, code=True),
-            Cell(pair.ship_decision or "no decision", style="red" if pair.ship_decision == "block" else "yellow"),
-            Cell("; ".join(_findings(pair))),
-        ]
-        for pair in pairs
-    ]
+    rows = []
+    for pair in pairs:
+        decision = Cell(pair.ship_decision or "no decision", _STYLES[pair.ship_decision])
+        rows.append(row_of([pair.id, pair.stratum], decision, "; ".join(_findings(pair))))
     return Sheet(columns=("pair", "stratum", "decision", "found"), rows=rows)
 
 
@@ -533,13 +485,8 @@ def _counts(counts: Mapping[UnscoredReason, int] | Mapping[Mismatch, int]) -> st
 
 def _regression_doubt_sheet(judge: JudgeRegressions) -> Sheet:
     rows = [
-        [
-            Cell(summary.dimension, code=True),
-            Cell(share(summary.flips)),
-            Cell(f"{summary.unsupported} of {sum(summary.impacts.values())}"),
-            Cell(str(summary.style_only)),
-        ]
-        for summary in judge.dimensions
+        row_of([one.dimension], one.flips, f"{one.unsupported} of {sum(one.impacts.values())}", one.style_only)
+        for one in judge.dimensions
     ]
     return Sheet(columns=("dimension", "orders disagree", "worse without support", "worse by style alone"), rows=rows)
 

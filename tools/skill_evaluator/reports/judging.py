@@ -17,7 +17,7 @@ from skill_evaluator.display.pages import (
     print_page,
     site_block,
 )
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
@@ -25,7 +25,7 @@ from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
 from skill_evaluator.judges.panel.cascade import CascadeShares
 from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.runner.prices import Estimate, sum_of
+from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
 
 TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
@@ -35,7 +35,6 @@ _NO_LABELS = Line(
     Cell("judge calibrate", code=True),
     " says it, from labelled items.",
 )
-_AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 
 
 def interval(figure: Figure) -> str:
@@ -52,14 +51,8 @@ def share(figure: Figure) -> str:
 
 
 def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are text from outside, and values; a dash for what is not there."""
-    return [*(Cell(name, code=True) for name in names), *map(_cell, values)]
-
-
-def _cell(value: Cell | Figure | str | int | None) -> Cell:
-    if isinstance(value, Figure):
-        return Cell(share(value))
-    return value if isinstance(value, Cell) else Cell("–" if value is None else str(value))
+    """Return the cells of a row, of a figure with its interval."""
+    return cells_of(names, *(share(value) if isinstance(value, Figure) else value for value in values))
 
 
 def is_off(figure: Figure, usual: float = 0.0) -> bool:
@@ -249,14 +242,11 @@ def print_judging_size(size: JudgingSize, form: Format) -> None:
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of([judge.estimate for judge in judges])
     asked = counted(len(judging.questions), "question")
-    rows = [
-        (Cell(judge.model_id, code=True), Cell(judge.provider), Cell(judge.key), *_amounts(judge.estimate))
-        for judge in judges
-    ]
-    rows.append((Cell("all"), Cell(""), Cell(""), *_amounts(total)))
+    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.estimate.amounts) for judge in judges]
+    rows.append(cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
         Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {asked} a judge"),
-        Sheet(columns=("judge", "provider", "key", *_AMOUNTS), rows=rows, numbers=frozenset(_AMOUNTS)),
+        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
         Lines([*notes, "dry run: no call was made, nothing was written"]),
     ]
     print_page(
@@ -274,9 +264,3 @@ def print_judging_size(size: JudgingSize, form: Format) -> None:
         },
         page=lambda: page_of("the judging", blocks),
     )
-
-
-def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
-    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
-    counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
-    return (*(Cell(f"{count:,}") for count in counts), Cell(cost))

@@ -7,7 +7,7 @@ from typing import Any
 from skill_evaluator.display import cost_words, number, signed
 from skill_evaluator.display.pages import Block, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.story import Evaluation
@@ -58,18 +58,11 @@ def _rows(name: str, done: Evaluation | SkillEvaluatorError) -> Iterator[dict[st
 
 
 def _blocks(rows: list[dict[str, Any]], planned: ManyPlanned) -> Iterator[Block]:
-    cells = [
-        (
-            Cell(row["component"]),
-            Cell(row["model"] or "–"),
-            Cell(version_words(row["version"] or "–")),
-            Cell(number(row["score"])),
-            Cell("–" if row["change"] is None else signed(row["change"])),
-            Cell(row["verdict"], "red" if row["verdict"].startswith(("regressed", "error")) else ""),
-            Cell(cost_words(row["USD"])),
-        )
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        scores = (version_words(row["version"] or "–"), number(row["score"]), signed(row["change"]))
+        verdict = Cell(row["verdict"], "red" if row["verdict"].startswith(("regressed", "error")) else "")
+        cells.append(cells_of([], row["component"], row["model"], *scores, verdict, cost_words(row["USD"])))
     yield Sheet(columns=_COLUMNS, rows=cells)
     if planned.left_out:
         yield Line("")

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from skill_evaluator.display import number
+from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, page_of, print_page
-from skill_evaluator.display.sheets import Cell, Format, Sheet, markdown_table, print_result
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of, markdown_table, print_result
 from skill_evaluator.evaluation.dry_run import DryRun
-from skill_evaluator.runner.prices import Forecast
+from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.text import counted, version_words
 
 if TYPE_CHECKING:  # a dry run shows costs, and waits for nothing that verdicts need
@@ -46,7 +46,7 @@ def _present(model: "Sizing") -> str:
 
 
 def _facts(model: "Sizing", plan: "SizingPlan") -> Iterator[str]:
-    cost = "unknown" if model.cost_per_call_usd is None else f"${model.cost_per_call_usd:.6f}"
+    cost = cost_words(model.cost_per_call_usd, digits=6)
     size = f"{counted(model.cases, 'case')} × {model.replicates}"
     yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
     if model.shows is None:
@@ -62,62 +62,34 @@ def _facts(model: "Sizing", plan: "SizingPlan") -> Iterator[str]:
 
 def _sheet(model: "Sizing", detect: float) -> Sheet:
     columns = ("replicates", f"{model.cases} cases show", f"cases for {detect:g}", "calls", "cost")
-    rows = [
-        (
-            Cell(str(choice.replicates)),
-            Cell(f"{number(choice.shows)} ✓", "green") if choice.shows <= detect else Cell(f"{number(choice.shows)}  "),
-            _count_cell(choice.cases),
-            _count_cell(choice.calls),
-            Cell("–" if choice.cost_usd is None else f"${choice.cost_usd:,.4f}"),
-        )
-        for choice in model.choices
-    ]
+    rows = []
+    for choice in model.choices:
+        shown = number(choice.shows)
+        drop = Cell(f"{shown} ✓", "green") if choice.shows <= detect else Cell(f"{shown}  ")
+        counts = (None if count is None else f"{count:,}" for count in (choice.cases, choice.calls))
+        cost = None if choice.cost_usd is None else cost_words(choice.cost_usd)
+        rows.append(cells_of([], choice.replicates, drop, *counts, cost))
     return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))
-
-
-def _count_cell(count: int | None) -> Cell:
-    return Cell("–" if count is None else f"{count:,}")
 
 
 def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
     """Return a row a model, and one of all where there are several."""
     shown = forecasts if len(forecasts) > 2 else forecasts[:1]
-    rows = [
-        [
-            Cell("all") if one.model_id is None else Cell(one.model_id, code=True),
-            Cell(f"{one.calls:,}"),
-            Cell(_usd(one.direct_usd)),
-            Cell(_usd(one.cached_usd)),
-            Cell("no batch API" if one.batch_usd is None and one.direct_usd is not None else _usd(one.batch_usd)),
-        ]
-        for one in shown
-    ]
+    rows = []
+    for one in shown:
+        model = Cell("all") if one.model_id is None else Cell(one.model_id, code=True)
+        costs = [cost_words(usd, digits=2) for usd in (one.direct_usd, one.cached_usd, one.batch_usd)]
+        if one.batch_usd is None and one.direct_usd is not None:
+            costs[-1] = "no batch API"
+        rows.append(cells_of([], model, f"{one.calls:,}", *costs))
     return Sheet(columns=_COLUMNS, rows=rows, numbers=frozenset(_COLUMNS[1:]))
-
-
-def _usd(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:,.2f}"
-
-
-_ASKED = ("model", "provider", "key", "calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 
 
 def print_dry_run(dry: DryRun, form: Format) -> None:
     """Print what an evaluation would take to stdout."""
     component, cases, further = dry.component, dry.cases, dry.further
-    rows = [
-        (
-            estimate.model_id,
-            estimate.provider,
-            estimate.key,
-            f"{estimate.calls:,}",
-            f"{estimate.input_tokens_estimate:,}",
-            f"{estimate.output_tokens_upper:,}",
-            "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}",
-        )
-        for estimate in dry.estimates
-    ]
-    sheet = Sheet(columns=_ASKED, rows=[[Cell(text) for text in row] for row in rows], numbers=frozenset(_ASKED[3:]))
+    rows = [cells_of([], one.model_id, one.provider, one.key, *one.amounts) for one in dry.estimates]
+    sheet = Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS))
     labelled = sum(case.labelled for case in cases)
     checked = f"{component.name} {version_words(component.version)}: {counted(len(cases), 'case')}, "
     checked += f"{labelled} with ground truth, all in order\n"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from skill_evaluator.display import interval, number, probability, signed
 from skill_evaluator.display.pages import Heading, Line, Lines, Page, Section, print_page
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.reports.comparison import MARKS, STYLES
 from skill_evaluator.reports.ending import command
 from skill_evaluator.text import counted, listed, version_words
@@ -65,23 +65,18 @@ def _sheet(ranking: ModelRanking) -> Sheet:
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
         metrics = [model.accuracy[name].strict_mean if name in model.accuracy else None for name in others]
-        usd = "–" if model.usd_per_1000_cases is None else f"{model.usd_per_1000_cases:,.2f}"
-        seconds = ["–" if s is None else f"{s:.2f}" for s in (model.latency_p50_s, model.latency_p95_s)]
-        verdict = model.verdict
-        rows.append(
-            [
-                Cell(str(model.place)),
-                Cell(model.model_id, code=True),
-                Cell(" ".join(model.groups)),
-                Cell(number(None if score is None else score.strict_mean)),
-                Cell("–" if score is None else interval(score.ci95, score.n_cases)),
-                *(Cell(number(value)) for value in (*metrics, *map(model.reproducibility.get, agreement))),
-                *map(Cell, (usd, *seconds)),
-                Cell(_measured(model)),
-                Cell("–" if verdict is None else f"{MARKS[verdict]} {verdict}", STYLES.get(verdict or "", "")),
-                Cell("; ".join(_remarks(model)) or "–"),
-            ]
+        usd = None if model.usd_per_1000_cases is None else f"{model.usd_per_1000_cases:,.2f}"
+        seconds = [None if s is None else f"{s:.2f}" for s in (model.latency_p50_s, model.latency_p95_s)]
+        verdict = model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, ""))
+        row = cells_of(
+            [model.model_id],
+            " ".join(model.groups),
+            *(None, None) if score is None else (number(score.strict_mean), interval(score.ci95, score.n_cases)),
+            *map(number, (*metrics, *map(model.reproducibility.get, agreement))),
+            *(usd, *seconds, _measured(model), verdict),
+            "; ".join(_remarks(model)) or None,
         )
+        rows.append([Cell(str(model.place)), *row])
     below = ("median s", "95 % s", *agreement, *others, "measured", "remarks")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"", ranking.metric, *figures}), below=below)
 

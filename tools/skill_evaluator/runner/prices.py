@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 
 from pydantic import NonNegativeInt
 
+from skill_evaluator.display import cost_words
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import ModelId, Usd
@@ -31,6 +32,7 @@ from skill_evaluator.runner.schedule import (
 )
 from skill_evaluator.stats import total_or_none
 
+AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _PER_MILLION = 1_000_000
 _SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
 _BATCH = 0.5  # of the direct price, at every vendor
@@ -71,6 +73,12 @@ class Estimate:
     cost_uncached_usd: float | None = None
     cost_cached_usd: float | None = None
     cost_batch_usd: float | None = None
+
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """What a table shows in the columns AMOUNTS."""
+        counts = (self.calls, self.input_tokens_estimate, self.output_tokens_upper)
+        return (*(f"{count:,}" for count in counts), cost_words(self.cost_upper_usd, digits=2))
 
 
 def input_sizes(component: Component, cases: Iterable[Case]) -> dict[str, InputSize]:

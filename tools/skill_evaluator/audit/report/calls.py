@@ -14,8 +14,8 @@ from skill_evaluator.display import cost_words, probability
 from skill_evaluator.display.options import words_of
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
-from skill_evaluator.runner.prices import Estimate
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
+from skill_evaluator.runner.prices import AMOUNTS
 from skill_evaluator.runner.session import print_pending
 from skill_evaluator.text import counted
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _BENCHMARK_KEYS = {"name", "version", "metric", "weight", "of", "unlabelled"}
 _BENCHMARK_COLUMNS = ("benchmark", "version", "scored by", "weight", "questions", "of")
-_AMOUNT_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _COUNT_COLUMNS = ("planned", "scored", "unparseable", "refused, cut off", "failed", "not asked", "cost", "p50 s")
 _STYLES = {"error": "red", "warning": "yellow"}
 _REMARKS = ("scenario", "", "rule", "remark")
@@ -63,39 +62,23 @@ def size_page(size: AuditSize, reason: str = "") -> Page:
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
     benchmarks = [
-        (
-            Cell(benchmark.name, code=True),
-            Cell(benchmark.version),
-            Cell(benchmark.metric),
-            Cell(f"{benchmark.weight:g}"),
-            Cell(f"{len(benchmark.cases):,}"),
-            Cell(f"{benchmark.of:,}"),
-        )
-        for benchmark in audit.benchmarks
+        cells_of([one.name], one.version, one.metric, f"{one.weight:g}", f"{len(one.cases):,}", f"{one.of:,}")
+        for one in audit.benchmarks
     ]
-    amounts = [
-        (Cell(model.model_id, code=True), Cell(model.provider), Cell(model.note), *_amounts(model))
-        for model in size.models
-    ]
+    amounts = [cells_of([model.model_id], model.provider, model.note, *model.amounts) for model in size.models]
     blocks: list[Block] = [
         Only(("markdown",), [Heading("Stability audit", level=2)]),
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
         Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
         Sheet(
-            columns=("model", "provider", size.noted, *_AMOUNT_COLUMNS),
-            rows=[*amounts, (Cell("all"), Cell(""), Cell(""), *_amounts(size.total))],
-            numbers=frozenset(_AMOUNT_COLUMNS),
+            columns=("model", "provider", size.noted, *AMOUNTS),
+            rows=[*amounts, cells_of([], "all", "", "", *size.total.amounts)],
+            numbers=frozenset(AMOUNTS),
         ),
         Only(("markdown",), [Lines(audit.doubts, "-")]),  # a terminal has them on stderr
         Line(f"{size.closing}."),
     ]
     return page_of("the size", [*blocks, *([Line("Reason: ", Cell(reason, code=True))] if reason else [])])
-
-
-def _amounts(estimate: Estimate) -> tuple[Cell, ...]:
-    cost = "unknown" if estimate.cost_upper_usd is None else f"${estimate.cost_upper_usd:,.2f}"
-    counts = (estimate.calls, estimate.input_tokens_estimate, estimate.output_tokens_upper)
-    return (*(Cell(f"{count:,}") for count in counts), Cell(cost))
 
 
 def print_audit_runs(asked: "AskedAudit", form: Format) -> None:
@@ -139,12 +122,10 @@ def _counts(run: "AuditRun") -> list[Cell]:
     scored, unparseable = others.pop("scored", 0), others.pop("unparseable", 0)
     by_the_model = others.pop("refused", 0) + others.pop("truncated", 0)
     counts = (tally.planned, scored, unparseable, by_the_model, sum(others.values()), tally.unmade)
-    return [
-        Cell(run.model_id if run.shard is None else f"{run.model_id} {run.shard}", code=True),
-        *(Cell(f"{count:,}") for count in counts),
-        Cell(cost_words(tally.cost_usd, tally.hit_rate)),
-        Cell("–" if tally.latency_s is None else f"{tally.latency_s:.2f}"),
-    ]
+    name = run.model_id if run.shard is None else f"{run.model_id} {run.shard}"
+    latency = None if tally.latency_s is None else f"{tally.latency_s:.2f}"
+    cost = cost_words(tally.cost_usd, tally.hit_rate)
+    return cells_of([name], *(f"{count:,}" for count in counts), cost, latency)
 
 
 def share(value: float | None) -> str:
@@ -159,23 +140,12 @@ def share(value: float | None) -> str:
 def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequest | None = None) -> None:
     """Print what is known of a family; a `request` to check it gets the command of a trial that it lacks."""
     name = "the scenarios" if check.family is None else f"the family {check.family}"
-    remarks = [
-        [
-            Cell("all" if remark.scenario is None else remark.scenario, code=remark.scenario is not None),
-            Cell(remark.severity, _STYLES[remark.severity]),
-            Cell(remark.rule),
-            Cell(remark.message, code=True),
-        ]
-        for remark in check.remarks
-    ]
-    pairs = [
-        [
-            *(Cell(name, code=True) for name in (pair.first, pair.second)),
-            Cell(share(pair.likeness)),
-            Cell(share(pair.agreement)),
-        ]
-        for pair in check.pairs
-    ]
+    remarks = []
+    for remark in check.remarks:
+        scenario = Cell("all") if remark.scenario is None else Cell(remark.scenario, code=True)
+        severity = Cell(remark.severity, _STYLES[remark.severity])
+        remarks.append(cells_of([], scenario, severity, remark.rule, Cell(remark.message, code=True)))
+    pairs = [cells_of([one.first, one.second], share(one.likeness), share(one.agreement)) for one in check.pairs]
     words = f"{name}, {counted(len(check.scenarios), 'template')}: {check.verdict} ({'; '.join(check.reasons)})."
     blocks: list[Block] = [
         Only(("markdown",), [Heading("Scenarios", level=2)]),

@@ -43,7 +43,7 @@ from skill_evaluator.display.pages import (
     site_sections,
 )
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
+from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.runner.runs import check_writable, slug
@@ -211,29 +211,23 @@ def _scenarios(result: AuditResult) -> Iterator[Block]:
     models, scenarios = counted(len(result.models), "model"), counted(len(result.scenarios), "scenario")
     yield Heading("Scenarios")
     scores = _score_sheet(result)
-    words = f"Heat map of {models} in {scenarios}: each score against the model's ability"
-    yield Chart("heat", [Drawing(file="heat.svg", words=words, draw=_drawn_by("heat_map", result), figures=scores)])
+    title = f"Heat map of {models} in {scenarios}: each score against the model's ability"
+    yield Chart("heat", [Drawing(file="heat.svg", words=title, draw=_drawn_by("heat_map", result), figures=scores)])
     yield Fold("Score of each model in each scenario, % right", [scores])
     found, means = result.neutrality, result.neutrality.means
     tau = None if found.trend_tau is None else signed_points(found.trend_tau)
     tests = {"trend τ": tau, "trend p": found.trend_p, "any difference p": found.friedman_p}
-    figures = [
+    words = [
         f", {name} {value if isinstance(value, str) else probability(value)}"
         for name, value in tests.items()
         if value is not None
     ]
     ranged = f"range of their means {points(found.range)} points"
-    yield Line(f"Are the scenarios alike? {found.verdict}; {ranged}{''.join(figures)}.")
-    shifts = [
-        [
-            Cell(shift.scenario, code=True),
-            Cell(signed_points(shift.shift)),
-            Cell(probability(shift.p)),
-            Cell(probability(shift.q)),
-            Cell("yes" if shift.significant else "no"),
-        ]
-        for shift in found.shifts
-    ]
+    yield Line(f"Are the scenarios alike? {found.verdict}; {ranged}{''.join(words)}.")
+    shifts = []
+    for shift in found.shifts:
+        figures = (signed_points(shift.shift), probability(shift.p), probability(shift.q))
+        shifts.append(cells_of([shift.scenario], *figures, "yes" if shift.significant else "no"))
     ends = f", from {points(min(means))} to {points(max(means))}" if means else ""
     neutrality = Drawing(
         file="neutrality.svg",

@@ -1,4 +1,4 @@
-"""Means, spreads and intervals: numbers in, numbers out. Nothing here knows what the numbers mean.
+"""Groups, means, spreads and intervals: values in, values out. Nothing here knows what they mean.
 
 scipy is imported only when a quantile of t is needed.
 """
@@ -6,12 +6,27 @@ scipy is imported only when a quantile of t is needed.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
+from typing import TypeVar
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
 POWER = 0.8  # with which a difference that is called detectable shows
 ROUNDING = 1e-9  # two scores that differ by less are equal
 Interval = tuple[float, float]
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+def by_key(pairs: Iterable[tuple[KeyT, ValueT]]) -> dict[KeyT, list[ValueT]]:
+    """Return the values of each key together; keys and values stay in their order.
+
+    >>> by_key([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[KeyT, list[ValueT]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def mean_or_none(values: Sequence[float]) -> float | None:

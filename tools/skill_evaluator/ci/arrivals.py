@@ -29,6 +29,7 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 
 CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks differ
@@ -169,10 +170,7 @@ def parts_of_runs(plan: Plan) -> dict[RunKey, list[PlannedRun]]:
 
     After the run of a new version comes that of its baseline, if the two were asked beside each other.
     """
-    groups: dict[RunKey, list[PlannedRun]] = {}
-    for run in planned_runs(plan):
-        groups.setdefault((run.manifest.skill, run.manifest.model_id, run.is_baseline), []).append(run)
-    return groups
+    return by_key(((run.manifest.skill, run.manifest.model_id, run.is_baseline), run) for run in planned_runs(plan))
 
 
 def _answers_size(parts: Iterable[PlannedRun], arrivals: Arrivals) -> int:

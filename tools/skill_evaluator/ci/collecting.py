@@ -37,6 +37,7 @@ from skill_evaluator.scoring.checked import takes_programs
 from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
@@ -132,12 +133,8 @@ def _verdicts(
 
     A leaderboard that cannot be read keeps no record from being published.
     """
-    by_skill: dict[str, list[Record]] = {}
-    for record in records:
-        if record.complete:
-            by_skill.setdefault(record.skill, []).append(record)
     verdicts, undecided = [], {}
-    for skill, complete in by_skill.items():
+    for skill, complete in by_key((record.skill, record) for record in records if record.complete).items():
         try:
             recorded = checkout.recorded_component(skill)
             verdicts.append(drift_of(complete, recorded) if again else recorded.verdict_on(complete))

@@ -48,6 +48,7 @@ from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, n
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.spending import month_of
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -465,9 +466,7 @@ def _decide_by_push(change: PushedComponent, version: str) -> tuple[bool, str]:
 
 def grouped(decisions: Iterable[Decision]) -> list[OnModels]:
     """Return what is decided alike once, with all its models, in the order of the decisions."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for decision in decisions:
-        groups.setdefault((decision.skill, decision.reason), []).append(decision.model_id)
+    groups = by_key(((decision.skill, decision.reason), decision.model_id) for decision in decisions)
     return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 

@@ -407,7 +407,9 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
             output = row.get(_OUTPUT)
             failed = bool(row.get(_ERROR))
             if exact and not failed:
-                scores["exact_match"] = float(_is_equal(row.get(truth or ""), output))
+                right = row.get(truth or "")
+                same = isinstance(right, str) and right == output  # else as JSON, or as text without outer space
+                scores["exact_match"] = float(same or _value(right) == _value(output))
             answer = ForeignAnswer(
                 case_id=case_id,
                 case=None if truth is None else row.get(truth),
@@ -444,11 +446,6 @@ def _figure(value: Any, where: str, *, whole: bool) -> float | None:
     if number is None or not 0.0 <= number < math.inf or (whole and number != int(number)):
         raise LeaderboardError(f"{repr(value)[:60]} at {where} is not a number of 0 or more")
     return int(number) if whole else number
-
-
-def _is_equal(truth: Any, output: Any) -> bool:
-    """Return whether an output is the truth: as JSON values where both are, else as texts without outer white space."""
-    return (isinstance(truth, str) and truth == output) or _value(truth) == _value(output)
 
 
 def _value(content: Any) -> str:

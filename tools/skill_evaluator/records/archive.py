@@ -151,10 +151,6 @@ class Acceptance(FrozenModel):
             raise ValueError(f"version '{version}' is not semver")
         return version
 
-    def holds_for(self, model_id: str) -> bool:
-        """Return whether the version is accepted for a model."""
-        return self.models is None or model_id in self.models
-
 
 class AcceptedVersions(FrozenModel):
     """The file evals/accepted.json."""
@@ -193,7 +189,7 @@ def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -
 
 def versions_accepted(acceptances: Iterable[Acceptance], model_id: str) -> frozenset[str]:
     """Return the versions that are accepted for a model."""
-    return frozenset(acceptance.version for acceptance in acceptances if acceptance.holds_for(model_id))
+    return frozenset(one.version for one in acceptances if one.models is None or model_id in one.models)
 
 
 class Archive:

@@ -19,6 +19,7 @@ from skill_evaluator.records.archive import entry_of, first_runs, marked, parse_
 from skill_evaluator.records.leaderboard import order, parse_leaderboard
 from skill_evaluator.records.record import Record, Row, parse_record
 from skill_evaluator.repository import Repository, within
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest, nearest
 
 _RUN_ID = re.compile(r'"run_id"\s*:\s*"([^"]+)"')
@@ -263,10 +264,7 @@ def _raw_rows(books: Books) -> dict[str, list[Any]] | None:
     value = {"runs": []} if books.leaderboard is None else _json_or_none(books.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None
-    rows: dict[str, list[Any]] = {}
-    for row in value["runs"]:
-        rows.setdefault(str(row.get("run_id")) if isinstance(row, dict) else "", []).append(row)
-    return rows
+    return by_key((str(row.get("run_id")) if isinstance(row, dict) else "", row) for row in value["runs"])
 
 
 def _comparable(raw: bytes) -> str | bytes:

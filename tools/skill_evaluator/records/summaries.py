@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, RunId, Share, Usd
-from skill_evaluator.stats import quantile
+from skill_evaluator.stats import by_key, quantile
 
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)  # a key that older digests are without
 
@@ -92,10 +92,7 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
     >>> values_of_arrays({"items[].name": one, "items[].price": other, "date": one})
     {'items': {'n': 4, 'right': 2, 'wrong': 0, 'missing': 1, 'extra': 1}}
     """
-    below: dict[str, list[FieldSummary]] = {}
-    for path, leaf in per_field.items():
-        if "[]" in path:
-            below.setdefault(path.rpartition("[]")[0], []).append(leaf)
+    below = by_key((path.rpartition("[]")[0], leaf) for path, leaf in per_field.items() if "[]" in path)
     values = {
         array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in ("right", "wrong", "missing", "extra")}
         for array, leaves in below.items()

@@ -24,6 +24,7 @@ from skill_evaluator.scoring.answer_views import (
     FieldView,
     Leaf,
 )
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, letters_of, listed
 
 _LINES, _FEW_LINES = 15, 6
@@ -165,9 +166,7 @@ def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
         notes.append(FOUND_AS[answer.parsed.found])
     if not explained.case.labelled:
         notes.append("no ground truth")
-    by_outcome: dict[str, list[int]] = {}
-    for other in explained.answers:
-        by_outcome.setdefault(other.outcome, []).append(other.index)
+    by_outcome = by_key((other.outcome, other.index) for other in explained.answers)
     replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
     failure = answer.replicate.failure if answer.replicate else None

@@ -13,7 +13,7 @@ from skill_evaluator.records.archive import Acceptance
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
 from skill_evaluator.reports.ending import command
-from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
@@ -113,9 +113,7 @@ def print_accepted(accepted: "Accepted", form: Format) -> None:
     """Print what is accepted: version, models and their strict means, over all the records that it rests on."""
     acceptance, records = accepted.acceptance, accepted.records
     metric, skill = records[0].primary_metric, records[0].skill
-    by_model: dict[str, list[Record]] = {}
-    for record in records:
-        by_model.setdefault(record.model_id, []).append(record)
+    by_model = by_key((record.model_id, record) for record in records)
     means = {model_id: _strict_mean(of_model, metric) for model_id, of_model in by_model.items()}
     rows = [cells_of([name], len(of_model), number(means[name])) for name, of_model in by_model.items()]
     sheet = Sheet(columns=("model", "runs", metric), rows=rows, numbers=frozenset({"runs", metric}))

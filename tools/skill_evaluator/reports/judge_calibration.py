@@ -39,6 +39,7 @@ from skill_evaluator.reports.judging import (
     trust_cell,
     trust_sentence,
 )
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 
 _NUMBERS = (
@@ -188,10 +189,11 @@ def _trust_chart(trusts: list[_Trust], bar: float) -> SiteBlock:
 
 def _verdict_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     """Yield verdicts on pairs beside people's; what belongs to one stratum (and criterion) stands together."""
-    by_stratum: dict[str, list[tuple[str, StratumResult]]] = {}
-    for judge in calibration.judges:
-        for criterion, stratum, figures in judge.of_verdicts:
-            by_stratum.setdefault(_kind(criterion, stratum), []).append((judge.judge, figures))
+    by_stratum = by_key(
+        (_kind(criterion, stratum), (judge.judge, figures))
+        for judge in calibration.judges
+        for criterion, stratum, figures in judge.of_verdicts
+    )
     rows = [(stratum, judge, figures) for stratum, judges in by_stratum.items() for judge, figures in judges]
     cells = [
         row_of(

@@ -116,7 +116,8 @@ def print_pinned(report: PinReport, form: Format) -> None:
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
     """Yield the verdicts, and remarks on them."""
     if isinstance(results, RegressionResults):
-        yield from _regression_blocks(results)
+        yield Only(("markdown", "site"), [Heading(f"Regressions by judges: {_conclusion(results)}", level=2)])
+        yield from regression_findings(results)
         notes = regression_notes(results)
     elif isinstance(results, ScoreResults):
         yield from _score_blocks(results)
@@ -341,12 +342,6 @@ def _pair_doubts(judge: JudgePreferences) -> Iterator[str]:
                 yield f"{criterion.criterion}: it prefers {which} outputs, beyond chance."
     if all(criterion.noise is None for criterion in judge.criteria):
         yield "How much of the flips is the judge's own noise is not known; ask with --replicates 2 or more."
-
-
-def _regression_blocks(results: RegressionResults) -> Iterator[Block]:
-    """Yield each dimension, then the pairs that do not ship; on the site without the evidence."""
-    yield Only(("markdown", "site"), [Heading(f"Regressions by judges: {_conclusion(results)}", level=2)])
-    yield from regression_findings(results)
 
 
 def _conclusion(results: RegressionResults) -> str:

@@ -30,7 +30,7 @@ from skill_evaluator.runner.schedule import (
     least_input_tokens,
     most_input_tokens,
 )
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.stats import by_key, total_or_none
 
 AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _PER_MILLION = 1_000_000
@@ -353,10 +353,7 @@ class Forecast(FrozenModel):
 
 def forecasts_of(estimates: Iterable[tuple[str, Estimate]]) -> list[Forecast]:
     """Return what the calls of each model cost, then those of all; estimates come with the id of their model."""
-    of_models: dict[str, list[Estimate]] = {}
-    for model_id, estimate in estimates:
-        of_models.setdefault(model_id, []).append(estimate)
-    sums = {model_id: sum_of(mine) for model_id, mine in of_models.items()}
+    sums = {model_id: sum_of(mine) for model_id, mine in by_key(estimates).items()}
     in_batches = (
         whole.cost_uncached_usd if whole.cost_batch_usd is None else whole.cost_batch_usd for whole in sums.values()
     )

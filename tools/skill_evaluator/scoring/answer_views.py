@@ -26,6 +26,7 @@ from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSE
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CaseScore
 from skill_evaluator.scoring.checked import CheckedCase, CheckScore, CheckScores, with_checks
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
 _LONGEST_MARKED = 200_000  # characters of an answer whose leaves a page marks
@@ -93,10 +94,7 @@ def read_answers(
 
 def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> list[list[Answer]]:
     """Return the answers that are the same together, the commonest first."""
-    groups: dict[Hashable, list[Answer]] = {}
-    for answer in answers:
-        groups.setdefault(same(answer), []).append(answer)
-    return sorted(groups.values(), key=len, reverse=True)
+    return sorted(by_key((same(answer), answer) for answer in answers).values(), key=len, reverse=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,11 +376,11 @@ def _gather_case(
 
 def _values_at(value: Any, plan: FieldPlan) -> dict[str, list[Any]]:
     """Return the values of every leaf path as they are written."""
-    values: dict[str, list[Any]] = {}
-    for field, part in plan.walk(value):
-        if part is not None and (field.rule is not None or not isinstance(part, dict | list)):
-            values.setdefault(field.path, []).append(part)
-    return values
+    return by_key(
+        (field.path, part)
+        for field, part in plan.walk(value)
+        if part is not None and (field.rule is not None or not isinstance(part, dict | list))
+    )
 
 
 def _as_given(values: list[Any], path: str) -> Any:

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from skill_evaluator.metrics.accuracy.pass_hat_k import KS
 from skill_evaluator.metrics.accuracy.pass_hat_k import pass_hat_k as estimate
-from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths
 from skill_evaluator.metrics.agreement.krippendorff_alpha import krippendorff_alpha
 from skill_evaluator.metrics.base import AgreementMetric
 from skill_evaluator.metrics.diagnosis.per_field import macro_f1
@@ -26,7 +25,7 @@ from skill_evaluator.records.summaries import (
     Summary,
 )
 from skill_evaluator.scoring.answers import CaseScore, Scorecard
-from skill_evaluator.stats import mean_or_none, rounded, stdev_or_none, unit_interval
+from skill_evaluator.stats import by_key, mean_or_none, rounded, stdev_or_none, unit_interval
 
 _DIGITS = 6
 _NO_LABEL = "null"
@@ -226,10 +225,7 @@ def _label(label: str) -> str | None:
 
 def arrays(scorecard: Scorecard) -> dict[str, ArraySummary]:
     """Sum up how steady the length of each array is, over the cases that had at least two answers."""
-    by_path: dict[str, list[ArrayLengths]] = {}
-    for case in scorecard.cases:
-        for path, lengths in case.arrays.items():
-            by_path.setdefault(path, []).append(lengths)
+    by_path = by_key(each for case in scorecard.cases for each in case.arrays.items())
     summaries = {}
     for path, cases in by_path.items():
         spreads = [(lengths.longest or 0) - (lengths.shortest or 0) for lengths in cases]

@@ -31,7 +31,7 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.stats import ALPHA
+from skill_evaluator.stats import ALPHA, by_key
 from skill_evaluator.text import counted, listed, words
 
 FamilyVerdict = Literal["can carry an audit", "cannot carry an audit", "not settled"]
@@ -208,11 +208,8 @@ def _about_number(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
         needed = f"an audit needs at least {FEWEST_SCENARIOS}"
         message = f"{len(scenarios)} scenarios, and {needed}: a fluctuation of so few is a guess"
         yield _remark("error", None, "too few", message)
-    indices: dict[str, list[str]] = {}
-    for scenario in scenarios:
-        for index in _INDEX.findall(scenario.name):
-            indices.setdefault(index, []).append(scenario.name)
-    for index, names in indices.items():
+    named = by_key((index, scenario.name) for scenario in scenarios for index in _INDEX.findall(scenario.name))
+    for index, names in named.items():
         if len(names) > 1:
             message = f"{listed(names)} have the index {index}; an index stands for one intent on every benchmark"
             yield _remark("error", None, "one index, one intent", message)

@@ -42,7 +42,7 @@ from skill_evaluator.runner.runs import Run, new_invocation, settings_digest
 from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts, refuse_submit_only
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.runner.spending import month_of
-from skill_evaluator.stats import total_or_none
+from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 
 _BENCHMARK_OUTPUT = "choice"
@@ -374,9 +374,7 @@ def plan_audit(request: AuditPlanRequest) -> tuple[AuditPlan, AuditSize]:
     jobs = capped(jobs, request.max_cost)
     month = month_of(settings, request.config, request.components)
     if month is not None:
-        costs: dict[str, list[float | None]] = {}
-        for job in jobs:
-            costs.setdefault(job.model_id, []).append(job.cost_upper_usd)
+        costs = by_key((job.model_id, job.cost_upper_usd) for job in jobs)
         month.refuse({model_id: total_or_none(each) for model_id, each in costs.items()}, request.max_cost)
     jobs = sharing(jobs, drawn.models, settings.ceilings)
     plan = AuditPlan(reason=request.reason, audit=drawn.manifest, jobs=jobs)

@@ -18,6 +18,7 @@ from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.modes.pairwise import PairItem
 from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
+from skill_evaluator.stats import by_key
 
 Split = Literal["development", "held_out"]
 
@@ -160,9 +161,7 @@ def _part(items: Mapping[str, ItemT], split: Split) -> dict[str, ItemT]:
 
 def by_stratum(items: Iterable[ItemT], said: Container[str]) -> dict[str, list[ItemT]]:
     """Return items by the strata in which they were judged."""
-    strata: dict[str, list[ItemT]] = {}
-    for item in items:
-        strata.setdefault(item.stratum, []).append(item)
+    strata = by_key((item.stratum, item) for item in items)
     return {stratum: mine for stratum, mine in strata.items() if any(item.id in said for item in mine)}
 
 

@@ -19,6 +19,7 @@ from pydantic import Field
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
 from skill_evaluator.judges.modes.form import broken_rules
 from skill_evaluator.judges.modes.ship_rules import Impact
+from skill_evaluator.stats import by_key
 
 Span = tuple[int, int]
 PlaceT = TypeVar("PlaceT")
@@ -411,9 +412,7 @@ class PlantedSet(NamedTuple):
 def plant(outputs: Sequence[GoodOutput], broken: int, controls: int, seed: int) -> PlantedSet:
     """Return up to `broken` broken pairs and `controls` controls, in turns by dimension and way."""
     refused: dict[str, Counter[str]] = {}
-    ways: dict[str, list[Iterator[PlantedPair]]] = {}
-    for name, damage in DAMAGES.items():
-        ways.setdefault(damage.dimension, []).append(_each(name, outputs, seed, refused))
+    ways = by_key((damage.dimension, _each(name, outputs, seed, refused)) for name, damage in DAMAGES.items())
     written = (_each(name, outputs, seed, refused) for name in CONTROLS)
     pairs = [
         *islice(_in_turns(_in_turns(mine) for mine in ways.values()), broken),

@@ -42,7 +42,7 @@ from skill_evaluator.judges.statistics.habits import repeatability
 from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_based": "reference"}
 
@@ -69,10 +69,9 @@ def score_questions(
 
     Raise JudgeError for an item without a source or reference where one is needed.
     """
-    by_method: dict[MethodName, list[Criterion]] = {}
-    for criterion in rubric.criteria:
-        method: MethodName = "reference_based" if reference else criterion.primary_method
-        by_method.setdefault(method, []).append(criterion)
+    by_method: dict[MethodName, list[Criterion]] = by_key(
+        ("reference_based" if reference else one.primary_method, one) for one in rubric.criteria
+    )
     bare = [item.id for item in items if not item.source and not item.reference]
     if bare and "reference_based" in by_method:
         raise JudgeError(

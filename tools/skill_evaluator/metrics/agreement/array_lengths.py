@@ -1,7 +1,6 @@
 """How much does the number of items vary between the answers to one document?"""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from skill_evaluator.metrics.base import CaseAnswers
@@ -54,9 +53,5 @@ def array_length_stability(answers: CaseAnswers) -> float | None:
     >>> array_length_stability(answers)
     0.75
     """
-    return mean_stability(array_lengths(answers))
-
-
-def mean_stability(arrays: Mapping[str, ArrayLengths]) -> float | None:
-    """Return the mean over arrays of how steady their lengths are; None where there is no array."""
+    arrays = array_lengths(answers)
     return sum(one.stability for one in arrays.values()) / len(arrays) if arrays else None

@@ -29,6 +29,7 @@ from skill_evaluator.records.selection import (
     same_series,
     versions_patched_to,
 )
+from skill_evaluator.stats import by_key
 from skill_evaluator.verdicts.decide.comparability import (
     Pair,
     Rewording,
@@ -279,9 +280,7 @@ def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record]) -> Reword
     The variance that replicates explain is that of a case's mean, by the scatter of its replicates. What is left is
     multiplied by what the root of an estimate lacks on average, as the audit does.
     """
-    by_scenario: dict[str, list[Record]] = {}
-    for record in under_scenarios:
-        by_scenario.setdefault(f"{record.scenario}\n{record.digests.get('scenario')}", []).append(record)
+    by_scenario = by_key((f"{one.scenario}\n{one.digests.get('scenario')}", one) for one in under_scenarios)
     tables = [_pooled_scores(records, baseline.primary_metric) for _, records in sorted(by_scenario.items())]
     digests = {case.question for case in baseline.per_case}
     common = sorted(digests.intersection(*tables)) if len(tables) >= _FEWEST else []

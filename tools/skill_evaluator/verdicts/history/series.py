@@ -12,7 +12,7 @@ from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
@@ -155,10 +155,8 @@ def history_of(
     """
     from skill_evaluator.verdicts.decide.comparison import compare_records
 
-    families: dict[str, list[Pair]] = {}  # the models of a version are one family, as they are in `compare`
-    for pair in chain.from_iterable(by_model.values()):
-        if pair.baseline is not None:
-            families.setdefault(pair.candidate.skill_version, []).append(pair)
+    judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
+    families = by_key((pair.candidate.skill_version, pair) for pair in judged)  # one family, as in `compare`
 
     def drawn(pairs: Sequence[Pair]) -> Steps:
         models = compare_records(skill, pairs, rules).models

@@ -46,10 +46,8 @@ class FrozenModel(BaseModel):
         return cls(**{name: getattr(source, name) for name in names}, **others)
 
 
-class StrictModel(BaseModel):
+class StrictModel(FrozenModel, extra="forbid"):
     """A part of a file that people write; an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

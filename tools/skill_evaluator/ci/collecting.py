@@ -96,11 +96,8 @@ def collect(request: CollectRequest) -> Outcome:
     for run, record in scored:
         reasons = [run.reason] if record is None else [run.reason, undecided.get(run.skill)]
         runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
-    outcome = Outcome(
-        invocation=plan.invocation,
-        head=plan.head,
-        reason=plan.reason,
-        dry_run=plan.dry_run,
+    outcome = Outcome.view(
+        plan,
         runs=runs,
         verdicts=[] if again else verdicts,
         drift=verdicts if again else [],
@@ -206,16 +203,7 @@ def _why_refused(record: Record, checkout: Checkout) -> str | None:
 
 def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOutcome:
     """Return the outcome of a run as long as nothing of it is scored."""
-    return RunOutcome(
-        skill=gathered.skill,
-        model_id=gathered.model_id,
-        status=status,
-        reason="; ".join(reasons),
-        is_baseline=gathered.is_baseline,
-        planned=gathered.planned,
-        scored=0,
-        failed={},
-    )
+    return RunOutcome.view(gathered, status=status, reason="; ".join(reasons), scored=0, failed={})
 
 
 def _record(

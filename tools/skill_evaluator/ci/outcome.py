@@ -154,4 +154,4 @@ def lost(plan: Plan, reason: str) -> Outcome:
         RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=calls, scored=0, failed={})
         for (skill, model_id), calls in planned.items()
     ]
-    return Outcome(invocation=plan.invocation, head=plan.head, reason=plan.reason, dry_run=plan.dry_run, runs=runs)
+    return Outcome.view(plan, runs=runs)

@@ -216,23 +216,12 @@ class PlannedRun:
 def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
     """Yield every run of every job: that of the new version, then that of the baseline beside it, if any."""
     for entry in plan.entries:
-        alone = Manifest(
+        alone = Manifest.view(
+            entry,
             run_id=entry.run_id(plan.invocation),
             created=plan.created,
-            skill=entry.skill,
-            skill_version=entry.skill_version,
-            model_id=entry.model_id,
-            provider=entry.provider,
-            replicates=entry.replicates,
-            seed=entry.seed,
-            shard=entry.shard,
             scenario=plan.scenario,
-            cases=entry.cases,
-            inputs=entry.inputs,
-            not_applicable=entry.not_applicable,
-            digests=entry.digests,
             evaluator_version=plan.evaluator_version or __version__,
-            transport=entry.transport,
             kept=Kept(max_cost_usd=entry.max_cost_usd) if entry.transport == "batch" else None,
         )
         if entry.baseline is None:

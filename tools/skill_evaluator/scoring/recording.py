@@ -71,25 +71,13 @@ class Recorder:
         cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
         costs = [cost_of[answer] for answer in answers]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
-        return Record(
-            run_id=manifest.run_id,
+        return Record.view(
+            manifest,
             timestamp=manifest.created,
-            skill=manifest.skill,
-            skill_version=manifest.skill_version,
             prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
             dataset_commit=self.origin.dataset_commit,
-            model_id=manifest.model_id,
             served_model=served_of(scorecard.served),
-            provider=manifest.provider,
-            saved_calls=manifest.saved_calls,
-            tops_up=manifest.tops_up,
-            taken=manifest.taken,
-            seed=manifest.seed,
-            shard=manifest.shard,
-            scenario=manifest.scenario,
-            beside=manifest.beside,
-            draft=manifest.draft,
-            transport=manifest.transport,
+            adaptive=None,  # what its looks mean for its scores is told by who looked
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),
@@ -100,7 +88,6 @@ class Recorder:
             contract=None if component.schema is None else summaries.contract(scorecard),
             per_case=[case_record(case, manifest.cases[case.case_id], manifest.inputs) for case in scorecard.cases],
             retries=scorecard.retries,
-            not_applicable=manifest.not_applicable,
             left_out=self.component.left_out,
             tokens=_tokens(scorecard.usages),
             cost_usd=rounded(total_or_none([*costs, *lost])),

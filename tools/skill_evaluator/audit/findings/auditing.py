@@ -90,18 +90,12 @@ def audit(
     models = _audit_models(cube, measured, alone, intervals, (odds, beyond), scale)
     first = int(measured.fluctuations.argmin())
     steadiest = None if odds is None else (cube.models[first], float(odds.most_stable[first]))
-    return AuditResult(
+    return AuditResult.view(
+        measured,
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
         used=[
-            BenchmarkUsed(
-                name=name,
-                weight=float(weight),
-                questions=cube.questions.get(name),
-                thresholds=on.thresholds,
-                noise_floor=on.noise_floor,
-                noise_ceiling=on.noise_ceiling,
-            )
+            BenchmarkUsed.view(on, name=name, weight=float(weight), questions=cube.questions.get(name))
             for (name, on), weight in zip(alone.items(), cube.weights, strict=True)
         ],
         replicates=cube.replicates,
@@ -110,10 +104,7 @@ def audit(
         draws=DRAWS,
         premise=premise_of(len(cube.scenarios), posterior),
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        thresholds=measured.thresholds,
         medians=medians_of(measured.abilities, measured.fluctuations),
-        noise_floor=measured.noise_floor,
-        noise_ceiling=measured.noise_ceiling,
         neutrality=figures.neutrality_of(cube),
         regimes=regimes_of(models),
         warnings=[

@@ -166,15 +166,13 @@ def judge_runs(judging: Judging, models: Sequence[Model], folder: Path) -> list[
 
 def judge_manifest(judging: Judging, model: Model) -> Manifest:
     """Return what one judge's run of a judging is to ask."""
-    return Manifest(
+    return Manifest.view(
+        judging,
         run_id=run_id_of(judging.id, "", model.id),
-        created=judging.created,
         skill="judge",
         skill_version=str(JUDGING_VERSION),
         model_id=model.id,
         provider=model.provider,
-        replicates=judging.replicates,
-        seed=judging.seed,
         judging=judging.id,
         cases=judging.questions,
         digests={
@@ -182,8 +180,6 @@ def judge_manifest(judging: Judging, model: Model) -> Manifest:
             "rubric": judging.rubric,
             **{prompt.name: prompt.digest for prompt in judging.prompts},
         },
-        evaluator_version=judging.evaluator_version,
-        transport=judging.transport,
     )
 
 

@@ -480,7 +480,8 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged) -> Pair
     noise = own_noise(
         [[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)] for match in mine
     )
-    return PairwiseCriterion(
+    return PairwiseCriterion.view(
+        position,
         criterion=name,
         weight=weight,
         wins=mean_within(shares),
@@ -490,9 +491,6 @@ def _figures(name: str, weight: float, threshold: float, judged: Judged) -> Pair
         unscored=dict(unscored),
         confidence=mean_within([fmean(shares) for shares in sure if shares]),
         unsure=sum(share < threshold for shares in sure for share in shares),
-        flips=position.flips,
-        picks_first=position.picks_first,
-        lean=position.lean,
         noise=noise,
         flips_beyond_noise=None if noise is None else difference(position.flips, noise),
     )

@@ -160,16 +160,7 @@ def outputs_of_answers(
     unanswered = {case_id: why for case_id, why in unanswered.items() if case_id not in outputs}
     if not outputs:
         raise JudgeError(f"{place} holds no answer: {next(iter(unanswered.values()))}")
-    pinned = PinnedOutputs(
-        skill=manifest.skill,
-        skill_version=manifest.skill_version,
-        model_id=manifest.model_id,
-        run_id=manifest.run_id,
-        created=manifest.created,
-        digests=manifest.digests,
-        outputs=outputs,
-    )
-    return pinned, unanswered
+    return PinnedOutputs.view(manifest, outputs=outputs), unanswered
 
 
 def pairs_of_outputs(

@@ -370,14 +370,7 @@ def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
     for item in judge.items:
         for one in item.judgements:
             if one.unscored != "not_answered":  # nothing was said, which is no score
-                yield StoredScore(
-                    id=item.id,
-                    judge=judge.judge.model_id,
-                    criterion=one.criterion,
-                    score=one.score,
-                    replicate=one.replicate,
-                    confidence=one.confidence,
-                )
+                yield StoredScore.view(one, id=item.id, judge=judge.judge.model_id)
 
 
 def write_scores(folder: Path, judges: Iterable[JudgeScores]) -> None:

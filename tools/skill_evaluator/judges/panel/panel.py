@@ -165,10 +165,8 @@ def _match(given: dict[str, MatchResult], criteria: Sequence[str], voices: Voice
     for criterion in criteria:
         said = _winners(given, criterion)
         votes[criterion] = votes_of(said, {judge: voices.weight(judge, first.item, criterion) for judge in said})
-    return PanelMatch(
-        item=first.item,
-        stratum=first.stratum,
-        names=first.names,
+    return PanelMatch.view(
+        first,
         winners={name: (majority(behind) or "tie") if behind else None for name, behind in votes.items()},
         votes={name: {str(winner): weight for winner, weight in behind.items()} for name, behind in votes.items()},
     )

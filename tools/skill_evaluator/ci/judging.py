@@ -35,8 +35,8 @@ from skill_evaluator.judges.modes.regression_batch import (
 )
 from skill_evaluator.judges.modes.sentences import judge_estimate, sentences_of
 from skill_evaluator.judges.modes.sentences import judge_of as judge_of_checks
+from skill_evaluator.judges.stories.batches import judged_regressions
 from skill_evaluator.judges.stories.judging import Drawn, Judged, judge_batch
-from skill_evaluator.judges.stories.regressions import judged_regressions
 from skill_evaluator.judges.stories.requests import RegressionRequest
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component

@@ -31,10 +31,8 @@ from skill_evaluator.judges.panel.cascade import (
 )
 from skill_evaluator.judges.people.items import Doubts, for_people
 from skill_evaluator.judges.people.queue import queue_in
-from skill_evaluator.judges.stories.pairs import read_comparison
-from skill_evaluator.judges.stories.regressions import read_regression
+from skill_evaluator.judges.stories.batches import read_comparison, read_regression, read_scoring
 from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
-from skill_evaluator.judges.stories.scores import read_scoring
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.session import Watch

@@ -27,6 +27,11 @@ def moment(timestamp: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(timestamp)
 
 
+def now() -> str:
+    """Return this moment as files have it, such as `2026-03-01T08:00:00Z`."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def is_component_name(name: str) -> bool:
     """Return whether a folder's name can be a component's."""
     return len(name) <= _LONGEST_NAME and re.fullmatch(_COMPONENT_NAME.strip("^$"), name) is not None

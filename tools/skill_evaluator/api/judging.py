@@ -162,29 +162,33 @@ class Judges:
         chosen, queue = sampled(items_from(file, **how), sample, seed), queue_in(self.config)
         return Queued(folder=queue.folder, fresh=len(queue.add(chosen)), given=len(chosen))
 
+    @property
+    def _queue(self) -> "ReviewQueue":
+        from skill_evaluator.judges.people.queue import begun_queue
+
+        return begun_queue(self.config)
+
     def review(self, reviewer: str, seed: int = 0) -> "tuple[ReviewQueue, list[ReviewScreen]]":
         """Return the queue with what a reviewer has not labelled yet, as `review label` shows it."""
-        from skill_evaluator.judges.people.queue import begun_queue
         from skill_evaluator.judges.people.steps import screens_of
 
-        queue = begun_queue(self.config)
+        queue = self._queue
         return queue, screens_of(queue, reviewer, seed)
 
     def review_page(self, port: int = 0, seed: int = 0) -> "ReviewServer":
         """Return the server of the review page, for this machine alone; port 0 takes a free one."""
-        from skill_evaluator.judges.people.queue import begun_queue
         from skill_evaluator.judges.people.server import ReviewServer
 
-        queue = begun_queue(self.config)
+        queue = self._queue
         queue.labels(queue.items())  # what is wrong with them is said now, and not on the page
         return ReviewServer(queue, port, seed)
 
     def review_table(self, out: Path | None = None) -> str:
         """Return the labels that count as CSV, and write it to a file if one is named, as `review export` does."""
         from skill_evaluator.files import replace_text
-        from skill_evaluator.judges.people.queue import begun_queue, labels_table, latest
+        from skill_evaluator.judges.people.queue import labels_table, latest
 
-        queue = begun_queue(self.config)
+        queue = self._queue
         items = queue.items()
         counting = latest(queue.labels(items))
         table = labels_table(items, (label for given in counting.values() for label in given.values()))
@@ -195,24 +199,23 @@ class Judges:
     def export_labels(self, file: Path) -> "ExportedLabels":
         """Add what people agree on to a file of labels that `judge calibrate` reads; what is held out stays."""
         from skill_evaluator.judges.people.labelled import export_labels
-        from skill_evaluator.judges.people.queue import begun_queue
 
-        return export_labels(begun_queue(self.config), file)
+        return export_labels(self._queue, file)
 
     def import_labels(self, file: Path) -> "Queued":
         """Add the labels of a CSV file, as `review export` writes it; importing it again changes nothing."""
-        from skill_evaluator.judges.people.queue import Queued, begun_queue, now, read_labels_table
+        from skill_evaluator.identifiers import now
+        from skill_evaluator.judges.people.queue import Queued, read_labels_table
 
-        queue = begun_queue(self.config)
+        queue = self._queue
         labels = read_labels_table(file, queue.items(), now())
         return Queued(folder=queue.folder, fresh=len(queue.label(labels)), given=len(labels))
 
     def review_status(self) -> "ReviewStatus":
         """Say how far the queue is, and how far its reviewers agree."""
         from skill_evaluator.judges.people.labelled import review_status
-        from skill_evaluator.judges.people.queue import begun_queue
 
-        queue = begun_queue(self.config)
+        queue = self._queue
         items = queue.items()
         return review_status(items, queue.labels(items))
 

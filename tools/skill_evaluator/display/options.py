@@ -111,29 +111,17 @@ def shared(help: str, *flags: str, **how: Any) -> Declared:
     return Declared(flags, {"help": help, **how})
 
 
+def _named(help: str, metavar: str = "COMPONENT") -> Declared:
+    """Declare a positional argument that names components."""
+    return Declared(None, {"help": help, "metavar": metavar, "completes": "components"})
+
+
 SkipInvalid = Annotated[bool, shared("Leave out a row that is wrong, with a warning.")]
-Skill = Annotated[
-    str,
-    Declared(None, {"help": "The component, by name or folder.", "metavar": "COMPONENT", "completes": "components"}),
-]
+Skill = Annotated[str, _named("The component, by name or folder.")]
 OneOrMore = Annotated[
-    str,
-    Declared(
-        None,
-        {
-            "help": "The component, by name, folder or pattern; default: all that are ready.",
-            "metavar": "[COMPONENT]",
-            "completes": "components",
-        },
-    ),
+    str, _named("The component, by name, folder or pattern; default: all that are ready.", "[COMPONENT]")
 ]
-Names = Annotated[
-    tuple[str, ...],
-    Declared(
-        None,
-        {"help": "Components, by name or folder; default: all.", "metavar": "COMPONENT", "completes": "components"},
-    ),
-]
+Names = Annotated[tuple[str, ...], _named("Components, by name or folder; default: all.")]
 OnlyModels = Annotated[
     tuple[str, ...],
     shared("Only this model of models.yaml; repeatable.", "--model", "-m", metavar="ID", completes="models"),

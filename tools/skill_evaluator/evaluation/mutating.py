@@ -4,7 +4,6 @@ A batch is all mutants, whose calls take turns with those of the undamaged promp
 is a few, so that those asked before it is reached are decided. A look decides who is asked further.
 """
 
-import datetime
 import sys
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, Mutant
 from skill_evaluator.evaluation.request import MutationRequest
 from skill_evaluator.evaluation.story import questions_of
 from skill_evaluator.files import read_text
+from skill_evaluator.identifiers import now
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
@@ -270,7 +270,7 @@ class _Asking:
         plan, component = self._plan, self._asked[name]
         manifest = Manifest(
             run_id=name,
-            created=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}",
+            created=now(),
             skill=component.name,
             skill_version=component.version,
             model_id=plan.model.id,

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from pydantic import AliasPath, BaseModel, Field, NonNegativeFloat, NonNegativeI
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
-from skill_evaluator.identifiers import is_component_name
+from skill_evaluator.identifiers import is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
@@ -483,10 +482,9 @@ def import_results(request: ImportRequest, settings: Settings, odd: Odd = refuse
         check_semver(version, request.file)
         if not is_component_name(skill):
             raise LeaderboardError(f"'{skill}' cannot be the name of a component; give --skill NAME")
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        coverage = settings.required_coverage
+        coverage, at = settings.required_coverage, now()
         records.append(
-            record_of(run, skill=skill, version=version, model=request.model, timestamp=now, required_coverage=coverage)
+            record_of(run, skill=skill, version=version, model=request.model, timestamp=at, required_coverage=coverage)
         )
     if not records:
         raise LeaderboardError(f"{request.file} holds no row that can be read")

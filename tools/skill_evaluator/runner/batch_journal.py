@@ -8,7 +8,6 @@ file without what was asked.
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +16,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, RootModel
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import FrozenModel, LinesWriter, StrictModel, read_lines, storing, validated
-from skill_evaluator.identifiers import CaseId, Label, RunId, Timestamp, moment
+from skill_evaluator.identifiers import CaseId, Label, RunId, Timestamp, moment, now
 from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.text import digest
@@ -144,26 +143,26 @@ class BatchJournal:
         """Note a batch that is about to be created, or was at the time `at`."""
         number = len(self.batches) + 1
         places = {custom_id: (call.case_id, call.replicate) for custom_id, call in calls.items()}
-        self._note(Intended(batch=number, at=at or _now(), name=f"{run_id}.{number}", calls=places))
+        self._note(Intended(batch=number, at=at or now(), name=f"{run_id}.{number}", calls=places))
         return self.batches[-1]
 
     def submitted(self, batch: Batch, batch_id: str) -> None:
         """Note that the vendor has a batch."""
-        self._note(Submitted(batch=batch.number, at=_now(), id=batch_id))
+        self._note(Submitted(batch=batch.number, at=now(), id=batch_id))
 
     def absent(self, batch: Batch, reason: str) -> None:
         """Note that the vendor has it not."""
         printable = "".join(mark for mark in reason if mark.isprintable())
-        self._note(Absent(batch=batch.number, at=_now(), reason=printable[:300]))
+        self._note(Absent(batch=batch.number, at=now(), reason=printable[:300]))
 
     def collected(self, batch: Batch, state: str, *, answered: int, failed: int, again: int) -> None:
         """Note that every call of a batch has its outcome, or goes into a new one."""
         word = "".join(mark for mark in state if mark.isprintable())[:100]
-        self._note(Collected(batch=batch.number, at=_now(), state=word, answered=answered, failed=failed, again=again))
+        self._note(Collected(batch=batch.number, at=now(), state=word, answered=answered, failed=failed, again=again))
 
     def deleted(self, batch: Batch) -> None:
         """Note that the vendor was told to delete it."""
-        self._note(Deleted(batch=batch.number, at=_now()))
+        self._note(Deleted(batch=batch.number, at=now()))
 
     def _note(self, line: _Event) -> None:
         writer = LinesWriter(self.folder / BATCHES)
@@ -273,7 +272,3 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
     firsts = [ordered[0], *(after for before, after in pairwise(ordered) if after != before + 1)]
     lasts = [*(before for before, after in pairwise(ordered) if after != before + 1), ordered[-1]]
     return list(zip(firsts, lasts, strict=True))
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

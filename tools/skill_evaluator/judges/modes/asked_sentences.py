@@ -4,12 +4,12 @@ Its calls lie beside what they are about, each pass in a folder of its own. Whoe
 answers again by them, so that no sentence is asked twice, and none to be scored anew.
 """
 
-import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator import __version__
+from skill_evaluator.identifiers import now
 from skill_evaluator.judges.asking.judging import JUDGING_VERSION
 from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
@@ -41,7 +41,7 @@ class SentencesJudge:
         """Return a pass of these questions, not yet on disk."""
         manifest = Manifest(
             run_id=run_id_of(self.asked_for, "judge", self.model.id, mark=str(number)),
-            created=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}",
+            created=now(),
             skill="judge",
             skill_version=str(JUDGING_VERSION),
             model_id=self.model.id,

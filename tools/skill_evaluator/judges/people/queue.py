@@ -5,7 +5,6 @@ adds its own. A line that is there twice, as after a merge, counts once. Labels 
 """
 
 import csv
-import datetime
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,11 +178,6 @@ def begun_queue(config: Path) -> ReviewQueue:
     if not (queue.folder / QUEUE).exists():
         raise JudgeError(f"{queue.folder / QUEUE} does not exist; queue something with `review add FILE`")
     return queue
-
-
-def now() -> str:
-    """Return this moment as the files have it."""
-    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def item_of(items: Mapping[str, ReviewItem], item_id: str) -> ReviewItem:

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Literal
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.identifiers import now
 from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion
-from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, ReviewQueue, latest, now, refuse_misfit
+from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, ReviewQueue, latest, refuse_misfit
 
 _IMPACT = "impact of the difference in"
 _BETTER = {"1": "A is better", "2": "B is better", "0": "neither"}

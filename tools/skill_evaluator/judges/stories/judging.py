@@ -5,7 +5,6 @@ rest. Its two stages are two judgings, the second one in the folder of the first
 """
 
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseReque
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.session import Watch
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 STRONG = "strong"  # the folder of the second stage
@@ -192,11 +192,8 @@ def _write(batch: JudgedBatch, asked: AskedJudging, results: Any, drawn: Drawn) 
 
 
 def _doubts(batch: JudgedBatch, asked: AskedJudging, judges: Sequence[Any]) -> Doubts:
-    said: dict[Key, list[Any]] = defaultdict(list)
-    for judge in judges:
-        for key, outcome in batch.outcomes(judge).items():
-            said[key].append(outcome)
-    return [(item, batch.reasons(said[key])) for key, item in batch.review_items(asked.judging.id).items()]
+    said = by_key(outcome for judge in judges for outcome in batch.outcomes(judge).items())
+    return [(item, batch.reasons(said.get(key, []))) for key, item in batch.review_items(asked.judging.id).items()]
 
 
 def _queue(doubts: Doubts, sample: int, asked: AskedJudging, bench: Bench) -> None:

@@ -12,7 +12,7 @@ from itertools import combinations
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import is_mixed
-from skill_evaluator.stats import ROUNDING, mean_or_none, rounded, unit_interval
+from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import (
     AGREEMENT,
@@ -113,10 +113,7 @@ def rank_models(
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
         primary = _primary(result.metrics, rules.primary_metric)
         added[result.model_id] = None if primary is None else primary.by(rules.policy.gate)
-    dominated: dict[str, list[Dominance]] = {model.name: [] for model in models}
-    for one in met:
-        if (dominance := one.dominance) is not None:
-            dominated[one.lower.name].append(dominance)
+    dominated = by_key((one.lower.name, found) for one in met if (found := one.dominance) is not None)
     tolerated = (_primary(one.measures, rules.primary_metric) for one in met)
     rows = [
         RankedModel.view(
@@ -132,7 +129,7 @@ def rank_models(
             verdict=verdicts.get(model.name),
             prompt_adds=added.get(model.name),
             frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
-            dominated_by=dominated[model.name],
+            dominated_by=dominated.get(model.name, []),
         )
         for model in models
     ]

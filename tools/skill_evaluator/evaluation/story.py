@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar
 
 from skill_evaluator.display.addresses import Site
@@ -26,7 +27,7 @@ from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, REPORT, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.schedule import Call, build_request
+from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
@@ -309,14 +310,14 @@ def questions_of(
     """Return what runs ask some cases, by run id of which component; every answer is scored as it comes."""
     by_id = {case.id: case for case in cases}
 
+    @cache
+    def first(run_id: str, case_id: str, most: int) -> Request:
+        return build_request(components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=most)
+
     def request_for(run: Run, call: Call) -> Request:
-        return build_request(
-            components[run.manifest.run_id],
-            by_id[call.case_id],
-            replicate=call.replicate,
-            seed=run.manifest.seed,
-            max_output_tokens=run.model.params.max_output_tokens,
-        )
+        request = first(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
+        seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
+        return replace(request, replicate=call.replicate, seed=seed)
 
     def check_truths() -> None:
         for case_id in by_id:

@@ -413,12 +413,14 @@ def is_in_process(provider: Provider) -> bool:
 async def ask_once(provider: Provider, request: Request, settings: Settings) -> Completion:
     """Return the answer to one request; raise ProviderError for everything else, StorageError as it is.
 
-    An answer over `limits.answer_bytes` keeps no text. What computes in this process has as long as it takes.
+    An answer over `limits.answer_bytes` keeps no text. What computes in this process has as long as it takes, and what
+    `keeps_time` ends a call by itself.
     """
     import asyncio
 
     try:
-        async with asyncio.timeout(None if is_in_process(provider) else settings.timeout_s):
+        has_own_limit = is_in_process(provider) or getattr(provider, "keeps_time", False)
+        async with asyncio.timeout(None if has_own_limit else settings.timeout_s):
             if request.files:
                 await asyncio.to_thread(refuse_changed, request)
             completion = await provider.complete(request)

@@ -13,7 +13,7 @@ import sys
 import time
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, cast
 from urllib.parse import quote, unquote, urlencode, urljoin, urlsplit
@@ -216,22 +216,16 @@ class Client:
             headers.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
         is_success = 200 <= response.status < 300
         most = self._most_bytes if is_success else _ERROR_BYTES
-        unpackers = _unpackers(headers.get("content-encoding", ""))
-
-        async def unpacked() -> AsyncGenerator[bytes]:
-            async for read in response.content.iter_chunked(_PART):
+        unpackers, body = _unpackers(headers.get("content-encoding", "")), bytearray()
+        async with AsyncExitStack() as held:
+            while len(body) <= most and (read := await response.content.read(_PART)):
                 limit.reschedule((limit.when() or 0.0) + len(read) / _SLOWEST)
                 for part in _unpack(read, unpackers):
-                    yield part
-
-        body = bytearray()
-        async with AsyncExitStack() as held, aclosing(unpacked()) as parts:
-            async for part in parts:
-                if len(body) <= _SMALL_BODY < len(body) + len(part):
-                    await held.enter_async_context(self._large_body)
-                body += part
-                if len(body) > most:
-                    break
+                    if len(body) <= _SMALL_BODY < len(body) + len(part):
+                        await held.enter_async_context(self._large_body)
+                    body += part
+                    if len(body) > most:
+                        break
         if is_success and len(body) > most:
             raise TooLargeError(f"the body is longer than {most:,} bytes")
         return HttpAnswer(

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Request, malformed
@@ -19,9 +19,6 @@ from skill_evaluator.providers.wire import (
     parsed_answer,
     worded,
 )
-
-if TYPE_CHECKING:
-    from skill_evaluator.providers.client import Client
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 Body = Callable[[Request], Mapping[str, Any]]
@@ -49,15 +46,15 @@ class HttpProvider:
         own_error: OwnError | None = None,
         identity: Identity | None = None,
     ) -> None:
+        from skill_evaluator.providers.client import Client  # aiohttp takes 0.1 s
+
         self.body = body
-        self._url = url
-        self._headers = headers
         self.path = path
         self._read = read
-        self._settings = settings
         self._own_error = own_error
         self._identity = identity
-        self._client: Client | None = None
+        self._client = Client(url, headers, settings.timeout_s, settings.limits.response_bytes)
+        self.keeps_time = identity is None  # the client does, which knows how much is sent and comes
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError. A body over the limit is an answer without text."""
@@ -69,11 +66,6 @@ class HttpProvider:
 
     async def fetch(self, method: str, path: str, **what: Any) -> HttpAnswer:
         """Send what `Client.send` takes; raise ProviderError, or TooLargeError for a body over the limit."""
-        if self._client is None:
-            from skill_evaluator.providers.client import Client
-
-            settings = self._settings
-            self._client = Client(self._url, self._headers, settings.timeout_s, settings.limits.response_bytes)
         try:
             headers = {} if self._identity is None else await self._identity.headers()
             return await self._client.send(method, path, headers=headers, **what)
@@ -97,8 +89,7 @@ class HttpProvider:
         """Close all connections."""
         if self._identity is not None:
             self._identity.close()
-        if self._client is not None:
-            await self._client.close()
+        await self._client.close()
 
     def _status_error(self, answer: HttpAnswer) -> ProviderError:
         error = worded(answer)

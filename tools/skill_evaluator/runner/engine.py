@@ -18,7 +18,7 @@ from skill_evaluator.providers.redaction import Redactor
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
 from skill_evaluator.runner.schedule import Call, Replicate, most_input_tokens
-from skill_evaluator.runner.turns import Turns, cached_prompts, prompt_of
+from skill_evaluator.runner.turns import Prompt, Turns, cached_prompts, prompt_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,6 +159,7 @@ class Engine:
         self._pace = Pace(job.model.limits, self._pause)
         self._cached = cached_prompts(job.calls, job.request_for, job.caching)
         self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
+        self._most: dict[Prompt, Most] = {}
         self._rejected = 0
         self._succeeded = False
         self._answered_before = job.answered_before or progress.answered_before > 0
@@ -216,10 +217,12 @@ class Engine:
 
     async def _make(self, call: Call) -> Replicate | None:
         """Make one call with its retries; return None when the model was stopped before it could be made."""
-        request = self._job.request_for(call)
-        if prompt_of(call) in self._cached:
+        request, prompt = self._job.request_for(call), prompt_of(call)
+        if prompt in self._cached:
             request = replace(request, cache=True)
-        most = Most.of(request, self._job.price)
+        if prompt not in self._most:
+            self._most[prompt] = Most.of(request, self._job.price)
+        most = self._most[prompt]
         retry = self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:

@@ -206,6 +206,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     for part in parts:
         part.begin()
     gc.freeze()  # what is imported lives as long as the process: never walk it again
+    gc.set_threshold(20_000)  # a call leaves hardly any garbage that only a walk finds
     gc.enable()
     work = asyncio.create_task(_run_all(models))
     watching = asyncio.create_task(session.watch([model.progress for model in models], shared.stop))

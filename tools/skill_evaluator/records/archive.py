@@ -319,8 +319,8 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 def marked(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Return the runs; those of a prompt other than their version's are marked as edited."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
-    edited = (entry.prompt not in (None, prompts.get(entry.version)) for entry in entries)
-    return [entry.model_copy(update={"edited": is_edited}) for entry, is_edited in zip(entries, edited, strict=True)]
+    every = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
+    return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in every]
 
 
 def why_refused(entries: Iterable[RecordedRun], version: str, prompt: str | None) -> str | None:

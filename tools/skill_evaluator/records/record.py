@@ -190,9 +190,9 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
     """
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
-    if scored and all(value is None for value in scored):
+    if scored and scored.count(None) == len(scored):
         return []
-    return [value if outcome == SCORED else strict_score(outcome, value) for outcome, value in replicates]
+    return scored if len(scored) == len(replicates) else [strict_score(*each) for each in replicates]
 
 
 class ModelSettings(FrozenModel):

@@ -139,8 +139,7 @@ def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Record
 
 def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
     """Return why no run of a lower version is a baseline."""
-    full = [entry.model_copy(update={"saved_calls": 0}) for entry in entries]
-    return _ONLY_STOPPED if runs_below(full, candidate) else _NO_LOWER
+    return _ONLY_STOPPED if runs_below(entries, candidate, stopped=True) else _NO_LOWER
 
 
 def before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
@@ -157,15 +156,15 @@ def last_accepted(
     return next((entry for entry in lower if entry.is_comparable(candidate)), None)
 
 
-def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun, *, stopped: bool = False) -> list[RecordedRun]:
     """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first.
 
-    A run that `--adaptive` stopped early is left out: it was stopped at a score that is too high or too low.
+    Runs that `--adaptive` stopped early, at a score that is too high or too low, are left out unless `stopped`.
     """
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
-    measured = (entry for entry in runs_alike(entries, candidate) if not entry.adaptive)
+    measured = (entry for entry in runs_alike(entries, candidate) if stopped or not entry.adaptive)
     lower = [entry for entry in measured if precedence(entry.version) < version]
     return sorted(lower, key=lambda entry: entry.standing, reverse=True)
 
@@ -187,7 +186,8 @@ def _find_run(entries: Sequence[RecordedRun], wanted: str | RecordedRun | None) 
 
 def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
     """Return the complete runs of a candidate's model and scenario, newest first; none of an edited prompt."""
-    return [entry for entry in entries if not entry.edited and _is_alike(entry, candidate)]
+    alike = (run for run in entries if run.model_id == candidate.model_id)
+    return [run for run in alike if not run.edited and _is_alike(run, candidate)]
 
 
 def runs_before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:

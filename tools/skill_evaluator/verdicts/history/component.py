@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
 
@@ -365,10 +365,7 @@ def _rest_of_version(records: Sequence[Record], archive: Archive) -> list[Record
 def _of_asked_cases(pair: Pair) -> Pair:
     """Return a pair with all records cut to the cases that the candidate was asked."""
     mine = {case.case_id for case in pair.candidate.per_case}
-
-    def cut(record: Record) -> Record:
-        return cut_to(record, mine)
-
+    cut = partial(cut_to, case_ids=mine)
     everything = {case.case_id for record in (pair.baseline, pair.candidate) if record for case in record.per_case}
     return replace(
         pair,

@@ -15,14 +15,14 @@ from skill_evaluator.verdicts.decide.measuring import (
 
 from tests.support.records import Score, a_record
 
-Arm = list[list[float]]
+Arm = tuple[tuple[float, ...], ...]
 SLOPE = 0.1  # of these scores: they move no more than they vary
 
 
 def drawn(rng: np.random.Generator, cases: int = 40, replicates: int = 5, *, run: float = 0.0) -> Arm:
     """One run of scores around 0.5, with noise of 0.1 between replicates; `run` is its deviation on the logit scale."""
     shared = 0.5 + SLOPE * rng.normal(0, run or 1e-12)
-    return list((shared + rng.normal(0, 0.1, (cases, replicates))).tolist())
+    return tuple(map(tuple, (shared + rng.normal(0, 0.1, (cases, replicates))).tolist()))
 
 
 def test_the_stated_value_holds_until_runs_say_otherwise() -> None:
@@ -48,7 +48,7 @@ def test_few_answers_weigh_less_than_many() -> None:
 
 def test_a_run_moves_scores_near_one_half_most_and_certain_ones_not_at_all() -> None:
     run = RunEffect(sd=0.1)
-    arms = [[[1.0] * right + [0.0] * (10 - right)] * 12 for right in (5, 9, 10)]
+    arms = [((1.0,) * right + (0.0,) * (10 - right),) * 12 for right in (5, 9, 10)]
     middle, high, certain = (run.variance(Runs.of([arm], [arm])) for arm in arms)
     assert middle == pytest.approx(2 * 0.025**2)
     assert middle > high > certain == 0.0
@@ -56,13 +56,14 @@ def test_a_run_moves_scores_near_one_half_most_and_certain_ones_not_at_all() -> 
 
 
 def test_a_score_of_many_parts_that_hardly_varies_moves_no_more_than_it_varies() -> None:
-    arm = [[0.49, 0.51] * 5] * 12
+    arm = ((0.49, 0.51) * 5,) * 12
     assert Runs.of([arm], [arm]).before[0].slope == pytest.approx(0.0105, abs=0.0005)
 
 
 def test_single_answers_of_right_and_wrong_leave_a_run_room_to_move_them() -> None:
     """Scores of 0 and 1 have no middle of their own: each is drawn towards the mean of all."""
-    runs = Runs.of([[[1.0]] * 8 + [[0.0]] * 2], [[[1.0]] * 8 + [[0.0]] * 2])
+    arm = ((1.0,),) * 8 + ((0.0,),) * 2
+    runs = Runs.of([arm], [arm])
     assert runs.before[0].slope == pytest.approx(0.8 * 0.9 * 0.1 + 0.2 * 0.4 * 0.6)
 
 

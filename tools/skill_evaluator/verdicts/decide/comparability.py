@@ -312,7 +312,7 @@ def case_means(arm: Sequence[Scores]) -> list[float]:
     return [sum(scores) / len(scores) for scores in arm]
 
 
-def arms_of(measure: Measure, *versions: Sequence[Record]) -> list[list[Sequence[Scores]]]:
+def arms_of(measure: Measure, *versions: Sequence[Record]) -> list[list[tuple[Scores, ...]]]:
     """Return the scores of a measure in each run of each version, by the cases that every run has.
 
     Where no case is in every run, the scores of a version stand together.
@@ -324,7 +324,7 @@ def arms_of(measure: Measure, *versions: Sequence[Record]) -> list[list[Sequence
     shared = [case_id for case_id in measure.case_ids if all(run.get(case_id) for runs in scores for run in runs)]
     if not shared:
         return [[measure.before], [measure.after]]
-    return [[[run[case_id] for case_id in shared] for run in runs] for runs in scores]
+    return [[tuple(run[case_id] for case_id in shared) for run in runs] for runs in scores]
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:

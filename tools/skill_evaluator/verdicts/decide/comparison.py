@@ -191,13 +191,9 @@ def _within_families(
 ) -> list[_Tested | None]:
     """Return each measure's test in one scope: q over the measures of its tier, of all models."""
     tested: list[_Tested | None] = [None] * len(measured)
-    effects = [own.effects[gate] for _, own in measured]
+    effects = [(own.effects[gate], rules.tier(own.measure)) for _, own in measured]
     for tier in get_args(Tier):
-        family = [
-            (at, effect)
-            for at, ((_, own), effect) in enumerate(zip(measured, effects, strict=True))
-            if effect is not None and rules.tier(own.measure) == tier
-        ]
+        family = [(at, effect) for at, (effect, of) in enumerate(effects) if effect is not None and of == tier]
         q_values = adjusted([effect.p for _, effect in family])
         for (at, effect), q in zip(family, q_values, strict=True):
             tested[at] = _Tested(effect=effect, q=q, family=len(family))
@@ -227,9 +223,7 @@ def _model(
         stability = model_verdict(("critical", one.verdict) for one in agreement)
         losses = Losses(
             fields=tuple(one.metric for one in weighed if one.harmed),
-            cases=tuple(case for case in cases.broke if case.before - case.after > rules.policy.harm)
-            if covered
-            else (),
+            cases=tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm),
             critical_cases=rules.critical_cases,
             earlier_run=failed_before(pair, rules, models) if covered else None,
             watch=watch,

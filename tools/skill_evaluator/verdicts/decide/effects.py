@@ -8,6 +8,7 @@ this module, which only a comparison needs.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -21,6 +22,7 @@ Arm = Sequence[Sequence[float]]
 """One sample: the scores of each case's replicates."""
 Interval = tuple[float, float]
 
+KEPT = 500  # arms and effects: a run meets those before and after it, and most fields are answered alike in all
 MISSED = 0.03  # of drops of the tolerated size may be called excluded
 _SLACK = 1e-9  # a spread below this is rounding
 _MOST_CAPS = 16  # cut-offs that are tried
@@ -78,7 +80,7 @@ class Effect:
         return drop if drop < 1.0 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Within:
     """One arm: the scores of each case as their number (`counts`), mean, and the variance of one of them.
 
@@ -104,7 +106,7 @@ class Within:
         variances[variances < _SLACK**2] = 0.0
         return cls(counts=sizes.astype(float), means=means, variances=variances)
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The mean over cases."""
         return float(self.means.sum()) / len(self.means)  # as mean() does it, in half of the time
@@ -114,7 +116,7 @@ class Within:
         """The variance of the mean over cases, if the replicates of a case are independent draws."""
         return float((self.variances / self.counts).sum()) / len(self.counts) ** 2
 
-    @property
+    @cached_property
     def slope(self) -> float:
         """How much the mean moves when every answer's odds do: the mean of s(1 − s) over the cases' scores s.
 
@@ -126,6 +128,10 @@ class Within:
         return min(moved, float(np.sqrt(self.variances).mean())) if (self.counts > 1).any() else moved
 
 
+within = lru_cache(maxsize=KEPT)(Within.of)
+
+
+@lru_cache(maxsize=KEPT)
 def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
     """Return the effect with the cases as the sample: a paired t-test over them; None for one case.
 
@@ -156,6 +162,7 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     )
 
 
+@lru_cache(maxsize=KEPT)
 def replicate_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
     """Return the effect on these very cases where their replicates are known to be independent draws; else None.
 

@@ -25,6 +25,7 @@ from skill_evaluator.verdicts.decide.effects import (
     both,
     paired_effect,
     replicate_effect,
+    within,
 )
 from skill_evaluator.verdicts.decide.results import NoisePart
 from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
@@ -43,7 +44,7 @@ class Runs:
     @classmethod
     def of(cls, before: Sequence[Arm], after: Sequence[Arm]) -> "Runs":
         """Summarise the scores of each run."""
-        return cls(before=tuple(map(Within.of, before)), after=tuple(map(Within.of, after)))
+        return cls(before=tuple(map(within, before)), after=tuple(map(within, after)))
 
     @property
     def repeats(self) -> list[Floats]:
@@ -144,7 +145,7 @@ class Measured:
         baselines, candidates = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
         runs = Runs.of(*arms_of(measure, baselines, candidates))
         alone = len(runs.before) == len(runs.after) == 1  # then the measure has the scores of these runs, and no others
-        before, after = (runs.before[0], runs.after[0]) if alone else map(Within.of, (measure.before, measure.after))
+        before, after = (runs.before[0], runs.after[0]) if alone else map(within, (measure.before, measure.after))
         independent = measure.kind != "reproducibility"  # agreement is one value a case
         independent = independent and all(map(samples, (pair.baseline, pair.candidate)))
         return cls(measure=measure, runs=runs, before=before, after=after, independent=independent)

@@ -54,6 +54,7 @@ JUDGE = "judge"  # the folder in it that holds the answers of its judge
 TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
 _PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "adaptive", "transport")
 _RUNS_NAMED = 5
+_HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
 Role = Literal["baseline", "again", "neutral"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
 
@@ -348,8 +349,11 @@ class _Outcomes(Mapping[Call, Replicate]):
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
-    """Return the outcome of each call in a run folder: its first answer, else its last error; read when asked for."""
-    return _Outcomes(folder / ANSWERS)
+    """Return the outcome of each call in a run folder: its first answer, else its last error. Few are held."""
+    path = folder / ANSWERS
+    if path.is_file() and path.stat().st_size > _HELD:
+        return _Outcomes(path)
+    return first_answers(((each.call, each) for each in read_answers(folder)), lambda each: each.answered)
 
 
 def has_other_answers(

@@ -7,6 +7,8 @@ those that every metric reads, with, for arrays, which item met which and why.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -437,11 +439,14 @@ def answer_changes(
     """Yield the changes of the cases that both runs have unchanged; `answers` are those of baseline and candidate."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
+    case_of = attrgetter("case_id")
+    asked = [{name: [*calls] for name, calls in groupby(sorted(each, key=case_of), case_of)} for each in answers]
     for case in cases:
         rows = before.get(case.id), after.get(case.id)
         if rows[0] is None or rows[1] is None or not rows[1].asks_what(rows[0]):
             continue
-        old, new = (_commonest(component, case, replies) for replies in answers)
+        given = ([made[call] for call in calls.get(case.id, ())] for made, calls in zip(answers, asked, strict=True))
+        old, new = (_commonest(component, case, of_run) for of_run in given)
         texts = canonical_json(old.value), canonical_json(new.value)
         if (old.failure, texts[0]) == (new.failure, texts[1]):
             continue
@@ -457,9 +462,9 @@ def answer_changes(
         )
 
 
-def _commonest(component: Component, case: Case, answers: Answers) -> CommonAnswer:
+def _commonest(component: Component, case: Case, replicates: Sequence[Replicate]) -> CommonAnswer:
     """Return the answer that came most often, the first of several; failures of one kind are one answer."""
-    given = read_answers(component, case, (answers[call] for call in answers if call.case_id == case.id))
+    given = read_answers(component, case, replicates)
     if not given:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
     commonest = _grouped(given, lambda one: canonical_json(one.scored.value) if one.scored else (one.outcome,))[0]

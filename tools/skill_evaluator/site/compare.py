@@ -5,7 +5,7 @@ Finished comparisons come in, of which every figure is that of `compare`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,7 @@ def _tables(skill: str, model: ModelVerdict) -> Iterator[SiteBlock]:
 
 _SHOWN_BY = ("text.py", "display/*.py", "reports/*.py", "site/*.py", "scoring/*.py", "parsing/*.py")
 _LONGEST = 2_000  # characters of a sentence
+_outcomes = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
 
 
 def write_comparisons(
@@ -184,7 +185,7 @@ class _BothAnswers:
 
     def _write(self, key: str, runs: tuple[str, str], folders: Sequence[Path]) -> None:
         component, archive = self.recorded.component, self.recorded.archive
-        stats = [(folder / ANSWERS).stat() for folder in folders]
+        sizes = [[stat.st_size, stat.st_mtime_ns] for stat in ((folder / ANSWERS).stat() for folder in folders)]
         try:
             cases = self._cases
         except SkillEvaluatorError as problem:
@@ -192,7 +193,7 @@ class _BothAnswers:
             return
         known = [
             program_digest(_SHOWN_BY),
-            [[stat.st_size, stat.st_mtime_ns] for stat in stats],
+            sizes,
             [self.standing.kept.records.get(run_id) for run_id in runs],
             [[case.id, case.digest] for case in cases],
             component.digests,
@@ -202,12 +203,12 @@ class _BothAnswers:
             return
         before, after = (archive.record_of(run_id) for run_id in runs)
         try:
-            answers = (outcomes(folders[0]), outcomes(folders[1]))
+            first, second = (_outcomes(folder, *size) for folder, size in zip(folders, sizes, strict=True))
             changed = ChangedAnswers(
                 model_id=after.model_id,
                 baseline=before.run_id,
                 compared=len(common_part(before, after).cases),
-                changes=tuple(answer_changes(component, cases, before, after, answers)),
+                changes=tuple(answer_changes(component, cases, before, after, (first, second))),
             )
         except RunError as problem:
             self.site.write_data(key, {"blocks": [word_block(f"The answers cannot be read: {problem}")]}, _LONGEST)

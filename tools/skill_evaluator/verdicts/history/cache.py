@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from skill_evaluator.errors import LeaderboardError, StorageError
-from skill_evaluator.files import FrozenModel, parse_json, read_bytes, read_text, replace_text
+from skill_evaluator.files import FrozenModel, read_bytes, read_text, replace_text
 from skill_evaluator.library.config import Settings, Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
@@ -40,8 +40,8 @@ class KeptVerdicts:
         self._path = folder / _FILE
         self.records = records
         self._rules = digest(canonical_json({**rules, "program": program_digest(_DRAWN_BY, _CALCULATED_BY)}))
-        self._there = _read(self._path)
-        self._drawn: dict[str, Any] = {}
+        self._there = _read(self._path)  # JSON by its key, as it is in the file
+        self._drawn: dict[str, str] = {}
 
     def digest_of(self, entries: Iterable[RecordedRun]) -> str:
         """Return the digest of all that the verdicts on some runs follow from."""
@@ -80,10 +80,10 @@ class KeptVerdicts:
     def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
         key = self._key(inputs)
         try:
-            value = model.model_validate(self._there[key])
+            value = model.model_validate_json(self._there[key])
         except (KeyError, ValidationError):
             value = draw()
-            self._drawn[key] = value.model_dump(mode="json")
+            self._drawn[key] = json.dumps(value.model_dump(mode="json"), ensure_ascii=False)
         else:
             self._there[key] = self._there.pop(key)  # the last is what was used last
         return value
@@ -94,7 +94,7 @@ class KeptVerdicts:
     def _write(self) -> None:
         if self._drawn:
             newest_first = reversed({**self._there, **self._drawn}.items())
-            texts = [f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in newest_first]
+            texts = [f'"{key}":{value}' for key, value in newest_first]
             sizes = accumulate(map(len, texts))
             kept = [text for text, size in zip(texts, sizes, strict=True) if size <= _MOST]
             text = '{"verdicts": {\n' + ",\n".join(reversed(kept)) + "\n}}\n"
@@ -127,9 +127,11 @@ def program_digest(patterns: Sequence[str], libraries: Sequence[str] = ()) -> st
     return digest(canonical_json([*(digest(path.read_bytes()) for path in files), *versions]))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, str]:
+    """Return what is kept by its key, a line each; what is asked for is parsed then."""
     try:
-        value = parse_json(read_text(path, LeaderboardError), path, LeaderboardError)
-        return dict(value["verdicts"])
-    except (LeaderboardError, KeyError, TypeError, ValueError):
+        lines = read_text(path, LeaderboardError).split("\n")
+    except LeaderboardError:
         return {}
+    parts = (line.removesuffix(",").partition('":') for line in lines if line.startswith('"'))
+    return {key[1:]: value for key, _, value in parts}

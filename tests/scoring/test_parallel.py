@@ -163,11 +163,13 @@ def test_answers_that_are_too_costly_to_compare_with_each_other_agree_in_nothing
     assert card.reasons == {"too_costly_to_compare": 1}
 
 
-def test_many_items_are_worked_on_in_several_processes_and_come_in_order() -> None:
+def test_many_items_are_worked_on_in_several_processes_and_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     done = list(side_by_side(lambda item: (item, os.getpid()), range(40)))
     assert [item for item, _ in done] == list(range(40))
     assert os.getpid() not in {process for _, process in done} or os.cpu_count() == 1
-    assert list(side_by_side(lambda item: os.getpid(), range(3))) == [os.getpid()] * 3
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert list(side_by_side(lambda item: os.getpid(), range(4))) == [os.getpid()] * 4
+    assert os.getpid() not in list(side_by_side(lambda item: os.getpid(), range(4), large=True))
 
 
 def test_what_goes_wrong_with_an_item_goes_wrong_for_whoever_asked() -> None:

@@ -56,13 +56,16 @@ ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
 
 
-def side_by_side(work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: str = "components") -> Iterator[DoneT]:
+def side_by_side(
+    work: Callable[[ItemT], DoneT], items: Sequence[ItemT], what: str = "components", *, large: bool = False
+) -> Iterator[DoneT]:
     """Do the same with each item, and yield what comes of them in order; many on all cores. `what` they are is told.
 
-    A process that works on one of many works alone.
+    Of `large` items two for each core are many. A process that works on one of many works alone.
     """
     cores = os.cpu_count() or 1
-    if len(items) < _WORTH_IT or cores == 1 or not hasattr(os, "fork") or parent_process():
+    many = min(_WORTH_IT, 2 * cores) if large else _WORTH_IT
+    if len(items) < many or cores == 1 or not hasattr(os, "fork") or parent_process():
         yield from told(map(work, items), len(items), what)
         return
     _work[:] = [work]  # each process is forked with it, and leaves Ctrl-C to the command

@@ -170,7 +170,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     regressed: dict[str, Any] = {}
-    list(side_by_side(partial(_keep_verdicts, build, settings), names))
+    list(side_by_side(partial(_keep_verdicts, build, settings), names, large=True))
     for name in told(names, len(names), "pages of components"):
         try:
             version, standing = _write_component(site, build, name, settings)

@@ -363,10 +363,8 @@ def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest
         of_it = [run for run in runs if run.entry.version == version]
         if {run.id for run in of_it} != newest:
             yield version
-            key, known = (
-                f"case-lists/{name}/{version}",
-                [program_digest(SHOWN_BY), [(run.names is None, run.digest) for run in of_it]],
-            )
+            key = f"case-lists/{name}/{version}"
+            known = [program_digest(SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
             first_line = f"/* {digest(canonical_json(known))} */"
             if not site.keeps(f"data/{key}.js", first_line):
                 index = cases_index(name, {run.entry.model_id: run.record for run in of_it})

@@ -51,11 +51,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "versions": sorted({point["version"] for point in points}, key=precedence),
         "ranking": ranking.model_dump(mode="json", exclude={"models": {"__all__": {"age_days"}}}),
         "newest": [
-            {
-                **run_figures(record),
-                **verdict_of(model_id, standing),
-                **_spreads(record),
-            }
+            {**run_figures(record), **verdict_of(model_id, standing), **_spreads(record)}
             for model_id, record in standing.newest.items()
         ],
         **{name: kept for name, (kept, _) in parts.items()},
@@ -184,11 +180,7 @@ def _fields(standing: ComponentStanding) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of each field, one a model."""
     for path in dict.fromkeys(path for record in standing.newest.values() for path in record.per_field):
         yield [
-            {
-                "field": path or WHOLE,
-                "model": model_id,
-                **field.model_dump(mode="json", include=_OF_A_FIELD),
-            }
+            {"field": path or WHOLE, "model": model_id, **field.model_dump(mode="json", include=_OF_A_FIELD)}
             for model_id, record in standing.newest.items()
             if (field := record.per_field.get(path)) is not None
         ]

@@ -47,10 +47,7 @@ class PublicNames:
     def standing(self, standing: ComponentStanding) -> ComponentStanding:
         """Return what is known of the component without names that are values."""
         history = standing.history
-        models = [
-            model.model_copy(update={"points": [self._point(point) for point in model.points]})
-            for model in history.models
-        ]
+        models = [one.model_copy(update={"points": [*map(self._point, one.points)]}) for one in history.models]
         return replace(
             standing,
             newest={model_id: self.record(record) for model_id, record in standing.newest.items()},
@@ -61,11 +58,8 @@ class PublicNames:
         """Say how many fields of the newest records are left out."""
         every = {path for record in standing.newest.values() for path in record.per_field}
         hidden = len(every - self._paths)
-        if not hidden:
-            return []
-        return [
-            f"Not shown: {counted(hidden, 'field')} that the schema does not name. The name may be text of an answer."
-        ]
+        hint = "The name may be text of an answer."
+        return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
         """Return a record without fields that the schema does not name, and with the labels it names."""
@@ -80,9 +74,8 @@ class PublicNames:
     def comparisons(self, comparisons: Comparisons) -> Comparisons:
         """Return comparisons without names that are values."""
         versions = {version: self._result(result) for version, result in comparisons.versions.items()}
-        return comparisons.model_copy(
-            update={"versions": versions, "models": [self._result(result) for result in comparisons.models]}
-        )
+        models = [self._result(result) for result in comparisons.models]
+        return comparisons.model_copy(update={"versions": versions, "models": models})
 
     def _of(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {path: value for path, value in by_path.items() if path in self._paths}

@@ -18,7 +18,7 @@ from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
 from skill_evaluator.records.record import AdaptiveLooks, CorrectedMean, Record, strict_by_replicate
-from skill_evaluator.records.selection import why_no_lower
+from skill_evaluator.records.selection import usual_baseline, why_no_lower
 from skill_evaluator.runner.journal import Looks, Manifest
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.scoring.recording import Recorder
@@ -26,7 +26,7 @@ from skill_evaluator.scoring.scorer import Scorer
 from skill_evaluator.stats import ALPHA, unseen_share
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
 from skill_evaluator.verdicts.decide.rules import VerdictRules, model_verdict, rules_for
-from skill_evaluator.verdicts.history.baselines import pair_of, usual_baseline
+from skill_evaluator.verdicts.history.baselines import pair_of
 
 if TYPE_CHECKING:  # numpy is imported where a run is looked at
     from skill_evaluator.verdicts.decide.effects import Effect

@@ -20,12 +20,11 @@ from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spr
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import SCORER_VERSION, Record, short_digests
-from skill_evaluator.records.selection import runs_alike
+from skill_evaluator.records.selection import runs_alike, usual_baseline
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.runs import Run, input_digests, run_of_other
 from skill_evaluator.runner.schedule import replicates_beside
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.history.baselines import usual_baseline
 
 
 def find_baseline(component: Component, model: Model, archive: Archive, policy: Policy) -> RecordedRun | None:

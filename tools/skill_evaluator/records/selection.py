@@ -12,8 +12,9 @@ from pathlib import Path
 import semver
 
 from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.library.config import Policy
 from skill_evaluator.library.versions import Bump, bump
-from skill_evaluator.records.archive import Acceptance, RecordedRun, precedence, versions_accepted
+from skill_evaluator.records.archive import Archive, RecordedRun, precedence, versions_accepted
 from skill_evaluator.records.record import Record
 from skill_evaluator.text import nearest
 
@@ -147,12 +148,22 @@ def before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Recor
     return _best(runs_before_edit(entries, candidate), candidate)
 
 
-def last_accepted(
-    entries: Sequence[RecordedRun], candidate: RecordedRun, accepted: Iterable[Acceptance]
-) -> RecordedRun | None:
-    """Return the newest complete run of the highest accepted version below that is comparable with the candidate."""
-    versions = versions_accepted(accepted, candidate.model_id)
-    lower = (entry for entry in runs_below(entries, candidate) if entry.version in versions)
+def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
+    """Return the run that a candidate is compared with unless a person names one; None without any.
+
+    It is the version that was asked beside the candidate; else, of an edited prompt, its version before the edit; else
+    the last accepted version, if the policy has that as the anchor; else the next lower version.
+    """
+    nearest = archive.baseline_beside(candidate) or before_edit(archive.entries, candidate)
+    return nearest or last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
+
+
+def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
+    """Return the newest complete run of the highest accepted version below that is comparable, if it is the anchor."""
+    if policy.anchor == "previous" or candidate.scenario is not None:
+        return None
+    versions = versions_accepted(archive.accepted, candidate.model_id)
+    lower = (entry for entry in runs_below(archive.entries, candidate) if entry.version in versions)
     return next((entry for entry in lower if entry.is_comparable(candidate)), None)
 
 

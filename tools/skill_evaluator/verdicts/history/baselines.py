@@ -18,15 +18,14 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
-    before_edit,
     choose,
     last_accepted,
-    next_lower,
     passed_over,
     runs_alike,
     runs_below,
     runs_of_versions,
     same_series,
+    usual_baseline,
     versions_patched_to,
 )
 from skill_evaluator.stats import by_key
@@ -114,16 +113,6 @@ def rest_of_family(shown: Iterable[Pair], archive: Archive, policy: Policy, base
     return rest
 
 
-def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the run that a candidate is compared with unless a person names one; None without any.
-
-    It is the version that was asked beside the candidate; else, of an edited prompt, its version before the edit; else
-    the last accepted version, if the policy has that as the anchor; else the next lower version.
-    """
-    nearest = archive.baseline_beside(candidate) or before_edit(archive.entries, candidate)
-    return nearest or _last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
-
-
 def pair_of(
     candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
 ) -> Pair:
@@ -208,7 +197,7 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     entry = entry_of(candidate)
     if policy.anchor == "previous" or entry.scenario is not None:
         return None
-    accepted = _last_accepted(entry, archive, policy)
+    accepted = last_accepted(entry, archive, policy)
     if accepted is not None:
         return accepted
     stretch = []
@@ -220,12 +209,6 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     enough = _SHARED * len(candidate.per_case)
     lowest_first = ((run, common_part(archive.record(run), candidate)) for run in reversed(stretch))
     return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
-
-
-def _last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    if policy.anchor == "previous" or candidate.scenario is not None:
-        return None
-    return last_accepted(archive.entries, candidate, archive.accepted)
 
 
 def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:

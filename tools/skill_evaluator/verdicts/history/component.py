@@ -25,7 +25,14 @@ from skill_evaluator.records.archive import (
     versions_accepted,
 )
 from skill_evaluator.records.record import Record
-from skill_evaluator.records.selection import choose, newest_of_versions, next_lower, runs_of_models, runs_of_versions
+from skill_evaluator.records.selection import (
+    choose,
+    newest_of_versions,
+    next_lower,
+    runs_of_models,
+    runs_of_versions,
+    usual_baseline,
+)
 from skill_evaluator.repository import author_at
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
@@ -36,7 +43,6 @@ from skill_evaluator.verdicts.history.baselines import (
     pair_of,
     prompt_pair,
     rest_of_family,
-    usual_baseline,
     versions_of_families,
 )
 from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts

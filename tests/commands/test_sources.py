@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import api
-from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources import formats
 from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.text import is_dated
 
@@ -245,7 +245,7 @@ def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourc
 
 
 def test_every_format_says_what_it_looks_for() -> None:
-    assert all(source.looks_for for source in SOURCES.values())
+    assert all(source.looks_for for source in formats().values())
 
 
 def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -> None:

@@ -8,11 +8,11 @@ import pytest
 from skill_evaluator.checks.declared import DeclaredCheck, passes, read_checks
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import NOT_READ, SOURCES
+from skill_evaluator.library.sources import NOT_READ, formats
 from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
 from skill_evaluator.parsing import Parsed
 
-PROMPT_YML = SOURCES["prompt_yml"]
+PROMPT_YML = formats()["prompt_yml"]
 MESSAGES = "messages: [{role: user, content: 'Say {{input}}'}]\n"
 TEST = "testData: [{input: x}]\n"
 

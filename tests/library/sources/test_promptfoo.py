@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree
 
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 from tests.support.json_values import json_values, quick
 
-SOURCE = SOURCES["promptfoo"]
+SOURCE = formats()["promptfoo"]
 CONFIG = "promptfooconfig.yaml"
 KEY = "sk-proj-Zq8vN3xT7mK2pL5w"
 

@@ -13,11 +13,11 @@ from skill_evaluator.checks.declared import DeclaredCheck, read_checks
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.skills import ROUTING
 from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree, semver_of
 
-SKILLS = SOURCES["skills"]
+SKILLS = formats()["skills"]
 PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay {{what}} stands in them.\n"
 XLSX = "---\nname: xlsx\ndescription: Reads sheets.\n---\nRead the sheet.\n"
 

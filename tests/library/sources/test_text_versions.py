@@ -8,13 +8,13 @@ from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import SOURCES
+from skill_evaluator.library.sources import formats
 from skill_evaluator.library.sources.tree import FileTree, Written
 from skill_evaluator.library.versions import component_at
 
 from tests.support.git import GitRepository
 
-TEXT_VERSIONS = SOURCES["text_versions"]
+TEXT_VERSIONS = formats()["text_versions"]
 V1 = """# langfuse: docs-extraction@v1.0.0
 SYSTEM:
 You extract data.

@@ -19,7 +19,7 @@ from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
-from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, origin_of
+from skill_evaluator.library.sources import NOT_READ, component_names, formats, origin_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.scoring.parallel import side_by_side
 
@@ -63,14 +63,14 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
     with chdir(folder):
         own = component_names(COMPONENTS)
         tree = folder_tree(Path(), load_settings(CONFIG).limits)
-        places = {kind: len(source.find(tree)) for kind, source in SOURCES.items() if kind != "own"}
+        places = {kind: len(source.find(tree)) for kind, source in formats().items() if kind != "own"}
         found = [(f"{COMPONENTS}/<name>/prompt.md", len(own))]
-        found += [(SOURCES[kind].looks_for, count) for kind, count in places.items()]
+        found += [(formats()[kind].looks_for, count) for kind, count in places.items()]
         foreign = [kind for kind, count in places.items() if count]
         if own and not request.out:
             return _of_own(own, files, found, choose)
         if foreign:
-            lost = [str(left) for kind in foreign for left in SOURCES[kind].lost(tree)]
+            lost = [str(left) for kind in foreign for left in formats()[kind].lost(tree)]
             return replace(_of_sources(request, foreign, files, found), lost=lost)
     looked = f"looked for {', '.join(words for words, _ in found)}"
     there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}

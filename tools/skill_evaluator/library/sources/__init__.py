@@ -13,27 +13,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
-from skill_evaluator.library.sources.own import OWN
-from skill_evaluator.library.sources.prompt_yml import PROMPT_YML
-from skill_evaluator.library.sources.promptfoo import PROMPTFOO
-from skill_evaluator.library.sources.skills import SKILLS
-from skill_evaluator.library.sources.text_versions import TEXT_VERSIONS
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import digest, nearest
 
-SOURCES: Mapping[str, Source] = {
-    "own": OWN,
-    "prompt_yml": PROMPT_YML,
-    "promptfoo": PROMPTFOO,
-    "skills": SKILLS,
-    "text_versions": TEXT_VERSIONS,
-}
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
 NOT_READ: Mapping[str, str] = {
     "*.prompt": f"Dotprompt, Handlebars with helpers of your own; {_AS_PROGRAM}",
@@ -46,6 +34,20 @@ NOT_READ: Mapping[str, str] = {
 HOME = ".evaluator"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80
+
+
+@cache
+def formats() -> Mapping[str, Source]:
+    """Return every format by its `kind`; few libraries have any but our own, and the others need not wait."""
+    from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills, text_versions
+
+    return {
+        "own": own.OWN,
+        "prompt_yml": prompt_yml.PROMPT_YML,
+        "promptfoo": promptfoo.PROMPTFOO,
+        "skills": skills.SKILLS,
+        "text_versions": text_versions.TEXT_VERSIONS,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +190,10 @@ def named_origins(
     places: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first: dict[tuple[str, str], int] = {}  # which source has a file
     for index, declared in enumerate(sources):
-        if declared.kind not in SOURCES:
+        source = formats().get(declared.kind)
+        if source is None:
             where = f"sources[{index}].kind in settings.yaml"
-            raise ConfigError(f"unknown source '{declared.kind}' at {where} {nearest(declared.kind, SOURCES)}")
-        source = SOURCES[declared.kind]
+            raise ConfigError(f"unknown source '{declared.kind}' at {where} {nearest(declared.kind, formats())}")
         for place in source.find(tree_of(home / declared.root)):
             file = posixpath.normpath(posixpath.join(declared.root, place.key))
             if (before := first.setdefault((declared.kind, file), index)) != index:

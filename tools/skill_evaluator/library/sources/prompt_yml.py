@@ -46,7 +46,7 @@ _SENTENCE = 'write what it asks as a sentence, {"expect": …}, among the checks
 class _OfGitHub(BaseModel):
     """A part of the file; keys that GitHub does not read are kept, to be named."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel)
+    model_config = ConfigDict(frozen=True, extra="allow", alias_generator=to_camel, defer_build=True)
 
 
 class _Parameters(_OfGitHub):

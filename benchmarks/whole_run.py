@@ -47,9 +47,8 @@ def score_run(root: Path) -> None:
     from skill_evaluator.providers.base import Completion
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.schedule import Call, Replicate
-    from skill_evaluator.scoring.parallel import open_scores
     from skill_evaluator.scoring.recording import Recorder
-    from skill_evaluator.scoring.scorer import Scorer
+    from skill_evaluator.scoring.scorer import Scorer, open_scores
     from skill_evaluator.stats import load_quantiles
 
     component = load_component(root / "components", NAME)

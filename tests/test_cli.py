@@ -67,19 +67,8 @@ def test_every_command_has_help_with_its_exit_codes_and_an_example(library: Libr
 def _codes_of(command: str) -> set[str]:
     """The exit codes of a command: 3 where it judges, 4 where it asks, waits for what is asked, or misses it."""
     judged = {"ci collect", "evaluate", "try", "compare", "switch", "history", "ci report", "judge regression"}
-    asks = {
-        "doctor",
-        "mutate",
-        "audit run",
-        "audit report",
-        "scenarios draft",
-        "scenarios check",
-        "site build",
-        "judge score",
-        "judge pairwise",
-        "judge rubric",
-        "judge calibrate",
-    }
+    asks = {"doctor", "mutate", "audit run", "audit report", "scenarios draft", "scenarios check", "site build"}
+    asks |= {"judge score", "judge pairwise", "judge rubric", "judge calibrate"}
     return {*"012", *("34" if command in judged else "4" if command in asks else "")}
 
 
@@ -189,6 +178,15 @@ def test_help_imports_its_own_command_and_nothing_heavy(library: Library) -> Non
         assert not imported & HEAVY, command
         assert command != "evaluate" or "skill_evaluator.library.components" not in imported
         assert module or "pydantic" not in imported  # it looks for plugins before `main` tells it not to
+
+
+def test_a_dry_run_does_not_wait_for_what_it_has_no_use_for(library: Library) -> None:
+    """No plugins of pydantic, no worker processes, no batches, no judge, no format but our own, no platform of CI."""
+    (imported,) = imports_of(library, f"evaluate {SKILL} --dry-run")
+    unused = ("runner.batch_journal", "judges.modes.sentences", "library.sources.promptfoo", "ci.fixtures")
+    slow = {"importlib.metadata", "multiprocessing", *(f"skill_evaluator.{name}" for name in unused)}
+    assert not imported & (slow | HEAVY)
+    assert "skill_evaluator.evaluation.dry_run" in imported
 
 
 def test_what_compares_nothing_imports_nothing_heavy(library: Library) -> None:

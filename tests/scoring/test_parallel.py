@@ -14,8 +14,8 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.parallel import open_scores, side_by_side
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.parallel import side_by_side
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
 from tests.support.odd_texts import HOSTILE

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from types import SimpleNamespace
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -181,7 +182,8 @@ def _application() -> typer.Typer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
+    # pydantic looks for no plugins: that reads every installed package, and what it takes is slow to import
+    sys.modules["pydantic.plugin._loader"] = cast(Any, SimpleNamespace(get_plugins=tuple))
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
     try:

@@ -7,7 +7,6 @@ soon as its channel closes, so that nothing outlives a killed evaluator either. 
 user, and reads what the user can read, but for this process, whose environment may have had keys (Linux).
 """
 
-import ctypes
 import os
 import resource
 import select
@@ -263,6 +262,8 @@ def _processes() -> list[int]:
 
 def _control_process(option: int, value: int) -> None:
     if sys.platform == "linux":
+        import ctypes
+
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 

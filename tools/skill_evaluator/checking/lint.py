@@ -19,9 +19,9 @@ from skill_evaluator.comparing.comparators import amount, canonical
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
+from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.evaluation.trusted import case_doubts
 from skill_evaluator.files import read_json
-from skill_evaluator.judges.modes.sentences import judge_of
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, Waiver

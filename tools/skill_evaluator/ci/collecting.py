@@ -22,7 +22,6 @@ from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.judged import JudgedRun
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
-from skill_evaluator.judges.modes.sentences import sentences_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking
@@ -34,9 +33,8 @@ from skill_evaluator.runner.runs import input_digests
 from skill_evaluator.runner.schedule import schedule_calls
 from skill_evaluator.scoring.answers import TOO_COSTLY
 from skill_evaluator.scoring.checked import takes_programs
-from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -230,7 +228,7 @@ def _record(
         scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
         judged = JudgedRun() if verdicts_of is None else verdicts_of(mine, checkout)
-        if verdicts_of is None and any(map(sentences_of, mine)):
+        if verdicts_of is None and any(case.sentences for case in mine):
             judged = JudgedRun(stopped="not judged: the plan has no judge for its checks")
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()

@@ -18,6 +18,7 @@ from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun, read_plan
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.inputs import judge_of as judge_of_checks
 from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
@@ -33,8 +34,7 @@ from skill_evaluator.judges.modes.regression_batch import (
     pairs_of_outputs,
     side_notes,
 )
-from skill_evaluator.judges.modes.sentences import judge_estimate, sentences_of
-from skill_evaluator.judges.modes.sentences import judge_of as judge_of_checks
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.judges.stories.batches import judged_regressions
 from skill_evaluator.judges.stories.judging import Drawn, Judged, judge_batch
 from skill_evaluator.judges.stories.requests import RegressionRequest
@@ -67,7 +67,7 @@ def plan_judgings(
     judgings, unjudged = [], []
     for one in wanted:
         declared = configuration.settings.policy.judge_of(one.component.name)
-        sentences = any(sentences_of(case) for case in cases)
+        sentences = any(case.sentences for case in cases)
         if declared is None or (sentences and one.model.id not in pinned):
             continue
         try:

@@ -138,10 +138,11 @@ def command_of(
         for name in components:
             given[name] = _names_of(given[name], given["components"])
         if given.get("fixtures", given) is None and not given.get("no_cases"):
-            from skill_evaluator.ci.fixtures import fetched_fixtures
             from skill_evaluator.library.config import load_settings
 
             if elsewhere := load_settings(given["config"]).fixtures:
+                from skill_evaluator.ci.fixtures import fetched_fixtures
+
                 given["fixtures"], _ = fetched_fixtures(elsewhere)
         if "components" in given:
             from skill_evaluator.library.sources import components_of

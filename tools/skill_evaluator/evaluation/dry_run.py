@@ -10,7 +10,6 @@ from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import beside_words, costs_left, plan_runs
-from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
@@ -33,9 +32,8 @@ from skill_evaluator.runner.prices import (
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
 from skill_evaluator.runner.spending import month_of
-from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import listed
 
 
@@ -73,14 +71,18 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     for ids, run in {tuple(run.manifest.cases): run for run in runs}.items():
         _check_truth(run, [case for case in chosen if case.id in ids], inputs)
     of_models: dict[str, list[Estimate]] = {}
-    further = _further(runs)
+    further, sizes_of = _further(runs), dict[tuple[object, ...], dict[str, InputSize]]()
     for run in runs:
         mine = [case for case in chosen if case.id in run.manifest.cases]
-        sizes = input_sizes(planned.components[run.manifest.run_id], mine)
+        asked = planned.components[run.manifest.run_id]
+        alike = (id(asked), *run.manifest.cases)  # most models are asked the same
+        sizes = sizes_of[alike] = sizes_of.get(alike) or input_sizes(asked, mine)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
         of_run = estimate(sizes, run.model, kind, replicates, batch=request.batch)
         of_models.setdefault(run.model.id, []).append(of_run)
         if (judge := inputs.judge) is not None:
+            from skill_evaluator.judges.modes.sentences import judge_estimate
+
             of_judge = judge_estimate(judge, kinds[judge.provider], mine, run.model, replicates)
             of_models.setdefault(judge.id, []).append(of_judge)
             further.append(f"{judge.id} judges answers, with at most three calls each, mostly one")

@@ -1,14 +1,14 @@
 """Everything that `evaluate` reads, checked before any call."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.errors import RunError
+from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.judges.modes.sentences import judge_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, select_models
+from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
@@ -118,3 +118,30 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
     if request.neutral is not None and request.scenario is not None:
         raise RunError("--neutral cannot be combined with --scenario: it draws the scenarios itself")
+
+
+def judge_of(
+    component: Component, cases: Iterable[Case], asked: Iterable[Model], models: tuple[Model, ...], settings: Settings
+) -> Model | None:
+    """Return who judges the sentences of a component; None where it has none.
+
+    Raise ConfigError where nobody is named, and where a model would judge itself though the component does not say so.
+    """
+    if not any(case.sentences for case in cases):
+        return None
+    name = component.name
+    named = settings.policy.judge_of(name)
+    chosen = (named or settings.policy.judge).model
+    if chosen is None:
+        raise ConfigError(
+            f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
+            f"policy.components.{name}.judge"
+        )
+    (judge,) = select_models(models, (chosen,))
+    own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
+    if own and named is None:
+        raise ConfigError(
+            f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
+            f"policy.components.{name}.judge in settings.yaml if that is meant"
+        )
+    return judge

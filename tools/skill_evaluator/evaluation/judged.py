@@ -14,7 +14,7 @@ from skill_evaluator.judges.modes.asked_sentences import (
     ask_sentences,
     read_sentence_answers,
 )
-from skill_evaluator.judges.modes.sentences import SentencesItem, sentences_of, votes_on
+from skill_evaluator.judges.modes.sentences import SentencesItem, votes_on
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import Configuration, lack_of
@@ -43,7 +43,7 @@ class JudgedRun:
 
 def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
     """Return what a judge is asked, each different answer once; a refused or truncated one fails without it."""
-    by_id = {case.id: (case, sentences) for case in cases if (sentences := sentences_of(case))}
+    by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for call, made in answers.items():
         if call.case_id in by_id and made.completion is not None and made.failure is None:

@@ -40,9 +40,8 @@ from skill_evaluator.runner.runs import Run, check_writable, input_digests
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answers import AnswerScorer
-from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import load_quantiles, rounded, total_or_none
 from skill_evaluator.text import canonical_json, counted, digest
 from skill_evaluator.verdicts.decide.rules import rules_for

@@ -17,7 +17,6 @@ from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import storing, try_lock
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.versions import Bump, bump
@@ -204,6 +203,8 @@ def costs_left(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
             left = manifest.replicates - answered[case_id]
             costs[model.id] = None if most is None or before is None else before + left * most
         if (judge := inputs.judge) is not None:
+            from skill_evaluator.judges.modes.sentences import judge_estimate
+
             most = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates).cost_upper_usd
             before = costs.get(judge.id, 0.0)
             costs[judge.id] = None if most is None or before is None else before + most

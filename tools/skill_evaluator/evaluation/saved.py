@@ -35,9 +35,8 @@ from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
 from skill_evaluator.scoring.answer_views import Explanation, FieldView, explain_answer, field_view, read_answers
 from skill_evaluator.scoring.checked import CheckScores, all_failed
-from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import nearest
 

@@ -32,9 +32,8 @@ from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, p
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
-from skill_evaluator.scoring.parallel import open_scores
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import load_quantiles
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import common_part

@@ -66,7 +66,7 @@ _NO_META = ("id", "question", "options", "answer", "not_applicable")
 class Question(BaseModel):
     """One line: a question, its options in the order of their letters, and the letter of the right option."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="allow", str_strip_whitespace=True, defer_build=True)
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", description="the case's id, a slug such as capital-of-france")
     question: str = Field(min_length=1)
@@ -215,6 +215,11 @@ class Case:
         told: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]
         told += [(name, text_of(self.inputs[name])) for name in self.used]
         return "\n\n".join(f"{name}:\n{text.strip()}" for name, text in told)
+
+    @property
+    def sentences(self) -> dict[str, str]:
+        """The sentences that are to hold of each answer, by the ids of their checks."""
+        return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
         """Return the case as a version knows it that uses these inputs; the same case where it lacks one of them."""

@@ -208,7 +208,7 @@ _AS_TEXT = FieldRule(compare="text")
 _INFERRED = (FieldRule(compare="string"), _AS_TEXT)  # these rules of a text are what is inferred without them
 
 
-class Dataset(StrictModel):
+class Dataset(StrictModel, defer_build=False):
     """One entry of evals/datasets.json."""
 
     id: str = "default"

@@ -12,17 +12,7 @@ from itertools import accumulate
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pydantic.dataclasses
-from pydantic import (
-    BeforeValidator,
-    Field,
-    NonNegativeFloat,
-    Strict,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-    WrapValidator,
-)
+from pydantic import BeforeValidator, Field, Strict, StrictBool, StrictInt, StrictStr, ValidationError, WrapValidator
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.files import first_problem
@@ -157,7 +147,7 @@ class Completion:
     served_model: Identifier = None
     request_id: Identifier = None
     fingerprint: Identifier = None
-    latency_s: Annotated[NonNegativeFloat | None, _or_else(None)] = field(default=None, compare=False)
+    latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_else(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str], redact_answer: Callable[[str], str]) -> "Completion":
         """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""

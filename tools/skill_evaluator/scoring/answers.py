@@ -47,6 +47,7 @@ from skill_evaluator.text import count_leaves, fingerprint
 TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # the answers to a case with each other
 NO_FIELDS = FieldScores()
+_SHORT = 2_000  # characters × schemas that one value is held against
 _TRUTHS_KEPT = 32  # cases; a run asks them in turn, and what is prepared of one takes ten times as much as it
 
 
@@ -227,6 +228,10 @@ class AnswerScorer:
         """Begin no further program, and wait for those that run."""
         if self._programs is not None:
             self._programs.shutdown(cancel_futures=True)
+
+    def is_short(self, text: str) -> bool:
+        """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
+        return not self.component.plan.embeds and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Begin to compare the answers to a case with each other."""

@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -29,12 +29,9 @@ from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.display import told
 from skill_evaluator.errors import FixtureError, RunError, SkillEvaluatorError
-from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
-from skill_evaluator.text import canonical_json
 
 if sys.platform != "win32":  # which has no fork, either
     import resource
@@ -47,7 +44,6 @@ _WAITING = 10  # seconds by the clock for each second of processor time: only wh
 _OUTSIDE = (signal.SIGKILL, None)  # how a worker ends that may have done nothing to deserve it
 _ATTEMPTS = 2
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
-_SHORT = 2_000  # characters × schemas that one value is held against
 _WORTH_IT = 16  # fewer items are worked on in the time that it takes to begin processes
 _work: list[Callable[[Any], Any]] = []  # that of the command, for the processes that it forks
 _MANY = 10  # items, which scipy probably pairs; fewer are often all equal, or few enough to be tried in all orders
@@ -81,23 +77,9 @@ def _done(item: Any) -> Any:
 
 
 @contextlib.contextmanager
-def open_scores(
-    component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
-) -> Iterator[AnswerScorer]:
-    """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
-
-    What a worker has not begun `until` then, by the monotonic clock, is too costly to score or to compare.
-    Without a call, as in a dry run, there are only truths to compare with themselves.
-    Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
-    this process, and so is the letter that answers a question: that takes no longer than to send them away.
-    """
-    scorer = AnswerScorer(component, cases, until)
-    short = frozenset(case.id for case in scorer.cases.values() if _is_short(canonical_json(case.truth), component))
-    few = not calls and short == scorer.cases.keys()
-    if few or component.output == "choice" or not hasattr(os, "fork"):
-        with contextlib.closing(scorer):
-            yield scorer
-        return
+def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until: float) -> Iterator[AnswerScorer]:
+    """Have answers scored by worker processes, but to the cases with a `short` truth; see `open_scores`."""
+    component = scorer.component
 
     def work(what: str, *arguments: Any) -> object:
         tasks: Mapping[str, Callable[..., object]] = {
@@ -119,11 +101,6 @@ def open_scores(
         yield scores
 
 
-def _is_short(text: str, component: Component) -> bool:
-    """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
-    return not component.plan.embeds and len(text) * component.contract.effort <= _SHORT
-
-
 class _WorkerScores(AnswerScorer):
     """Scores that workers work out; what goes over a limit there is too costly to score."""
 
@@ -138,7 +115,7 @@ class _WorkerScores(AnswerScorer):
         }
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
-        if case_id in self._short and _is_short(text, self.component):
+        if case_id in self._short and self.is_short(text):
             return super().begin(case_id, text)
         too_costly = partial(unparseable, self.component, self.cases[case_id], problem=TOO_COSTLY)
         begun = self._workers.submit(("score", case_id, text), too_costly, until=self._until)

@@ -6,6 +6,7 @@ counted as often as they came.
 """
 
 import hashlib
+import math
 import os
 import pickle
 import sys
@@ -15,6 +16,7 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -301,3 +303,27 @@ def _wait_for(begun: T | Future[T]) -> T:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@contextmanager
+def open_scores(
+    component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
+) -> Iterator[AnswerScorer]:
+    """Have the answers to some cases scored, `calls` of them at most, on all cores there are for that.
+
+    What a worker has not begun `until` then, by the monotonic clock, is too costly to score or to compare. Without a
+    call, as in a dry run, there are only truths to compare with themselves.
+    Processes are forked here: enter it while this one has no other thread and holds no lock. Short texts are scored in
+    this process, and so is the letter that answers a question: that takes no longer than to send them away.
+    """
+    scorer = AnswerScorer(component, cases, until)
+    short = frozenset(case.id for case in scorer.cases.values() if scorer.is_short(canonical_json(case.truth)))
+    few = not calls and short == scorer.cases.keys()
+    if few or component.output == "choice" or not hasattr(os, "fork"):
+        with closing(scorer):
+            yield scorer
+        return
+    from skill_evaluator.scoring.parallel import open_workers
+
+    with open_workers(scorer, short, calls, until) as scores:
+        yield scores

@@ -36,8 +36,7 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate, Shard
-from skill_evaluator.scoring.parallel import open_scores
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import quantile, total_or_none
 from skill_evaluator.text import counted
 

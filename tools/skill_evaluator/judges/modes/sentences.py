@@ -1,15 +1,13 @@
 """Sentences that are to hold of an answer → what a judge says of each: yes or no, by one call for all of them.
 
 What the judge says yes to at once holds. The rest is put again, and two equal verdicts of three at most decide: by the
-same rule for every answer of every version, so that asking again favours none. Who judges a component, and what that
-takes at most, is told from its checks.
+same rule for every answer of every version, so that asking again favours none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from skill_evaluator.errors import ConfigError
 from skill_evaluator.judges.asking.evidence import read_evidence
 from skill_evaluator.judges.asking.questions import (
     TEXT,
@@ -25,8 +23,7 @@ from skill_evaluator.judges.asking.questions import (
 )
 from skill_evaluator.judges.asking.reading import Unscored, last_whole, text_of
 from skill_evaluator.library.cases import Case
-from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, Settings, select_models
+from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.runner.prices import Estimate, estimate
 from skill_evaluator.runner.schedule import Replicate
@@ -147,45 +144,13 @@ def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
     return Vote(None, "evidence_not_in_text") if read.not_found else Vote(holds, evidence.strip())
 
 
-def sentences_of(case: Case) -> dict[str, str]:
-    """Return the sentences that are to hold of each answer to a case, by the ids of their checks."""
-    return {check.id: check.argument for check in case.checks if check.kind == "expect"}
-
-
-def judge_of(
-    component: Component, cases: Iterable[Case], asked: Iterable[Model], models: tuple[Model, ...], settings: Settings
-) -> Model | None:
-    """Return who judges the sentences of a component; None where it has none.
-
-    Raise ConfigError where nobody is named, and where a model would judge itself though the component does not say so.
-    """
-    if not any(map(sentences_of, cases)):
-        return None
-    name = component.name
-    named = settings.policy.judge_of(name)
-    chosen = (named or settings.policy.judge).model
-    if chosen is None:
-        raise ConfigError(
-            f"'{name}' has checks with `expect`, and no judge: name one as policy.judge.model in settings.yaml, or as "
-            f"policy.components.{name}.judge"
-        )
-    (judge,) = select_models(models, (chosen,))
-    own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if own and named is None:
-        raise ConfigError(
-            f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
-            f"policy.components.{name}.judge in settings.yaml if that is meant"
-        )
-    return judge
-
-
 def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:
     """Return what judging the answers of a model takes at most: each as long as it can be, asked about each time."""
     longest = "x" * (_CHARACTERS * model.params.max_output_tokens)
     items = [
         SentencesItem(input=case.document, output=longest, sentences=sentences)
         for case in cases
-        if (sentences := sentences_of(case))
+        if (sentences := case.sentences)
     ]
     sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
     return estimate(sizes, judge, kind, replicates * MOST_ASKED)

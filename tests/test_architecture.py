@@ -47,18 +47,8 @@ INSIDE = {  # the second level of large rooms, from the ground up
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the rooms that a command imports, beside its options
-TELL_A_STORY = {  # the files in commands/ that import more; it may only get shorter
-    "audit",
-    "collect",
-    "compare",
-    "demo",
-    "evaluate",
-    "evaluating",
-    "history",
-    "judge",
-    "scenarios",
-    "try_",
-}
+# the files in commands/ that import more; it may only get shorter
+TELL_STORY = {"audit", "collect", "compare", "demo", "evaluate", "evaluating", "history", "judge", "scenarios", "try_"}
 IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are imported late for their sake
     "anthropic",
     "openai",
@@ -269,10 +259,10 @@ def test_a_command_imports_only_its_options_the_api_and_what_shows() -> None:
             within = base.removeprefix("skill_evaluator.")
             if base.startswith("skill_evaluator.") and within != "commands.options" and room(within) not in SHOWN_BY:
                 found |= {module.partition(".")[2]} if {alias.name for alias in node.names} - options else set()
-    new = sorted(found - TELL_A_STORY)
+    new = sorted(found - TELL_STORY)
     assert not new, f"{new} import more than options, api, {sorted(SHOWN_BY)}: move the story behind them into its room"
-    done = sorted(TELL_A_STORY - found)
-    assert not done, f"{done} comply; take them out of TELL_A_STORY"
+    done = sorted(TELL_STORY - found)
+    assert not done, f"{done} comply; take them out of TELL_STORY"
 
 
 def test_a_module_says_what_it_is_and_stays_readable() -> None:

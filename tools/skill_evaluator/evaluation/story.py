@@ -1,7 +1,7 @@
 """The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -141,7 +141,8 @@ def keep(
     complete = {record.run_id for record in records if record.complete}
     problems: list[SkillEvaluatorError] = []
     for run in scored:
-        kept = is_measurement(run.run, request) and _counts(run.record, complete)
+        counts = run.record.complete and (not entry_of(run.record).is_baseline or run.record.beside in complete)
+        kept = counts and is_measurement(run.run, request)  # a baseline only beside a complete run of a new version
         try:
             finished = _write_run(run, inputs.component, kept=kept)
             on_kept(finished, None, site)
@@ -222,11 +223,6 @@ def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: Evaluation
     return [
         replace(run, record=run.record.model_copy(update={"drift": drifts.get(run.record.run_id)})) for run in scored
     ]
-
-
-def _counts(record: Record, complete: Container[str]) -> bool:
-    """Return whether a run is recorded: a complete one, and a baseline only beside a complete run of a new version."""
-    return record.complete and (not entry_of(record).is_baseline or record.beside in complete)
 
 
 def ask_and_score(

@@ -6,7 +6,7 @@ this module, which only a comparison needs.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from skill_evaluator.library.config import Gate
 from skill_evaluator.stats import ALPHA, POWER, unseen_share
 
 Floats = NDArray[np.float64]
@@ -131,7 +132,6 @@ class Within:
 within = lru_cache(maxsize=KEPT)(Within.of)
 
 
-@lru_cache(maxsize=KEPT)
 def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
     """Return the effect with the cases as the sample: a paired t-test over them; None for one case.
 
@@ -162,7 +162,6 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     )
 
 
-@lru_cache(maxsize=KEPT)
 def replicate_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect | None:
     """Return the effect on these very cases where their replicates are known to be independent draws; else None.
 
@@ -196,6 +195,15 @@ def replicate_effect(before: Within, after: Within, of_runs: float = 0.0) -> Eff
         n=int(answers),
         unseen=unseen_share(int(answers)) if still and not settled else 0.0,
     )
+
+
+@lru_cache(maxsize=KEPT)
+def effects_of(before: Within, after: Within, of_runs: float, independent: bool) -> Mapping[Gate, Effect | None]:
+    """Return the effect in each scope; `independent`: the replicates of a case are known to be independent draws."""
+    paired = paired_effect(before, after, of_runs)
+    these = (replicate_effect(before, after, of_runs) if independent else None) or paired
+    others = None if paired is None else beyond(paired, len(before.means))
+    return {"these": these, "both": both(these, others), "beyond": others}
 
 
 def beyond(effect: Effect, cases: int) -> Effect:

@@ -16,17 +16,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Common, Measure, Pair, arms_of, common_part, measures, pooled
-from skill_evaluator.verdicts.decide.effects import (
-    Arm,
-    Effect,
-    Floats,
-    Within,
-    beyond,
-    both,
-    paired_effect,
-    replicate_effect,
-    within,
-)
+from skill_evaluator.verdicts.decide.effects import Arm, Effect, Floats, Within, effects_of, within
 from skill_evaluator.verdicts.decide.results import NoisePart
 from skill_evaluator.verdicts.decide.same_checks import check_changes, with_same_checks
 
@@ -153,10 +143,7 @@ class Measured:
     def under(self, run: RunEffect) -> "Measured":
         """Return it with its effect in each scope, as far as a run as a whole moves it by that much."""
         of_runs = run.variance(self.runs) if run.sd else 0.0
-        paired = paired_effect(self.before, self.after, of_runs)
-        these = (replicate_effect(self.before, self.after, of_runs) if self.independent else None) or paired
-        others = None if paired is None else beyond(paired, len(self.measure.case_ids))
-        return replace(self, of_runs=of_runs, effects={"these": these, "both": both(these, others), "beyond": others})
+        return replace(self, of_runs=of_runs, effects=effects_of(self.before, self.after, of_runs, self.independent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

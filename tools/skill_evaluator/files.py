@@ -78,7 +78,7 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
         raise error(f"{path} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
     if "\0" in text:
         raise error(f"{path} is no text: character {text.index(chr(0)) + 1} is a NUL; save it as UTF-8")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
@@ -128,7 +128,7 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 def _load_json(text: str, *, finite: bool = True) -> Any:
     """Parse JSON; raise ValueError when it is broken, or nested so deeply that a walk through it could fail."""
     too_deep = f"it is nested more than {_JSON_LEVELS} levels deep"
-    if text.count(",") > _JSON_COMMAS:
+    if len(text) > _JSON_COMMAS and text.count(",") > _JSON_COMMAS:
         raise ValueError(f"it has more than {_JSON_COMMAS:,} values, or commas in its texts")
     if finite and "\\" not in text:
         with contextlib.suppress(ValueError):  # what is wrong is found below, with its place

@@ -33,7 +33,7 @@ def plan(options: PlanOptions) -> int:
     """Say what is to be evaluated, why, and at what cost; writes it to plan.json. Makes no call."""
     library = Library.at(options)
     if options.detect is not None:
-        from skill_evaluator.reports.planning import print_sizing
+        from skill_evaluator.reports.ranking import print_sizing
 
         if len(options.names) != 1:
             raise ConfigError("--detect takes one component: skill-evaluator plan --detect 0.05 <component>")

@@ -1,15 +1,22 @@
-"""Ranked models for people: which to ship, then a row a model, and how to read it. Text, Markdown or JSON."""
+"""Ranked models for people: which to ship, then a row a model, and how to read it; and what shows how small a drop."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from skill_evaluator.display import interval, number, probability, signed
-from skill_evaluator.display.pages import Heading, Line, Lines, Page, Section, print_page
+from skill_evaluator.display import cost_words, interval, number, probability, signed
+from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.reports.comparison import MARKS, STYLES
 from skill_evaluator.reports.ending import command
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
+from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, SizingPlan
+
+_DESIGNS: Mapping[PlannedDesign, str] = {
+    "beside": "the baseline is asked beside the candidate, half as often; calls and cost are of both",
+    "recorded": "the baseline was recorded on another day; calls and cost are of the candidate alone",
+}
+_PREMISE = "on these cases, if the answers to a case are independent; several critical metrics or models need more"
 
 
 def print_rankings(rankings: Sequence[ModelRanking], form: Format, folders: Sequence[str] = ()) -> None:
@@ -102,3 +109,53 @@ def _remarks(model: RankedModel) -> Iterator[str]:
     if added is not None and added.difference is not None and added.ci95 is not None:
         low, high = map(signed, added.ci95)
         yield f"the prompt adds {signed(added.difference)} ({low} to {high}, q {probability(added.q)})"
+
+
+def print_sizing(plan: SizingPlan, form: Format) -> None:
+    """Print a sizing plan to stdout."""
+    print_page(form, json=lambda: plan.model_dump(mode="json"), page=lambda: page_of(plan.skill, _blocks(plan)))
+
+
+def _blocks(plan: SizingPlan) -> Iterator[Block]:
+    title = f": what shows a drop of {plan.detect:g} with {plan.power * 100:g} % power at α {plan.alpha:g}"
+    yield Heading(Cell(plan.skill, code=True), title, level=2)
+    for model in plan.models:
+        yield Heading(Cell(model.model_id, code=True), f": {_present(model)}")
+        yield Lines(list(_facts(model, plan)))
+        yield _sizes(model, plan.detect)
+    yield Line(_DESIGNS[plan.design], style="dim")
+    yield Line(_PREMISE, style="dim")
+
+
+def _present(model: Sizing) -> str:
+    """Word the drop that the present cases and replicates show, or why nobody knows."""
+    if model.shows is None:
+        return "; ".join(model.remarks)
+    return f"its {counted(model.cases, 'case')} × {model.replicates} show a drop of about {model.shows:.2g}"
+
+
+def _facts(model: Sizing, plan: SizingPlan) -> Iterator[str]:
+    cost = cost_words(model.cost_per_call_usd, digits=6)
+    size = f"{counted(model.cases, 'case')} × {model.replicates}"
+    yield f"{model.skill_version}, run {model.run_id}: {model.metric} {number(model.strict_mean)} on {size}"
+    if model.shows is None:
+        return
+    day = f", of a day {number(model.between_runs)}" if model.between_runs else ""
+    yield f"standard deviation of an answer to a case {number(model.between_replicates)}{day}; cost of a call {cost}"
+    if model.replicates_needed is None:
+        remedy = "" if plan.design == "beside" else ": ask the baseline beside it, or add cases"
+        yield f"no number of replicates of these cases shows {plan.detect:g}{remedy}"
+    else:
+        yield f"{counted(model.replicates_needed, 'replicate')} of these cases would show {plan.detect:g}"
+
+
+def _sizes(model: Sizing, detect: float) -> Sheet:
+    columns = ("replicates", f"{model.cases} cases show", f"cases for {detect:g}", "calls", "cost")
+    rows = []
+    for choice in model.choices:
+        shown = number(choice.shows)
+        drop = Cell(f"{shown} ✓", "green") if choice.shows <= detect else Cell(f"{shown}  ")
+        counts = (None if count is None else f"{count:,}" for count in (choice.cases, choice.calls))
+        cost = None if choice.cost_usd is None else cost_words(choice.cost_usd)
+        rows.append(cells_of([], choice.replicates, drop, *counts, cost))
+    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns))

@@ -4,10 +4,13 @@ Only the module of the command that was typed is imported, so that help and dry 
 needs imports pydantic, which would look for plugins before it is told not to.
 """
 
+import gc
+
+gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
+
 import atexit
 import dataclasses
 import errno
-import gc
 import os
 import re
 import sys
@@ -184,8 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
     # pydantic looks for no plugins: that reads every installed package, and what it takes is slow to import
     sys.modules["pydantic.plugin._loader"] = cast(Any, SimpleNamespace(get_plugins=tuple))
-    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
-    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
+    atexit.register(gc.freeze)  # no walk at the end, either: what is alive goes with the process
     try:
         with inert_output():  # the error, too, since it quotes what was read
             _run(sys.argv[1:] if arguments is None else arguments)

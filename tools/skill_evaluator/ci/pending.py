@@ -137,7 +137,7 @@ def _recorded(files: Iterable[str], folder: str) -> set[tuple[str, str]]:
 
 
 def _is_pending(path: str, folder: str) -> bool:
-    return fnmatch(path, within(folder, f"*/evals/{PENDING}/*.json"))
+    return PENDING in path and fnmatch(path, within(folder, f"*/evals/{PENDING}/*.json"))  # most files are records
 
 
 def parse_pending(content: bytes, path: Path) -> Plan:

@@ -350,7 +350,7 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:
     """Return the strict scores of a case's answered replicates by a metric; empty where it says nothing about it."""
-    return tuple(value for value in strict_by_replicate(case, name) if value is not None)
+    return tuple([value for value in strict_by_replicate(case, name) if value is not None])
 
 
 def _agreement(case: CaseRecord, name: str) -> Scores:

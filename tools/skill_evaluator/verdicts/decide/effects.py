@@ -63,7 +63,7 @@ class Effect:
         95 % confidence.
         """
         half = float(stdtrit(self.degrees, 1 - alpha / 2)) * self.error if self.error else 0.0
-        unseen = 1.0 - math.pow(1.0 - self.unseen, math.log(alpha) / math.log(ALPHA))
+        unseen = 1.0 - math.pow(1.0 - self.unseen, math.log(alpha) / math.log(ALPHA)) if self.unseen else 0.0
         seen = self.difference * (1.0 - unseen)
         low, high = min(self.difference - half, seen - unseen), max(self.difference + half, seen + unseen)
         return max(-1.0, low), min(1.0, high)

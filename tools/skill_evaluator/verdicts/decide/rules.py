@@ -175,7 +175,7 @@ def measure_verdict(
     """
     if effect is None or q is None or not covered:
         return "inconclusive"
-    low, high = effect.interval(2 * levels.rise)  # of the policy's alpha
+    low, high = effect.interval(2 * levels.rise) if effect.unseen else (0.0, 0.0)  # of the policy's alpha
     if effect.difference > ROUNDING and q <= levels.rise and (low > 0.0 or not effect.unseen):
         return "improved"
     fell, unseen = effect.difference < -ROUNDING, effect.difference * (1.0 - effect.unseen) - effect.unseen
@@ -253,11 +253,12 @@ def is_lost(measured: "Measured", models: int) -> bool:
     several models have one answer a case there is no verdict.
     """
     before, after = measured.before, measured.after
+    if before.mean < MOSTLY - ROUNDING or after.mean > 1.0 - MOSTLY + ROUNDING:
+        return False
     cases, repeated = len(before.means), bool((after.counts > 1).all())
     if cases < (_FEWEST_LOST if models > 1 or not repeated else _FEWEST_LOST - 1) or (models > 1 and not repeated):
         return False
-    fell = bool((before.means - after.means > MOSTLY / 2).all())
-    return fell and before.mean >= MOSTLY - ROUNDING and after.mean <= 1.0 - MOSTLY + ROUNDING
+    return bool((before.means - after.means > MOSTLY / 2).all())
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:

@@ -189,6 +189,12 @@ def test_a_dry_run_does_not_wait_for_what_it_has_no_use_for(library: Library) ->
     assert "skill_evaluator.evaluation.dry_run" in imported
 
 
+def test_what_scipy_copies_of_numpy_is_loaded_at_its_first_use(library: Library) -> None:
+    code = "import skill_evaluator.cli, scipy.special as _, numpy, sys; print('unittest' in sys.modules, numpy.fft.fft)"
+    with library.command("-c", code, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
+        assert process.communicate()[0].startswith("False <function fft")
+
+
 def test_what_compares_nothing_imports_nothing_heavy(library: Library) -> None:
     """A library whose component was never run: it is checked, and there is nothing to judge."""
     for imported in imports_of(library, "lint", f"compare {SKILL}", f"history {SKILL}"):

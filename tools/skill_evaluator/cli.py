@@ -16,7 +16,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from importlib import import_module, machinery, util
 from keyword import iskeyword
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,6 +64,7 @@ GROUPS: Mapping[str, str] = {
 _COMMON = (ComponentsOption, FixturesOption, ConfigOption, FormatOption)
 _NEAREST = re.compile(r"\.? \(?(?:Did you mean|Possible options:) ([^?)]+)[?)]$")  # as typer has them
 _RUN = re.compile(r"\d|.*[/\\]")
+_COPIED = [f"numpy.{name}" for name in ("f2py", "fft", "ma", "polynomial", "random", "testing")]
 
 
 def load_command(path: str) -> Any:
@@ -181,6 +182,17 @@ def _application() -> typer.Typer:
         group, _, name = path.rpartition(" ")
         groups[group].command(name, hidden=path in OLD)(lambda: None)
     return root
+
+
+def _find_late(name: str, path: Sequence[str] | None, target: object = None) -> machinery.ModuleSpec | None:
+    """Find what scipy copies of numpy and a command hardly uses, such as test tools: it is loaded at its first use."""
+    spec = machinery.PathFinder.find_spec(name, path) if name in _COPIED else None
+    if spec is not None and spec.loader is not None:
+        spec.loader = util.LazyLoader(spec.loader)
+    return spec
+
+
+sys.meta_path.insert(0, cast(Any, SimpleNamespace(find_spec=_find_late)))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -40,8 +40,9 @@ class PlainCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options in two columns, and where those are that are left out."""
         sections = dict[str, list[Any]]({"Arguments": [], "Options": [], _RARE: [], _COMMON: []})
-        for each in self.params:
-            sections[_section(each)].append(each)
+        for each in list[Any](self.params):
+            section = _COMMON if each.name in COMMON else _RARE if each.hidden else "Options"
+            sections["Arguments" if each.param_type_name == "argument" else section].append(each)
         if not (ctx.obj and ctx.obj.get("all")):
             common, rare = sections.pop(_COMMON), sections.pop(_RARE)
         else:
@@ -55,13 +56,6 @@ class PlainCommand(TyperCommand):
         if further:
             formatter.write_paragraph()
             formatter.write_text(f"Also {' and '.join(further)}.")
-
-
-def _section(parameter: Any) -> str:
-    """Return the heading that a parameter stands below."""
-    if parameter.param_type_name == "argument":
-        return "Arguments"
-    return _COMMON if parameter.name in COMMON else _RARE if parameter.hidden else "Options"
 
 
 def _row(parameter: Any, ctx: Any) -> tuple[str, str]:

@@ -261,14 +261,14 @@ class _Held:
         """Hold the falls; degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
         count, ordered = len(differences), np.sort(differences)
         edge = min(-np.sort(np.abs(differences))[math.ceil(_FREE * count) - 1], -_SLACK)
-        rest, squares = np.cumsum(ordered[::-1])[::-1][1:], np.cumsum(ordered[::-1] ** 2)[::-1][1:]
+        rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
         fell = rest < 0.0
         best = squares[fell] / rest[fell]  # by the number of those that are held, less one
         best = best[(ordered[:-1][fell] <= best) & (best <= ordered[1:][fell])]
-        some = ordered[np.linspace(0, count - 1, min(count, _MOST_CAPS)).astype(int)]
+        some = ordered if count <= _MOST_CAPS else ordered[np.linspace(0, count - 1, _MOST_CAPS).astype(int)]
         caps = np.concatenate(([-np.inf, edge], best, some))
         rows = np.maximum(differences, caps[:, None])
-        means = rows.mean(axis=1)
+        means = rows.sum(axis=1) / count
         seen = ((rows - means[:, None]) ** 2).sum(axis=1) / (count - 1) / count + (means / count) ** 2
         seen[seen < _SLACK**2] = 0.0
         degrees = (count - 1.0) * ((seen + of_runs) / np.where(seen > 0.0, seen, 1.0)) ** 2

@@ -129,7 +129,6 @@ def _tables(skill: str, model: ModelVerdict) -> Iterator[SiteBlock]:
 
 _SHOWN_BY = ("text.py", "display/*.py", "reports/*.py", "site/*.py", "scoring/*.py", "parsing/*.py")
 _LONGEST = 2_000  # characters of a sentence
-_outcomes = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
 
 
 def write_comparisons(
@@ -152,7 +151,8 @@ def write_comparisons(
         return
     comparisons = standing.kept.of_runs(entries, Comparisons, recorded.comparisons)
     comparisons = comparisons if names is None else names.comparisons(comparisons)
-    shown = _BothAnswers(site, recorded, standing, fixtures)
+    read = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
+    shown = _BothAnswers(site, recorded, standing, fixtures, read)
     answers: Answers = shown.of if documents else lambda _: None
     for key, value in zip(keys, (version_parts(comparisons, answers), model_parts(comparisons, answers)), strict=True):
         site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
@@ -166,6 +166,7 @@ class _BothAnswers:
     recorded: RecordedComponent
     standing: ComponentStanding
     fixtures: Path | None
+    read: Callable[..., Any]  # the answers in a folder, of a size and a time
 
     @cached_property
     def _cases(self) -> Sequence[Case]:
@@ -203,7 +204,7 @@ class _BothAnswers:
             return
         before, after = (archive.record_of(run_id) for run_id in runs)
         try:
-            first, second = (_outcomes(folder, *size) for folder, size in zip(folders, sizes, strict=True))
+            first, second = (self.read(folder, *size) for folder, size in zip(folders, sizes, strict=True))
             changed = ChangedAnswers(
                 model_id=after.model_id,
                 baseline=before.run_id,

@@ -291,10 +291,10 @@ def test_an_answer_that_is_cut_says_so(library: Library) -> None:
 def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     measured: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(folder: Path) -> Any:
+    def refused(folder: Path, *_: int) -> Any:
         raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
 
-    monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
+    monkeypatch.setattr("skill_evaluator.site.compare._outcomes", refused)  # to root no file is unreadable
     shutil.rmtree(measured.root / "site")
     site = published(measured)
     (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")

@@ -181,18 +181,12 @@ def test_help_imports_its_own_command_and_nothing_heavy(library: Library) -> Non
 
 
 def test_a_dry_run_does_not_wait_for_what_it_has_no_use_for(library: Library) -> None:
-    """No plugins of pydantic, no worker processes, no batches, no judge, no format but our own, no platform of CI."""
+    """No worker processes, no batches, no judge, no format but our own, no platform of CI."""
     (imported,) = imports_of(library, f"evaluate {SKILL} --dry-run")
     unused = ("runner.batch_journal", "judges.modes.sentences", "library.sources.promptfoo", "ci.fixtures")
-    slow = {"importlib.metadata", "multiprocessing", *(f"skill_evaluator.{name}" for name in unused)}
+    slow = {"multiprocessing", *(f"skill_evaluator.{name}" for name in unused)}
     assert not imported & (slow | HEAVY)
     assert "skill_evaluator.evaluation.dry_run" in imported
-
-
-def test_what_scipy_copies_of_numpy_is_loaded_at_its_first_use(library: Library) -> None:
-    code = "import skill_evaluator.cli, scipy.special as _, numpy, sys; print('unittest' in sys.modules, numpy.fft.fft)"
-    with library.command("-c", code, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        assert process.communicate()[0].startswith("False <function fft")
 
 
 def test_what_compares_nothing_imports_nothing_heavy(library: Library) -> None:

@@ -554,7 +554,7 @@ def _audit(runs: Runs) -> None:
         asked = ("--plan=audit-plan.json", f"--model={model}")
         runs.call(f"audit/run-{name}.json", "audit", "run", *asked, *_JSON)
     with pytest.MonkeyPatch.context() as without:
-        drawing = [name for name, module in [*sys.modules.items()] if getattr(module, "alt", None) is not None]
+        drawing = [name for name, module in sys.modules.items() if getattr(module, "alt", None) is not None]
         for name in ("altair", *drawing):  # charts take seconds, and are not held
             without.setitem(sys.modules, name, None)
         runs.call("audit/report.json", "audit", "report", "--missing=questions", "--out=report", *_JSON)

@@ -4,23 +4,19 @@ Only the module of the command that was typed is imported, so that help and dry 
 needs imports pydantic, which would look for plugins before it is told not to.
 """
 
-import gc
-
-gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
-
 import atexit
 import dataclasses
 import errno
+import gc
 import os
 import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from importlib import import_module, machinery, util
+from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -64,7 +60,6 @@ GROUPS: Mapping[str, str] = {
 _COMMON = (ComponentsOption, FixturesOption, ConfigOption, FormatOption)
 _NEAREST = re.compile(r"\.? \(?(?:Did you mean|Possible options:) ([^?)]+)[?)]$")  # as typer has them
 _RUN = re.compile(r"\d|.*[/\\]")
-_COPIED = [f"numpy.{name}" for name in ("f2py", "fft", "ma", "polynomial", "random", "testing")]
 
 
 def load_command(path: str) -> Any:
@@ -184,22 +179,11 @@ def _application() -> typer.Typer:
     return root
 
 
-def _find_late(name: str, path: Sequence[str] | None, target: object = None) -> machinery.ModuleSpec | None:
-    """Find what scipy copies of numpy and a command hardly uses, such as test tools: it is loaded at its first use."""
-    spec = machinery.PathFinder.find_spec(name, path) if name in _COPIED else None
-    if spec is not None and spec.loader is not None:
-        spec.loader = util.LazyLoader(spec.loader)
-    return spec
-
-
-sys.meta_path.insert(0, cast(Any, SimpleNamespace(find_spec=_find_late)))
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
-    # pydantic looks for no plugins: that reads every installed package, and what it takes is slow to import
-    sys.modules["pydantic.plugin._loader"] = cast(Any, SimpleNamespace(get_plugins=tuple))
-    atexit.register(gc.freeze)  # no walk at the end, either: what is alive goes with the process
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
+    gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
+    atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
     try:
         with inert_output():  # the error, too, since it quotes what was read
             _run(sys.argv[1:] if arguments is None else arguments)

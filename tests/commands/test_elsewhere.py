@@ -41,7 +41,7 @@ class Healthy(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200 if self.path == "/health" else 404)
         self.end_headers()
-assert os.environ["VLLM_BATCH_INVARIANT"] == "1" and sys.argv[1] == "serve", sys.argv
+assert os.environ["VLLM_BATCH_INVARIANT"] == "1" and sys.argv[1:3] == ["serve", "some/model"], sys.argv
 HTTPServer(("127.0.0.1", int(sys.argv[sys.argv.index("--port") + 1])), Healthy).serve_forever()
 """,
 }
@@ -115,6 +115,20 @@ def test_a_part_that_is_run_again_goes_on(pipeline: Pipeline) -> None:
     assert len(list(pipeline.artifacts.glob("*/*/manifest.json"))) == 4
     lines = [line for path in pipeline.artifacts.rglob("replicates.jsonl") for line in path.read_text().splitlines()]
     assert len(lines) == 12
+
+
+def test_a_part_that_cannot_be_asked_says_why(pipeline: Pipeline) -> None:
+    pipeline.plan("--base", "0")
+    here = machine(pipeline, "here")
+
+    def part(name: str) -> tuple[str, int]:
+        process = start(here, "bash", str(PART), str(pipeline.plan_file), str(pipeline.artifacts), name)
+        return process.communicate(timeout=60)[0], process.returncode
+
+    assert part("0/4") == ("part 0/4 is not I/N with 1 <= I <= N, such as 2/3\n", 1)
+    assert part("5/5") == ("no job for part 5/5: the plan has 4\n", 0)
+    git(here, "commit", "-q", "--allow-empty", "-m", "later")
+    assert re.search("^the plan is of commit [0-9a-f]{40}, .*: git checkout ", part("1/1")[0])
 
 
 def test_a_plain_host_evaluates_what_was_pushed_since_the_last_time(pipeline: Pipeline) -> None:
@@ -194,6 +208,9 @@ def test_an_array_of_slurm_asks_a_plan_each_task_with_a_server_of_its_own(
     script = ("sbatch", str(SCALE / "array.sbatch"), str(pipeline.plan_file), str(pipeline.artifacts), "some/model")
     finish(start(here, *script, **cluster))
     assert_joined(pipeline)
+    without_server = start(here, *script[:-1], "no/model", **cluster)
+    without_server.communicate(timeout=60)
+    assert without_server.returncode == 1
 
 
 def test_hosts_are_asked_by_ssh(pipeline: Pipeline, cluster: Mapping[str, str]) -> None:

@@ -60,9 +60,7 @@ def test_a_server_that_is_not_there_is_said_at_once(library: Library) -> None:
     assert done.code == 4
     assert time.monotonic() - began < 6  # with six attempts it took 13 s
     assert "stopped by unreachable: no connection: 127.0.0.1 port" in done.out
-    assert (
-        f"(http://127.0.0.1:{port}/v1) → start the server, or correct base_url of 'served' in models.yaml" in done.out
-    )
+    assert f"(http://127.0.0.1:{port}/v1) → start the server, then --resume; or correct base_url of" in done.out
     assert "to go on where this stopped" in done.err
 
 

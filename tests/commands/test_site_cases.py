@@ -294,7 +294,7 @@ def test_answers_of_two_runs_that_cannot_be_read_cost_nothing_else(
     def refused(folder: Path, *_: int) -> Any:
         raise RunError(f"{folder}/replicates.jsonl cannot be read: Permission denied")
 
-    monkeypatch.setattr("skill_evaluator.site.compare._outcomes", refused)  # to root no file is unreadable
+    monkeypatch.setattr("skill_evaluator.site.compare.outcomes", refused)  # to root no file is unreadable
     shutil.rmtree(measured.root / "site")
     site = published(measured)
     (changed,) = (site / "data" / "answers" / SKILL).rglob("*.js")

@@ -74,6 +74,7 @@ REFUSED = {
             "models: [{id: a, provider: x, params: {max_output_tokens: 0}}]",
             "Input should be greater than 0 at models[0].params.max_output_tokens in {path}",
         ),
+        ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: each replicate has a seed of its own"),
         (
             "models: [{id: a, provider: x, profile: random}]",
             "Input should be 'deterministic' or 'sampled' at models[0].profile in {path}",

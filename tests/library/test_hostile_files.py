@@ -38,7 +38,7 @@ from tests.support.spoiling import spoil
 _FRONT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\nteam: {{a: [1, 2], b: &x 3, c: *x}}\n---\nRead.\n"
 _SCHEMA = '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"enum": [1, "x"]}}}'
 _DATASETS = '{"datasets": [{"fixtures": "shared", "metrics": ["exact_match"], "fields": {"shop": {"casefold": true}}}]}'
-_MODELS = "models:\n- {id: a, provider: openai, params: {effort: low, seed: 0x1}, price: {input: 1, output: 2.5}}\n"
+_MODELS = "models:\n- {id: a, provider: openai, params: {effort: low, n: 0x1}, price: {input: 1, output: 2.5}}\n"
 _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {exact_match: {tier: advisory}}}\n"
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
 _WAIVER = "component: a\nmetric: exact_match\nreason: none\nexpires: 2027-01-31\ndown_to: 0.8\n"

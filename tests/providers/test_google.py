@@ -135,7 +135,7 @@ def test_params_the_request_has_no_place_for_are_refused() -> None:
         ({"top_kk": 20}, r"unknown param 'top_kk' of model 'm' in models.yaml \(did you mean 'top_k'\?\)"),
         ({"topK": 20}, r"unknown param 'topK' .*\(did you mean 'top_k'\?\)"),
         ({"http_options": {}}, "unknown param 'http_options'"),
-        ({"seed": 3}, "unknown param 'seed'"),
+        ({"n": 3}, "unknown param 'n'"),
         ({"top_k": "many"}, "param 'top_k' of model 'm' in models.yaml: "),
         ({"thinking_config": {"thinking_budget": "all"}}, "param 'thinking_config.thinking_budget' of model 'm'"),
     ):

@@ -10,7 +10,7 @@ if [ ! -e "$work/plan.json" ]; then # else the last time was interrupted, and go
   git pull -q --ff-only
   skill-evaluator plan --base "$(git rev-parse -q --verify refs/evaluated || echo 0)" --out "$work/plan.json"
 fi
-bash "$here/part.sh" "$work/plan.json" "$work/results" 1/1
+bash "$here/part.sh" "$work/plan.json" "$work/results" 1/1 || [ $? -eq 4 ]
 skill-evaluator collect "$work/results" --plan "$work/plan.json" --out "$work/collected" || [ $? -eq 4 ]
 skill-evaluator publish "$work/collected" --to "$(git branch --show-current)"
 git update-ref refs/evaluated "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["head"])' "$work/plan.json")"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from skill_evaluator.api import Library
 from skill_evaluator.api.batches import UnfinishedBatches
@@ -27,6 +28,7 @@ from skill_evaluator.display.options import (
     option,
     options,
     rare,
+    words_of,
 )
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
@@ -77,7 +79,9 @@ def collect(options: CollectOptions) -> int:
     lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
     if lost and not options.platform and options.artifacts is not None:
         again = commands_again(read_plan(options.plan), options.artifacts, lost)
-        print("".join(f"to ask again what was lost: {visible(line)}\n" for line in again), end="", file=sys.stderr)
+        of_library = "".join(f" {quote(word)}" for word in words_of(options, "components", "fixtures", "config"))
+        told = (f"to ask again what was lost: {visible(line + of_library)}\n" for line in again)
+        print("".join(told), end="", file=sys.stderr)
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 

@@ -23,7 +23,7 @@ from pydantic import AliasPath, BaseModel, Field, NonNegativeFloat, NonNegativeI
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
-from skill_evaluator.identifiers import is_component_name, now
+from skill_evaluator.identifiers import Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
@@ -156,7 +156,7 @@ class _Result(BaseModel):
 
 
 class _Promptfoo(BaseModel):
-    timestamp: str | None = _at("results.timestamp")
+    timestamp: Label | None = _at("results.timestamp")
     prompts: list[_Titled] = _at("results.prompts", ...)
     results: list[_Result] = _at("results.results", ...)
 
@@ -229,7 +229,7 @@ class _InspectLog(BaseModel):
     task: str = _at("eval.task", ...)
     version: int | str | None = _at("eval.task_version")
     model: str = _at("eval.model", ...)
-    created: str = _at("eval.created", ...)
+    created: Label = _at("eval.created", ...)
     headline: str | None = _at("results.headline.score")
     samples: list[_Sample]
 

@@ -175,8 +175,10 @@ class Params(BaseModel):
     top_p: Share | None = None
 
     @model_validator(mode="after")
-    def _refuse_what_json_lacks(self) -> Self:
+    def _refuse_what_is_not_sent(self) -> Self:
         for name, value in self.extra.items():
+            if name == "seed":
+                raise ValueError("seed: each replicate has a seed of its own; `evaluate --seed N` changes them all")
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):

@@ -229,7 +229,7 @@ class Load:
         read, tokens = (
             after - (before or 0) for before, after in zip(first[3:], (v or 0 for v in last[3:]), strict=True)
         )
-        parts += [f"{min(read / tokens, 1):.0%} of the prompts' tokens read from it"] if tokens > 0 else []
+        parts += [f"{min(read / tokens, 1):.0%} of the prompts' tokens read from the cache"] if tokens > 0 else []
         return ", ".join(parts)
 
 

@@ -9,7 +9,7 @@ _PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '
 _SLOW = f"{_LATER}; timeout_s in settings.yaml is the time that a call may take"
 _UNREAD = "explain {run} --case {case} shows the answer as it came"
 REMEDIES: Mapping[str, str] = {
-    "unreachable": "start the server, or correct base_url of '{model}' in models.yaml; then --resume",
+    "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and begin anew",
     "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
     "permission_denied": "let the key of '{model}' use this model; then --resume",
     "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",

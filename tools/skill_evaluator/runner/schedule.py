@@ -216,9 +216,8 @@ def calls_in_flight(model: Model, kind: ProviderKind, asked: int | None) -> tupl
     """
     if kind.one_at_a_time:
         return 1, 1
-    own = model.limits.max_concurrency
     near = asked is None and model.on_private_network and model.server != "llama.cpp"
-    most = (own or MOST_IN_FLIGHT) if near else min(asked or IN_FLIGHT, own or asked or IN_FLIGHT)
+    most = min(filter(None, (asked, model.limits.max_concurrency)), default=MOST_IN_FLIGHT if near else IN_FLIGHT)
     return most if model.server or not near else min(IN_FLIGHT, most), most
 
 

@@ -123,12 +123,14 @@ def test_a_server_that_tells_its_load_has_it_in_a_line(served: Library, server: 
         f'vllm:prefix_cache_queries_total{{engine="0"}} {1_000 + 2 * server.requests}\n'
     )
     ended = served.evaluate_here("--replicates", "2")
-    line = "at most 6 calls running, 1 waiting, 25% of the cache in use, 50% of the prompts' tokens read from it"
+    line = "at most 6 calls running, 1 waiting, 25% of the cache in use, 50% of the prompts' tokens read from the cache"
     assert (ended.code, f"served: {line}" in ended.err) == (0, True)
     manifest, record = facts(served)
     assert manifest["load"] == record["load"] == line
     in_flight = read(served.run_folder() / "manifest.json")["in_flight"]
     assert (in_flight["least"], in_flight["most"], 0 < in_flight["mean"] <= 3) == (3, 3, True)
+    served.served_by(server.url, server="sglang")
+    assert "served: its metrics are those of vllm: correct `server: sglang` in" in served.evaluate_here().err
 
 
 @pytest.mark.parametrize("text", ["", "no metrics", "vllm:num_requests_running NaN\n", "x" * 5_000_000])

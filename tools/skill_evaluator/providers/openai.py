@@ -60,6 +60,7 @@ _METRICS: Mapping[str, str] = {
     "llama.cpp": "requests_processing requests_deferred - - -",
 }
 _LOOK_S = 5.0
+_SERVER = re.compile(r"(?m)^(vllm|sglang|llamacpp):")
 _METRIC = re.compile(r"(?m)^\w+:(\w+)(?:\{.*\})? ([\d.e+-]+)$")  # a line of Prometheus' text
 # tokens by the vendor's page on images and vision, read in November 2026: 1.2 for each square of 32 pixels, or by older
 # rules up to 2.46 for each of 1,536 squares, or 1,445; of PDFs it says only that a page is its text and its image
@@ -189,7 +190,8 @@ class Load:
     """What `/metrics` of a model's `server` tells while it is asked; as a text a line, empty where it tells nothing."""
 
     def __init__(self, model: Model, key: str | None) -> None:
-        self._names = _METRICS.get(model.server or "", "").split()
+        self._server, self._other = model.server or "", ""
+        self._names = _METRICS.get(self._server, "").split()
         self._url, self._headers = model.base_url or "", {"authorization": f"Bearer {key or 'no-key'}"}
         self._looks: list[Sequence[float | None]] = []  # the first, the most so far, the last
 
@@ -199,7 +201,9 @@ class Load:
             return
         client = _beside(self._url, "/metrics", self._headers)
         try:
-            told = metrics_of((await client.send("GET")).content.decode(errors="replace"), self._names)
+            text = (await client.send("GET")).content.decode(errors="replace")
+            told = metrics_of(text, self._names)
+            self._other = next(iter({*_SERVER.findall(text)} - {self._server.replace(".", "")}), "")
         except Exception:  # an answer is welcome, and no more than that
             return
         finally:
@@ -222,6 +226,8 @@ class Load:
     def __str__(self) -> str:
         if not self._looks:
             return ""
+        if self._other:
+            return f"its metrics are those of {self._other}: correct `server: {self._server}` in models.yaml"
         first, (running, waiting, used, _, _), last = self._looks
         parts = [] if running is None else [f"at most {running:,.0f} calls running"]
         parts += [] if waiting is None else [f"{waiting:,.0f} waiting"]

@@ -58,6 +58,13 @@ def test_collecting_again_writes_the_same(pipeline: Pipeline) -> None:
     assert {path: path.read_bytes() for path in pipeline.collected.rglob("*.json")} == first
 
 
+def test_answers_to_a_different_plan_are_said_to_be_there(pipeline: Pipeline) -> None:
+    before = read(pipeline.plan_file)["invocation"]
+    pipeline.plan("--base", "0")
+    assert pipeline.collect().code == 4
+    assert pipeline.outcome()[RECORDED]["reason"].endswith(f"; what lies there of {before} is of a different plan")
+
+
 def test_without_a_shard_the_record_is_incomplete_with_an_id_of_its_own(pipeline: Pipeline) -> None:
     shutil.rmtree(pipeline.artifacts / SHARDS[1])
     assert pipeline.collect().code == 4

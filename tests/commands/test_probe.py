@@ -50,7 +50,7 @@ def test_answers_that_do_not_are_said_not_to(served: Library, server: ChatServer
         "calls": 42,
         "answered": 42,
         "cost_usd": pytest.approx(42 * (40 + 20 * 10) / 1e6),
-        "verdict": "answers do not depend on load: 0 of 5 questions get other answers with 4 in flight than one by one",
+        "verdict": "no answer depended on load: 0 of 5 questions get other answers with 4 in flight than one by one",
     }
     assert server.most_in_flight == 4
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from skill_evaluator.ci.plan import Entry, Plan, PlannedRun, planned_runs
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
-from skill_evaluator.identifiers import BASELINE, moment
+from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal, PendingRun, pending_run
 from skill_evaluator.runner.journal import (
@@ -215,7 +215,10 @@ def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
         begun.append(run.manifest)
         remarks += map(arrivals.shown, sentences)
     if not claimed:
-        remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}"))
+        of_plans = {invocation_of(run.manifest.run_id) for run in arrivals.runs if run.manifest is not None}
+        others = sorted(of_plans - {invocation_of(part.manifest.run_id)})
+        besides = f"; what lies there of {listed(others, 3)} is of a different plan" if others else ""
+        remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}{besides}"))
     return TakenRuns(answers=answers, begun=begun, remarks=remarks, nothing=not claimed)
 
 

@@ -346,7 +346,7 @@ def _verdict_on(replicates: Sequence[Replicate], in_flight: int) -> str:
         why = [*(made.error.message for made in replicates if made.error), "none was answered alike when asked again"]
         return f"nothing is known of load: {why[0]}"
     how = f"{changed} of {len(stable)} questions get other answers with {in_flight} in flight than one by one"
-    return f"answers {'depend' if changed else 'do not depend'} on load: {how}"
+    return f"{'answers depend on load' if changed else 'no answer depended on load'}: {how}"
 
 
 def _is_on_github(fixtures: FixturesElsewhere) -> bool:

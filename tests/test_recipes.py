@@ -27,12 +27,15 @@ def section_of(title: str, folder: Path, server: str) -> str:
     return str(commands)
 
 
-@pytest.mark.pages
-def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
-    folder = GitRepository(tmp_path).root
+    return GitRepository(tmp_path).root
 
+
+@pytest.mark.pages
+def test_from_gh_models_eval(folder: Path) -> None:
     def reply(asked: Asked) -> Reply:
         answers = "answer" in str(asked.body["messages"][0]["content"])
         return Reply(text=f" {asked.case_id.title()}.\n" if answers else "No.")
@@ -47,11 +50,8 @@ def test_from_gh_models_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.pages
-def test_from_promptfoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in IDENTITY.items():
-        monkeypatch.setenv(name, value)
+def test_from_promptfoo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    folder = GitRepository(tmp_path).root
 
     def reply(asked: Asked) -> Reply:
         prompt = str(asked.body["messages"][-1]["content"])
@@ -72,11 +72,7 @@ def test_from_promptfoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.pages
-def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in IDENTITY.items():
-        monkeypatch.setenv(name, value)
-    folder = GitRepository(tmp_path).root
-
+def test_from_openai_evals(folder: Path) -> None:
     def reply(asked: Asked) -> Reply:
         prompt = str(asked.body["messages"][-1]["content"])
         label = "Software" if "vim" in prompt else "Hardware"
@@ -91,15 +87,10 @@ def test_from_openai_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.pages
-def test_for_a_repository_of_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in IDENTITY.items():
-        monkeypatch.setenv(name, value)
-    folder = GitRepository(tmp_path).root
-
+def test_for_a_repository_of_skills(folder: Path) -> None:
     def reply(asked: Asked) -> Reply:
-        return Reply(
-            text="Use pypdf." if "Name a Python library" in str(asked.body["messages"][0]["content"]) else "No."
-        )
+        named = "Name a Python library" in str(asked.body["messages"][0]["content"])
+        return Reply(text="Use pypdf." if named else "No.")
 
     with chat_server() as server:
         server.reply = reply

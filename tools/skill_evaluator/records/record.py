@@ -266,12 +266,8 @@ class CaseRow(FrozenModel):
     reproducibility: dict[str, float | None]
 
 
-class Row(FrozenModel):
-    """A leaderboard row: what people and scripts read of a run; all else is in its record, whose digest is `digest`.
-
-    `failures` and `scored` add up to `planned`. The reproducibility is strict means. `digests` are those that a
-    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
-    """
+class _Run(FrozenModel):
+    """What was asked of which model, when and how often."""
 
     run_id: RunId
     timestamp: Label
@@ -284,6 +280,15 @@ class Row(FrozenModel):
     provider: Label
     replicates: NonNegativeInt
     saved_calls: NonNegativeInt = 0
+
+
+class Row(_Run):
+    """A leaderboard row: what people and scripts read of a run; all else is in its record, whose digest is `digest`.
+
+    `failures` and `scored` add up to `planned`. The reproducibility is strict means. `digests` are those that a
+    baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
+    """
+
     tops_up: RunId | None = None
     shard: ShardText | None = None
     scenario: Label | None = None
@@ -312,7 +317,7 @@ class Row(FrozenModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-class Record(FrozenModel):
+class Record(_Run):
     """A run in full: what became of its calls and, per case, what every replicate scored.
 
     `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
@@ -328,17 +333,6 @@ class Record(FrozenModel):
     runs. Keys with a default were added later; older records lack them.
     """
 
-    run_id: RunId
-    timestamp: Label
-    skill: ComponentName
-    skill_version: VersionText
-    prompt_commit: Commit | None
-    dataset_commit: Commit | None
-    model_id: ModelId
-    served_model: Served
-    provider: Label
-    replicates: NonNegativeInt
-    saved_calls: NonNegativeInt = 0
     adaptive: AdaptiveLooks | None = None
     tops_up: RunId | None = None
     seed: int | None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, varied
 from tests.support.library import (
     ANSWERS,
     CASES,
@@ -73,10 +73,19 @@ def test_a_killed_run_resumes_to_the_record_of_an_uninterrupted_one(
     assert [comparable(row) for row in served.rows()] == [comparable(row) for row in whole.rows()]
 
 
+def test_a_run_killed_after_its_last_answer_resumes_to_the_same_record(served: Library, server: ChatServer) -> None:
+    with killed_at(server, 6, served.results):
+        served.evaluate_here("--no-leaderboard")
+        folder = served.run_folder()
+        answers, whole = (folder / "replicates.jsonl").read_bytes(), read(folder / "record.json")
+    (folder / "replicates.jsonl").write_bytes(answers)
+    assert (served.evaluate_here("--resume", "--no-leaderboard").code, server.requests) == (0, 6)
+    assert comparable(read(folder / "record.json")) == comparable(whole)
+
+
 def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server: ChatServer) -> None:
     stopped = served.evaluate_here("--max-calls", "4")
-    assert stopped.code == 4
-    assert server.requests == 4
+    assert (stopped.code, server.requests) == (4, 4)
     assert not served.leaderboard.exists()
     record = read(served.run_folder() / "record.json")
     assert (record["scored"], record["failures"], record["complete"]) == (4, {"not_run": 2}, False)

@@ -182,9 +182,9 @@ def create_run(folder: Path, manifest: Manifest) -> None:
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
 
 
-def note_looks(folder: Path, manifest: Manifest, looks: Looks) -> Manifest:
+def note_looks(folder: Path, looks: Looks) -> Manifest:
     """Note the looks so far in the manifest; raise StorageError if it cannot be written."""
-    noted = manifest.model_copy(update={"settled_after": looks.enough, "looks": looks})
+    noted = read_manifest(folder).model_copy(update={"settled_after": looks.enough, "looks": looks})
     create_run(folder, noted)
     return noted
 

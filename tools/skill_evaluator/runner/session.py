@@ -203,8 +203,8 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards)
     models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
     questions.check()
-    for part in parts:
-        part.begin()
+    for model in models:
+        model.begin()
     gc.freeze()  # what is imported lives as long as the process: never walk it again
     gc.set_threshold(20_000)  # a call leaves hardly any garbage that only a walk finds
     gc.enable()
@@ -299,10 +299,10 @@ class _RunningRun:
         most = sum(self._kind.file_tokens(model, file).most for file in request.files)
         return replace(request, file_tokens=most) if most else request
 
-    def begin(self) -> None:
+    def begin(self, server: Server | None) -> None:
         """Put the run on disk; only once every provider of the invocation could be opened."""
         if not (self.run.folder / MANIFEST).exists():
-            create_run(self.run.folder, self.run.manifest)
+            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": server}))
         if self._held is None:
             self._hold()
         self._journal = Journal(self.run.folder)
@@ -396,6 +396,12 @@ class _RunningModel:
         """Whether a call in flight may be given up at once: it is made in this process."""
         return not self._is_batched and (self._job is None or is_in_process(self._job.provider))
 
+    def begin(self) -> None:
+        """Put the runs on disk with what is known before a call, for a kill may come after the last one."""
+        server = Server(concurrency=self._job.concurrency) if self._job else None
+        for part in self._parts:
+            part.begin(server)
+
     async def run(self) -> None:
         """Make the calls that are left, if any; then note how the server was asked, and what it told."""
         await self._load.look()
@@ -423,7 +429,7 @@ class _RunningModel:
         (part,) = self._parts
         if part.observer is None:
             return None
-        manifest = note_looks(part.run.folder, part.run.manifest, await asyncio.to_thread(part.observer.look, look))
+        manifest = note_looks(part.run.folder, await asyncio.to_thread(part.observer.look, look))
         part.unmade -= manifest.saved_calls
         self.progress.planned -= manifest.saved_calls
         return manifest.settled_after

@@ -16,7 +16,7 @@ from skill_evaluator.library.config import Jobs, Limits, Model
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner.prices import InputSize
 
-from tests.ci.test_plan import PLAN
+from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
 SIZE = InputSize(likely=500, most=1000)
@@ -181,21 +181,7 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
 
 
 def entry(cost: float | None, name: str = "a") -> Entry:
-    return Entry(
-        id=name,
-        skill="s",
-        skill_version="1.0.0",
-        model_id="m",
-        provider="openai",
-        environment="eval-openai",
-        key_variable="",
-        shard=None,
-        replicates=1,
-        seed=0,
-        cases={"a": "d"},
-        digests={},
-        cost_upper_usd=cost,
-    )
+    return ENTRY.model_copy(update={"id": name, "shard": None, "cost_upper_usd": cost})
 
 
 @given(costs=st.lists(st.floats(0, 1e4, allow_nan=False), min_size=1, max_size=30), micros=st.integers(0, 10**10))
@@ -217,5 +203,5 @@ def test_without_a_cap_no_job_has_one() -> None:
 
 
 def test_a_cap_that_cannot_be_kept_is_refused() -> None:
-    with pytest.raises(PlanError, match="no price is known for 'm'"):
+    with pytest.raises(PlanError, match="no price is known for 'vendor/m'"):
         capped([entry(1.0), entry(None)], 5.0)

@@ -7,6 +7,7 @@ from skill_evaluator.ci.plan import Entry, OnModels, Plan
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import plan_page, print_plan
 
+from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 
@@ -14,40 +15,16 @@ from tests.support.odd_texts import HOSTILE
 def entry(
     skill: str, model: str, cost: float | None = 0.5, shard: str | None = None, cap: float | None = None
 ) -> Entry:
-    return Entry(
-        id=f"{skill}@{model}",
-        skill=skill,
-        skill_version="1.1.0",
-        model_id=model,
-        provider="openai",
-        environment="eval-openai",
-        key_variable="OPENAI_API_KEY",
-        shard=shard,
-        replicates=100,
-        seed=0,
-        cases={f"case-{number}": "d" for number in range(6)},
-        digests={},
-        cost_upper_usd=cost,
-        max_cost_usd=cap,
-    )
+    asked = {"replicates": 100, "cases": {f"case-{number}": "d" for number in range(6)}, "shard": shard}
+    paid = {"cost_upper_usd": cost, "max_cost_usd": cap}
+    return ENTRY.model_copy(update={"id": f"{skill}@{model}", "skill": skill, "model_id": model, **asked, **paid})
 
 
 def plan(*entries: Entry, skipped: list[OnModels] | None = None, **changed: object) -> Plan:
     by_skill = {one.skill: sorted({other.model_id for other in entries if other.skill == one.skill}) for one in entries}
-    made = Plan(
-        invocation="20240101T000000Z-abc123",
-        created="2024-01-01T00:00:00Z",
-        trigger="push",
-        base=None,
-        head=None,
-        entries=list(entries),
-        chosen=[
-            OnModels(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()
-        ],
-        skipped=skipped or [],
-        faults=[],
-    )
-    return made.model_copy(update=changed)
+    chosen = [OnModels(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()]
+    told = {"entries": list(entries), "chosen": chosen, "skipped": skipped or [], "faults": [], "head": None}
+    return PLAN.model_copy(update={**told, **changed})
 
 
 def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci.outcome import Figures, Outcome, RunOutcome
-from skill_evaluator.ci.plan import Entry, OnModels, Plan
+from skill_evaluator.ci.plan import OnModels
 from skill_evaluator.ci.platforms import github
 from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.pages import Page
@@ -15,6 +15,7 @@ from skill_evaluator.display.safe_text import inert_output, print_command
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import outcome_page, plan_page, print_outcome, print_plan
 
+from tests.ci import test_plan as plans
 from tests.support.hostile import COMMANDS, EVERYTHING, FILE_NAME, outside_of_code, rows_of, runner_commands
 from tests.support.library import SKILL, Library
 
@@ -34,32 +35,15 @@ RUN = RunOutcome.model_construct(
     figures=FIGURES,
 )
 OUTCOME = Outcome(invocation="i", head=None, reason=EVERYTHING, dry_run=False, runs=[RUN, RUN])
-ENTRY = Entry.model_construct(
-    id="e",
-    skill=FILE_NAME,
-    skill_version="1.0.0",
-    model_id=EVERYTHING,
-    provider="openai",
-    environment="eval-openai",
-    key_variable="",
-    shard=None,
-    replicates=1,
-    seed=0,
-    cases={EVERYTHING: "d"},
-    digests={},
-    cost_upper_usd=None,
-)
-PLAN = Plan(
-    invocation="i",
-    created="2026-11-21T00:00:00Z",
-    trigger="push",
-    reason=EVERYTHING,
-    base=None,
-    head=None,
-    entries=[ENTRY],
-    chosen=[OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
-    skipped=[OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
-    faults=[Problem(file=FILE_NAME, line=1, message=EVERYTHING)],
+OF_ALL = {"model_id": EVERYTHING, "cases": {EVERYTHING: "d"}, "shard": None, "cost_upper_usd": None}
+PLAN = plans.PLAN.model_copy(
+    update={
+        "reason": EVERYTHING,
+        "entries": [plans.ENTRY.model_copy(update={"skill": FILE_NAME, **OF_ALL})],
+        "chosen": [OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
+        "skipped": [OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
+        "faults": [Problem(file=FILE_NAME, line=1, message=EVERYTHING)],
+    }
 )
 WHOLE = {"plan": plan_page(PLAN), "outcome": outcome_page(OUTCOME)}
 PAGES = {name: page.markdown() for name, page in WHOLE.items()}

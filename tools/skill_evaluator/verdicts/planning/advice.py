@@ -187,7 +187,7 @@ def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
     words = []
     for word, values in (
         ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
-        ("quickest", {row.model_id: row.latency_p50_s for row in rows}),
+        ("quickest", {row.model_id: row.latency_p50_s and round(row.latency_p50_s, 1) for row in rows}),
     ):
         known = [value for row in rows if (value := values[row.model_id]) is not None]
         if len(known) < len(rows) or min(known) == max(known):

@@ -1,6 +1,8 @@
 """`explain`: one answer leaf by leaf beside its truth, or one field over all answers, as the scorer sees them."""
 
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat_server import notice
+from tests.support.git import IDENTITY
 from tests.support.library import ROOT, SCRIPT, SKILL, Ended, Library, read
 from tests.support.shell import blocks, is_excerpt
 
@@ -369,6 +372,20 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
+
+
+def test_the_command_that_is_printed_next_runs_where_the_cases_lie_elsewhere(library: Library) -> None:
+    (library.root / "fixtures").rename(library.root / "my fixtures")
+    there = ("--fixtures", "my fixtures")
+    prompt = library.component / "prompt.md"
+    first = library.evaluate_here(*there)
+    explained = library.call("explain", library.run_folder().name, "--case", "alpha", *there)
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
+    second = library.evaluate_here(*there)
+    printed = [re.findall(r"^next: .*`skill-evaluator (.+)`", ended.out, re.M) for ended in (first, second, explained)]
+    assert [shlex.split(command)[0] for (command,) in printed] == ["try", "accept", "compare"]
+    ended = [library.call(*shlex.split(command), env=IDENTITY) for (command,) in printed]
+    assert [each.code for each in ended] == [4, 0, 0], "only `try` wants more answers than are recorded"
 
 
 def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:

@@ -79,7 +79,7 @@ def collect(options: CollectOptions) -> int:
     lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
     if lost and not options.platform and options.artifacts is not None:
         again = commands_again(read_plan(options.plan), options.artifacts, lost)
-        folders = [quote(word) for word in words_of(options, "components", "fixtures", "config")]
+        folders = [quote(word) for word in words_of(options)]
         for line in again:
             print(f"to ask again what was lost: {visible(' '.join([line, *folders]))}", file=sys.stderr)
     return EXIT_OK if outcome.complete else EXIT_INCOMPLETE

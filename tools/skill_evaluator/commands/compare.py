@@ -75,5 +75,5 @@ def compare(options: CompareOptions) -> int:
     )
     print_comparison(result, options.format, Site(library.settings.site.address), full=options.full)
     answers = None if options.skill is None else answers_in(library.component(options.skill).results_dir)
-    print_ending(result, options.format, answers, words_of(options, "components", "config"))
+    print_ending(result, options.format, answers, words_of(options))
     return library.exit_code([result], fail_on)

@@ -71,7 +71,7 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     if done.pending and not done.finished and not done.problems:
         return EXIT_OK
     site = Site(done.inputs.settings.site.address)
-    component, folders = done.inputs.component, words_of(request, "components", "fixtures", "config")
+    component, folders = done.inputs.component, words_of(request)
     print_finished(
         done.finished, component, form, done.verdict, done.spreads, done.changes, done.ranking, site, folders, full=full
     )
@@ -117,10 +117,9 @@ def _warn_without_verdict(done: Evaluation, *, show_changes: bool) -> None:
     """Say on stderr why there is no verdict, and what would make one."""
     name = done.inputs.component.name
     for record in done.judged:
-        for words in passed_over(done.archive.entries, entry_of(record), None):
+        said = [*passed_over(done.archive.entries, entry_of(record), None), record.served_otherwise]
+        for words in filter(None, said):
             print(f"warning: {words}", file=sys.stderr)
-    for words in filter(None, (record.served_otherwise for record in done.judged)):
-        print(f"warning: {words}", file=sys.stderr)
     if done.request.scenario == SCHEMA_ALONE and done.judged:
         print(f"evaluate {name} without --bare, too: what the prompt adds is told then", file=sys.stderr)
     if show_changes and done.judged:

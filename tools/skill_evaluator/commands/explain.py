@@ -10,6 +10,7 @@ from skill_evaluator.display.options import (
     argument,
     option,
     options,
+    words_of,
 )
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.reports.explanation import print_explanation
@@ -34,5 +35,5 @@ def explain(options: ExplainOptions) -> int:
     manifest, explained = library.explain(
         options.run, case=options.case, replicate=options.replicate, field=options.field
     )
-    print_explanation(explained, manifest, options.format, full=options.full)
+    print_explanation(explained, manifest, options.format, words_of(options), full=options.full)
     return EXIT_OK

@@ -39,7 +39,5 @@ def history(options: HistoryOptions) -> int:
     fail_on = named_verdicts(options.fail_on)
     library = Library(options.components, config=options.config)
     judged = library.history(options.skill, options.models)
-    print_history(
-        judged, options.format, Site(library.settings.site.address), words_of(options, "components", "config")
-    )
+    print_history(judged, options.format, Site(library.settings.site.address), words_of(options))
     return exit_code(judged.newest_verdict, fail_on)

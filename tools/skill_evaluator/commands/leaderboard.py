@@ -30,5 +30,5 @@ def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; which differ for sure, what each costs, which to ship. Makes no call."""
     library = Library(options.components, config=options.config)
     rankings = library.leaderboard(options.skills, models=options.models, version=options.version)
-    print_rankings(rankings, options.format, words_of(options, "components", "config"))
+    print_rankings(rankings, options.format, words_of(options))
     return EXIT_OK

@@ -15,7 +15,8 @@ COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
 AUDITS = Path("audits")
 JUDGEMENTS = Path("judgements")
-COMMON = ("components", "fixtures", "config", "format")  # explained once, for all commands that have them
+FOLDERS = ("components", "fixtures", "config")  # of a library
+COMMON = (*FOLDERS, "format")  # explained once, for all commands that have them
 PlatformName = Literal["github"]
 _Options = TypeVar("_Options")
 
@@ -193,9 +194,9 @@ class LimitsOption:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the flags that give these options again, without those that have their default."""
+    """Return the flags that give options again (all of the library, unless named), without those at their default."""
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
-    values = {name: getattr(options, name) for name in names}
+    values = {name: getattr(options, name) for name in names or FOLDERS if name in defaults}
     return [
         word
         for name, value in values.items()

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import words_of
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
@@ -376,7 +376,7 @@ def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
         return
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
-    folders = words_of(request, "components", "fixtures", "config", "results")
+    folders = words_of(request, *FOLDERS, "results")
     words += [request.skill, *folders, *words_of(request, "scenario", "concurrency", "max_cost", "max_calls")]
     if not request.leaderboard:
         words.append("--no-leaderboard")

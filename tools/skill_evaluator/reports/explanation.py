@@ -44,36 +44,39 @@ _MOST_VALUES = 8  # of one case that changed
 
 
 def print_explanation(
-    explained: Explanation | FieldView, manifest: Manifest, form: Format, *, full: bool = False
+    explained: Explanation | FieldView, manifest: Manifest, form: Format, folders: Sequence[str], *, full: bool = False
 ) -> None:
     """Print an answer or a field; `full` shortens no document and value (JSON never does), and text no table."""
     brief = form == "text" and not full
     if isinstance(explained, Explanation):
-        blocks, value = _explained(explained, manifest, full, brief), _as_json(explained, manifest)
+        blocks, value = _explained(explained, manifest, folders, full, brief), _as_json(explained, manifest)
     else:
-        blocks, value = _field(explained, manifest, full, brief), _field_as_json(explained, manifest)
+        blocks, value = _field(explained, manifest, folders, full, brief), _field_as_json(explained, manifest)
     print_page(form, json=lambda: value, page=lambda: page_of(manifest.run_id, blocks))
 
 
-def _explained(explained: Explanation, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
+def _explained(
+    explained: Explanation, manifest: Manifest, folders: Sequence[str], full: bool, brief: bool
+) -> Iterator[Block]:
     first, *others = _heads(explained, manifest)
     yield Heading(Cell(first, code=True), level=2)
     yield _facts(others)
     yield from _outcomes(explained, full, brief)
-    yield _next(manifest, [leaf.at for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")])
+    wrong = [leaf.at for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
+    yield _next(manifest, wrong, folders)
     document = explained.case.document
     yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
     yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
 
 
-def _next(manifest: Manifest, wrong: Sequence[str]) -> Line:
+def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> Line:
     """Return what to do about the fields that are wrong in an answer or in many."""
     version = manifest.skill_version
     if not wrong:
-        compare = command((), "compare", manifest.skill, "--candidate", version)
+        compare = command(folders, "compare", manifest.skill, "--candidate", version)
         return Line(Cell(f"next: {compare} says whether {version} is worse than the version before", code=True))
-    what = f"say more of {listed([name_text(path) or WHOLE for path in wrong], 2)} in the prompt"
-    return Line(Cell(f"next: {what}, and {command((), 'try', manifest.skill)} shows whether that helps", code=True))
+    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), command(folders, "try", manifest.skill)
+    return Line(Cell(f"next: say more of {fields} in the prompt, and {again} shows whether that helps", code=True))
 
 
 def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:
@@ -295,7 +298,7 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
     }
 
 
-def _field(view: FieldView, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
+def _field(view: FieldView, manifest: Manifest, folders: Sequence[str], full: bool, brief: bool) -> Iterator[Block]:
     standings = ", ".join(f"{count} {_words(name, manifest.asked)}" for name, count in _profile(view).items())
     yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
     yield _facts(
@@ -306,7 +309,7 @@ def _field(view: FieldView, manifest: Manifest, full: bool, brief: bool) -> Iter
     )
     alike = [case.standing in ("stable_right", "stable") for case in view.cases]
     yield from _worst(_cases_of_field(view, full), alike, brief)
-    yield _next(manifest, [] if all(alike) else [view.path])
+    yield _next(manifest, [] if all(alike) else [view.path], folders)
 
 
 def _profile(view: FieldView) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.run.drawing import AuditSize
 from skill_evaluator.display import cost_words, probability
-from skill_evaluator.display.options import words_of
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Page, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
@@ -158,7 +158,7 @@ def print_family(check: "FamilyCheck", form: Format, request: ScenariosCheckRequ
     ]
     print_page(form, json=lambda: check.model_dump(mode="json"), page=lambda: page_of("the family", blocks))
     if request is not None and check.trial is None and check.verdict == "not settled":
-        again = ["skill-evaluator", "audit", "run", *words_of(request, "components", "fixtures", "config", "audits")]
+        again = ["skill-evaluator", "audit", "run", *words_of(request, *FOLDERS, "audits")]
         again += ["--scenario", check.family] if check.family else []
         print(f"a small trial, once all are reviewed: {shlex.join([*again, '--questions', '20'])}", file=sys.stderr)
 

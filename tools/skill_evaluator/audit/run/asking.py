@@ -21,7 +21,7 @@ from skill_evaluator.audit.run.plan import (
     read_audit_plan,
     write_manifest,
 )
-from skill_evaluator.display.options import words_of
+from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
@@ -33,8 +33,6 @@ from skill_evaluator.runner.runs import Run, check_writable, settings_digest
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, with_keys
 from skill_evaluator.text import nearest
-
-_FOLDERS = ("components", "fixtures", "config")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class AskedAudit:
             return ""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
-            words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request, *_FOLDERS)]
+            words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
             return f"what it found: {shlex.join(words)}"
         audit = self.folder.name if self.folder.parent == request.audits else str(self.folder)
         words = ["skill-evaluator", "audit", "run"]
@@ -83,7 +81,7 @@ class AskedAudit:
         for model_id in request.models:
             if model_id in self.audit.models:  # one without a key is none of the audit's
                 words += ["--model", model_id]
-        words += words_of(request, "shard", "audits", *_FOLDERS, "concurrency", "max_cost", "max_calls")
+        words += words_of(request, "shard", "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
         return f"to go on where this stopped: {shlex.join(words)}"
 
 

@@ -100,6 +100,22 @@ def test_a_stopped_run_goes_on_and_asks_no_sentence_twice(library: JudgedLibrary
     assert server.requests == CALLS + 2 * len(CASES)  # equal answers are judged once
 
 
+def test_a_judge_whose_answers_cannot_be_read_leaves_a_run_for_a_different_one(
+    library: JudgedLibrary, server: ChatServer
+) -> None:
+    readable, judge = library.reply(), judging(lambda *asked: library.said(*asked))
+    server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
+    done = library.evaluated()
+    assert (done.code, library.records()) == (4, [])
+    assert "not judged: 3 of 3 answers: the judge's own cannot be read (not_json 3); name a different one" in done.out
+    served = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 1.0}}
+    library.models({"id": "served", **served}, {"id": "other", **served})
+    library.judged_by(model="other")
+    server.reply = judge
+    assert library.evaluated("--resume").code == 0
+    assert library.records()[0]["judged"]["model_id"] == "other"
+
+
 def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None:
     dry = library.evaluated("--dry-run", "--format", "json")
     assert dry.code == 0, dry.err

@@ -3,6 +3,7 @@
 A judge is no part of scoring: what it says is handed on as values, and its answers lie in the run's folder.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.checked import CheckScore, CheckScores
 from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.text import listed
 
 _NOT_JUDGED = "not judged"
 Text = tuple[str, str]
@@ -86,7 +88,13 @@ def judged_by(
     """Return what answers of a judge come to; `model` is the judge, None where it has left models.yaml."""
     scores = scores_of(items, asked, seed)
     open_still = sum(votes_on(item, asked.answered, seed).question is not None for item in items.values())
+    unread = [next((one.reason for one in votes.values() if one.score is None), "") for votes in scores.values()]
+    grounds = Counter(filter(None, unread))
     stopped = asked.stopped or (f"{open_still} of {len(items)} answers" if open_still else None)
+    if not stopped and grounds.total() > len(items) * (1.0 - configuration.settings.required_coverage):
+        why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
+        lost = f"{grounds.total()} of {len(items)} answers"
+        stopped = f"{lost}: the judge's own cannot be read ({why}); name a different one, and --resume"
     return JudgedRun(
         scores=scores,
         summary=_summary(items, scores, asked, configuration, config, model),

@@ -258,7 +258,7 @@ def _too_unsure(compared: Compared, results: Sequence[MeasureResult], rules: Ver
 
 def _is_of_one_case(results: Sequence[MeasureResult], rules: VerdictRules) -> bool:
     accuracy = [result.by(rules.policy.gate) for result in results if result.kind == "accuracy"]
-    return bool(results) and all(scope.p is None for scope in accuracy)
+    return bool(accuracy) and all(scope.p is None for scope in accuracy)
 
 
 def _more_than_one_case(pair: Pair) -> str:

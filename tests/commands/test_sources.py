@@ -194,6 +194,17 @@ def test_a_source_that_is_unknown_or_outside_is_one_line(sourced: Sourced) -> No
     assert any("leave_out in settings.yaml" in hint for hint in linted["hints"])
 
 
+def test_what_lies_alike_in_two_sources_is_two_components(sourced: Sourced) -> None:
+    for path in ("a/pdf/prompt.md", "b/pdf/prompt.md", "b/docx/prompt.md"):
+        sourced.write(path, "---\nversion: 1.0.0\noutput: text\n---\nSay hi.\n")
+    sourced.write("a/notices.prompt.yml", PROMPT_YML)
+    sourced.write("b/pdf/SKILL.md", SKILL.format("pdf", ""))
+    kinds = [("prompt_yml", "prompts"), ("prompt_yml", "a"), ("own", "a"), ("own", "b"), ("skills", "b")]
+    sourced.settings(sources=[{"kind": kind, "root": root} for kind, root in kinds])
+    names = {each["component"] for each in sourced.call("lint", "--format", "json").json["components"]}
+    assert names == {"prompts.notices", "a.notices", "docx", "a.pdf", "own.b.pdf", "skills.b.pdf"}
+
+
 def test_a_ceiling_is_that_of_all_components_and_holds_the_judge(sourced: Sourced) -> None:
     done = sourced.call("evaluate", "--max-calls", "10", "--yes", "--format", "json")
     assert (done.code, sourced.server.requests) == (4, 10)

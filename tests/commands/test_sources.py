@@ -240,7 +240,51 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
     sourced.commit("meanwhile", "2026-03-03T08:00:00Z")
     git(sourced.root, "checkout", "-q", "feature")
     for base in ((), ("main",)):
-        assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", *base).err
+        done = sourced.call("evaluate", "--dry-run", "--changed", *base)
+        assert "1 component: 8 calls" in done.err
+        assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
+    git(sourced.root, "checkout", "-q", "main")
+    on_main = sourced.call("evaluate", "--dry-run", "--changed")
+    assert (on_main.code, on_main.err.splitlines()[0].partition(" are as at ")[2]) == (0, "HEAD, which main has, too")
+
+
+@pytest.mark.parametrize("main", ["main", "trunk"])
+def test_where_no_commit_tells_what_changed_that_is_an_error(
+    sourced: Sourced, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, main: str
+) -> None:
+    git(sourced.root, "branch", "-m", main)
+    git(sourced.root, "checkout", "-qb", "feature")
+    changed(sourced, monkeypatch)
+    there = f"file://{sourced.root}"
+    if main == "main":  # HEAD is all that a clone of depth 1 has: of a branch, or as actions/checkout makes it
+        clone, detached = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("detached")
+        git(clone, "clone", "-q", "--depth=1", "-b", "feature", there, ".")
+        git(detached, "init", "-q")
+        git(detached, "fetch", "-q", "--depth=1", there, "feature:refs/remotes/pull/1/merge")
+        git(detached, "checkout", "-q", "refs/remotes/pull/1/merge")
+        roots = [clone, detached]
+    else:
+        roots = [sourced.root]
+    for root in roots:
+        asked = Library.__new__(Library)
+        asked.stand_in(root)
+        refused = asked.call("evaluate", "--changed", "--dry-run")
+        assert refused.refuses("finds no commit where HEAD left the main branch; ")
+        assert refused.err.endswith("or name a commit: --changed COMMIT\n")
+    assert "1 component: 8 calls" in sourced.call("evaluate", "--dry-run", "--changed", main).err
+    assert sourced.call("evaluate", "--changed", "none").refuses("--changed none is no commit here")
+
+
+def test_a_version_that_rose_counts_as_changed_as_it_does_for_a_plan(sourced: Sourced) -> None:
+    versioned = SKILL.format("pdf", "").replace("description: d", "description: d\nversion: 1.0.0")
+    sourced.write("skills/pdf/SKILL.md", versioned)
+    base = sourced.commit("version", "2026-03-01T09:00:00Z")
+    for version, count in (("1.0.1", 0), ("1.1.0", 1)):
+        sourced.write("skills/pdf/SKILL.md", versioned.replace("1.0.0", version))
+        sourced.commit("raise", "2026-03-02T08:00:00Z")
+        done = sourced.call("evaluate", "--changed", base, "--dry-run")
+        assert f"{3 - count} components of 3 not asked" in done.err
+        assert len(sourced.call("plan", "--base", base, "--format", "json").json["entries"]) == count
 
 
 def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourced) -> None:

@@ -57,17 +57,16 @@ class Repository:
                 raise
             return None
 
-    def main_branch(self) -> str:
-        """Return the branch that others start from: the remote's default, else `main` if any, else the current."""
-        default = self._resolve_symbolic("refs/remotes/origin/HEAD")
+    def main_branch(self) -> str | None:
+        """Return the branch that others start from: the remote's default, else `main` or `master` if any."""
+        default = self.resolve_symbolic("refs/remotes/origin/HEAD")
         if default is not None:
             return default.removeprefix("origin/")
-        if self._text("for-each-ref", "refs/heads/main", "refs/remotes/origin/main"):
-            return "main"
-        return self._resolve_symbolic("HEAD") or "main"
+        names = (name for name in ("main", "master") if self.commit(name) or self.commit(f"origin/{name}"))
+        return next(names, None)
 
-    def _resolve_symbolic(self, name: str) -> str | None:
-        """Return the branch that a name points to, if any."""
+    def resolve_symbolic(self, name: str) -> str | None:
+        """Return the branch that a name points to, such as HEAD, if any."""
         try:
             return self._text("symbolic-ref", "--quiet", "--short", name).strip()
         except GitError:

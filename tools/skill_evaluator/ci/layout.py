@@ -253,4 +253,4 @@ def _find_branch(folder: Path) -> str:
             f"{folder} is inside of the repository {repository.root}, and GitHub sees workflows at its root only; "
             f"say: skill-evaluator init {repository.root}"
         )
-    return repository.main_branch()
+    return repository.main_branch() or repository.resolve_symbolic("HEAD") or "main"

@@ -3,6 +3,7 @@
 A component that is not ready, or fails, takes none of the others with it.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -13,10 +14,10 @@ from skill_evaluator.evaluation.dry_run import DryRun, dry_run
 from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.evaluation.story import Evaluation
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.library.versions import read_version, read_versions
+from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import nearest
+from skill_evaluator.text import counted, nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +59,25 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str) -> list[str]:
-    """Return the components whose prompt or contract changed since HEAD left a commit, by default the main branch."""
+    """Return the components that changed since HEAD left a commit, by default the main branch; say since when."""
     repository = Repository(request.components if request.components.exists() else request.config)
-    main = repository.main_branch()
-    refs = [ref] if ref else [f"origin/{main}", main, "HEAD"]
-    if (base := next(filter(None, map(repository.commit, refs)), None)) is None:
-        raise GitError(f"--changed {ref} is no commit here; run `git fetch`")
+    main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
+    tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
+    base = tip and repository.merge_base(tip)
+    if base is None or (base == head and not ref and repository.is_shallow):
+        what = f"{ref} is no commit here" if ref else "finds no commit where HEAD left the main branch"
+        raise GitError(f"--changed {what}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed COMMIT")
     folder = repository.place(request.components)
-    (before,) = read_versions(repository, (repository.merge_base(base),), folder)
+    (before,) = read_versions(repository, (base,), folder)
     changed = []
     for name in names:
         then, now = before.get(name), read_version(request.components / name, within(folder, name))
-        if then is None or now is None or (then.prompt, then.schema) != (now.prompt, now.schema):
+        rose = now and now.version and needs_evaluation(bump(then.version if then else None, now.version))
+        if rose or then is None or now is None or (then.prompt, then.schema) != (now.prompt, now.schema):
             changed.append(name)
+    since = f"HEAD, which {main} has, too" if base == head else f"{base[:12]}, where HEAD left {main}"
+    of_all = f"{counted(len(names) - len(changed), 'component')} of {len(names):,} not asked"
+    print(f"{of_all}: prompt, schema and version are as at {since}", file=sys.stderr)
     return changed
 
 

@@ -205,6 +205,25 @@ def test_what_lies_alike_in_two_sources_is_two_components(sourced: Sourced) -> N
     assert names == {"prompts.notices", "a.notices", "docx", "a.pdf", "own.b.pdf", "skills.b.pdf"}
 
 
+def test_a_component_of_our_own_format_has_its_cases_and_declarations_with_it(sourced: Sourced) -> None:
+    sourced.write("lib/memo/prompt.md", "---\nversion: 1.0.0\noutput: text\n---\nSay fine.\n")
+    sourced.write("lib/memo/evals/cases/one/document.md", "A memo.")
+    sourced.write("lib/memo/evals/datasets.json", {"datasets": [{"checks": [{"contains": "fine"}]}]})
+    sourced.settings(sources=[{"kind": "own", "root": "lib"}], replicates=1)
+    (linted,) = sourced.call("lint", "--format", "json").json["components"]
+    beside = sourced.call("lint", "--components", "lib", "--format", "json").json["components"]
+    assert [linted] == beside
+    assert (linted["cases"], linted["problems"]) == (1, [])
+    assert sourced.call("evaluate", "--yes").code == 0
+    assert [row["skill"] for row in sourced.books("memo")] == ["memo"]
+    declared = {"datasets": [{"checks": [{"contains": "fine"}, {"contains": "yes"}]}]}
+    sourced.write(".evaluator/components/memo/evals/datasets.json", declared)
+    assert "contains yes" in sourced.call("lint").out
+    sourced.write("lib/memo/prompt.md", "---\nversion: 1.0.0\nprogram: {run: [app], watch: [app]}\n---\n")
+    assert sourced.call("lint").code == 2
+    assert "has a program, which no source can ask; type --components lib" in sourced.call("lint").out
+
+
 def test_a_ceiling_is_that_of_all_components_and_holds_the_judge(sourced: Sourced) -> None:
     done = sourced.call("evaluate", "--max-calls", "10", "--yes", "--format", "json")
     assert (done.code, sourced.server.requests) == (4, 10)

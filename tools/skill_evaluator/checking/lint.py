@@ -186,7 +186,7 @@ def lint_component(
     """Read a component with all its cases and check it, its judge and its waivers; `problems` are known already."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
-        path = component.folder / "evals" / "datasets.json"  # checked with the component
+        path = component.declared_in  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except NotEvaluatedError as reason:
         return Linted(name=name, not_evaluated=str(reason), problems=problems)

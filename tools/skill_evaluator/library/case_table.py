@@ -119,7 +119,7 @@ def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable
     """Return the folder for new cases of a component; raise FixtureError where one is there, or can be none."""
     if component.output == "choice":
         raise FixtureError(f"'{component.name}' asks questions: its cases are lines of questions.jsonl, not documents")
-    places = places_of(component.folder, component.fixtures, fixtures, "cases")
+    places = places_of(component.home, component.fixtures, fixtures, "cases")
     place = next((place for place in places if sources_of([place])), places[0])
     if there := [case_id for case_id in case_ids if (place / case_id).exists()]:
         raise FixtureError(f"{place / there[0]} exists already; {advice}")

@@ -266,7 +266,7 @@ def load_cases(
     if ids == waiting:
         why = f"case '{min(waiting)}' {_WAITS}" if waiting else f"{where} holds no case; {_ADVICE}"
         raise _without_cases(component, why)
-    root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
+    root = root_of(component.home, fixtures_dir, sources[0], component.limits)
     of_rows = component.origin and Root(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
     cases = cases_of_table(table, component, odd, ids, folders, of_rows or root)
     for case_id in sorted(folders.keys() & ids - waiting):
@@ -377,13 +377,13 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(f"no fixtures for '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR")
-    places = places_of(component.folder, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
+    places = places_of(component.home, component.fixtures, fixtures_dir, QUESTIONS if is_choice else "cases")
     sources = [place for place in places if place.is_file()][:1] if is_choice else sources_of(places)
     sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of '{component.name}'; keep one")
     if sources:
-        root = root_of(component.folder, fixtures_dir, sources[0], component.limits)
+        root = root_of(component.home, fixtures_dir, sources[0], component.limits)
         return [source if source == component.rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
     if component.fixtures != component.name:  # somebody declared them to be there

@@ -28,7 +28,7 @@ from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_
 from skill_evaluator.library.reading import Root, read_yaml
 from skill_evaluator.library.schema_files import read_schema
 from skill_evaluator.library.sources import WrittenAt, origin_of
-from skill_evaluator.library.sources.own import written_own
+from skill_evaluator.library.sources.own import OWN, written_own
 from skill_evaluator.library.sources.tree import Written
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics, agreement_metrics
@@ -193,12 +193,13 @@ _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "choice": {"": FieldRule(compare="category")},  # so that confusions of letters are counted
 }
 _INNER_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]*(/[A-Za-z0-9_][A-Za-z0-9 ._-]*)*")
+_DECLARED = "evals/datasets.json"
 # What a component is read from, and where its records go.
 _FILES = (
     "prompt.md",
     "schema.json",
     "leaderboard.json",
-    "evals/datasets.json",
+    _DECLARED,
     "evals/accepted.json",
     "evals/notes",
     "evals/records",
@@ -250,11 +251,13 @@ class Component:
 
     It and its cases are read under `limits`. `inferred` says what was inferred; `prose` has the median length, by path,
     of fields that are prose. `checks` are those of all its cases. Its prompt is made of `files`. One in a format of its
-    own has an `origin`, and `rows` for cases.
+    own has an `origin`, and `rows` for cases. Its cases may be in its `home`, its records go to its `folder`.
     """
 
     name: str
     folder: Path
+    home: Path
+    declared_in: Path
     version: str
     output: Output
     prompt: Prompt
@@ -310,28 +313,34 @@ def load_component(
 
     The folder of its cases is read only to infer what is not declared.
     """
-    folder = components_dir / name
+    folder = home = components_dir / name
     origin = origin_of(components_dir, name)
     if origin is None:
         written, root = _read_own(components_dir, name, limits), folder
     else:
-        _refuse_links(components_dir, name, limits)
+        _refuse_links(folder, limits)
         written, root = origin.here(limits), origin.root
-    where = folder / "evals" / "datasets.json"
+        if origin.source is OWN:
+            home = (root / written.path).parent
+            _refuse_links(home, limits)
+    where = (folder if (folder / _DECLARED).exists() else home) / _DECLARED
     dataset = _read_dataset(where, name, limits)
-    places = places_of(folder, dataset.fixtures or name, fixtures_dir, "cases")
+    places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)
-    table = rows if rows.rows else table_beside(folder, places, fixtures_dir, dataset.columns, limits)
-    checked = bool(written.checks or dataset.checks) or has_checks(folder, places, fixtures_dir, limits, table)
-    answers = _read_contract(folder, written, dataset, output_of_truths(places, table), limits, checked)
-    truths = list(read_truths(folder, places, fixtures_dir, answers.output, limits))
+    table = rows if rows.rows else table_beside(home, places, fixtures_dir, dataset.columns, limits)
+    checked = bool(written.checks or dataset.checks) or has_checks(home, places, fixtures_dir, limits, table)
+    schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
+    answers = _read_contract(schema_in, written, dataset, output_of_truths(places, table), limits, checked)
+    truths = list(read_truths(home, places, fixtures_dir, answers.output, limits))
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
-    inside = Root(components_dir, ComponentError, follow_links=limits.follow_links).inside
+    inside = Root(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
         name=name,
         folder=folder,
+        home=home,
+        declared_in=where,
         version=check_semver(str(written.version), root / written.path),
         output=answers.output,
         prompt=written.prompt,
@@ -422,10 +431,10 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     return dataset
 
 
-def _refuse_links(components_dir: Path, name: str, limits: SafetyLimits) -> None:
-    root = Root(components_dir, ComponentError, follow_links=limits.follow_links)
+def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
+    root = Root(folder.parent, ComponentError, follow_links=limits.follow_links)
     for file in _FILES:
-        root.inside(components_dir / name / file)
+        root.inside(folder / file)
 
 
 def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
@@ -437,7 +446,7 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> Written:
     if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
         raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
-    _refuse_links(components_dir, name, limits)
+    _refuse_links(path.parent, limits)
     text = read_text(path, ComponentError, limits.size_of("prompt_bytes"))
     front, prompt = parse_prompt(text, path, depth=limits.yaml_depth)
     if front.name != name:

@@ -3,6 +3,7 @@
 import posixpath
 from typing import Any
 
+from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.prompts import FrontMatter, parse_prompt
 from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Written
@@ -25,6 +26,9 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 
 def _read(tree: FileTree, key: str) -> Written:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
+    if front.program is not None:  # it runs, and watches files, in the folder of its component
+        advice = f"type --components {tree.where}"
+        raise ComponentError(f"{tree.where / key} has a program, which no source can ask; {advice}")
     schema = posixpath.join(posixpath.dirname(key), SCHEMA)
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
 

@@ -53,6 +53,7 @@ def test_the_commands_within_the_text_work(tmp_path: Path) -> None:
 
 def test_two_commands_set_up_and_ci_types_them_too() -> None:
     lines = [line for line in README.read_text().splitlines() if line.startswith(SETUP)]
+    assert "charts" in lines[0], "`site build` needs them"
     assert [line.split(" && ")[-1].split()[1:3] for line in lines] == [
         [".venv/bin/activate"],  # for whom the demonstration is enough
         ["tools/evaluate_skill.py", "receipt-extraction"],

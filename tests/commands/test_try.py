@@ -52,6 +52,14 @@ def test_a_worse_edit_fails_and_scripts_read_the_changes(library: Library) -> No
     assert len(library.rows()) == 2
 
 
+def test_without_an_edit_the_version_is_held_against_its_own_record(library: Library) -> None:
+    write(library, "1.3.0", EDITED, RIGHT)
+    assert evaluate(library).code == 0
+    write(library, "1.3.0", EDITED, WRONG)  # as 1.2.0 was: the model is worse today
+    done = library.call("try", SKILL, "-n", "6")
+    assert (done.code, "1.3.0 → 1.3.0 (draft)" in done.out) == (3, True), done.out
+
+
 def test_without_the_answers_of_the_record_scores_are_compared_all_the_same(library: Library) -> None:
     shutil.rmtree(library.results)
     write(library, "1.2.0", EDITED, RIGHT)

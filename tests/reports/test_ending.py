@@ -73,7 +73,7 @@ def compared(
             (
                 "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
                 "nothing lost",
-                "next: raise the version in prompt.md, and `skill-evaluator evaluate receipts` records it",
+                "next: `skill-evaluator evaluate receipts` records it",
             ),
         ),
         (

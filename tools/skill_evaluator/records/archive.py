@@ -85,6 +85,7 @@ class RecordedRun(BaseModel):
     beside: RunId | None = None
     saved_calls: int = 0
     scored: int = 0
+    draft: bool = False
     edited: bool = False
 
     @property

@@ -143,18 +143,13 @@ def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
     return _ONLY_STOPPED if runs_below(entries, candidate, stopped=True) else _NO_LOWER
 
 
-def before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of the candidate's version from before its prompt was edited, if it was."""
-    return _best(runs_before_edit(entries, candidate), candidate)
-
-
 def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the run that a candidate is compared with unless a person names one; None without any.
 
-    It is the version that was asked beside the candidate; else, of an edited prompt, its version before the edit; else
-    the last accepted version, if the policy has that as the anchor; else the next lower version.
+    It is the version that was asked beside the candidate; else, of an edited prompt and of a draft, the version as it
+    was recorded; else the last accepted version, if the policy has that as the anchor; else the next lower version.
     """
-    nearest = archive.baseline_beside(candidate) or before_edit(archive.entries, candidate)
+    nearest = archive.baseline_beside(candidate) or _best(_as_recorded(archive.entries, candidate), candidate)
     return nearest or last_accepted(candidate, archive, policy) or next_lower(archive.entries, candidate)
 
 
@@ -201,12 +196,12 @@ def runs_alike(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[R
     return [run for run in alike if not run.edited and _is_alike(run, candidate)]
 
 
-def runs_before_edit(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the runs of the candidate's version, newest first, if the candidate's prompt differs from theirs."""
-    same = (entry for entry in runs_alike(entries, candidate) if entry.version == candidate.version)
-    return [
-        entry for entry in same if None not in (entry.prompt, candidate.prompt) and entry.prompt != candidate.prompt
-    ]
+def _as_recorded(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the recorded runs of the version of a draft, or of an edited prompt, newest first."""
+    same = [run for run in runs_alike(entries, candidate) if run.version == candidate.version and not run.draft]
+    if candidate.draft:
+        return same
+    return [run for run in same if None not in (run.prompt, candidate.prompt) and run.prompt != candidate.prompt]
 
 
 def passed_over(entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None) -> Iterator[str]:

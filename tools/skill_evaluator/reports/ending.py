@@ -104,10 +104,12 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
         if model.baseline is None:
             return "evaluate a later version: it is held against this one"
         return f"{command(folders, 'evaluate', skill)} asks both versions side by side, by today's files"
-    if model.candidate.draft:
-        return f"raise the version in prompt.md, and {command(folders, 'evaluate', skill)} records it"
     version = model.candidate.skill_version
-    if model.baseline is None or model.baseline.skill_version == version:
+    is_new = model.baseline is not None and model.baseline.skill_version != version
+    if model.candidate.draft:
+        first = "" if is_new else "raise the version in prompt.md if the prompt changed, and "
+        return f"{first}{command(folders, 'evaluate', skill)} records it"
+    if not is_new:
         return "nothing is in the way"
     accept = command(folders, "accept", skill, version, "--why", "…")
     return f"nothing is in the way of {version}; {accept} holds later versions against it"

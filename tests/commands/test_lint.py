@@ -267,3 +267,21 @@ def test_many_components_are_checked_side_by_side_as_each_alone_in_the_order_the
     assert [component["component"] for component in together.json["components"]] == names
     assert together.json["components"][:4] == [of_one["components"][0] for of_one in alone]
     assert together.json["components"][0]["problems"] != together.json["components"][1]["problems"]
+
+
+def test_names_in_the_policy_that_nothing_has_are_said(library: Library) -> None:
+    own = {"critical_cases": ["alpah"], "fields": {"titel": {"tier": "critical"}}, "metrics": {"exact_mach": {}}}
+    library.settings(policy={"components": {SKILL: own, "notice-extracton": {}}, "judge": {"trusted": ["recordde"]}})
+    waiver = {"component": "notice-extractions", "metric": "our_own", "reason": "known", "expires": "2999-01-01"}
+    library.write(".evaluator/waivers/one.yaml", waiver)
+    linted = library.call("lint")
+    meant = {
+        "alpah": "alpha",
+        "titel": "title",
+        "notice-extracton": SKILL,
+        "notice-extractions": SKILL,
+        "recordde": "recorded",
+    }
+    for wrong, right in (meant | {"exact_mach": "exact_match"}).items():
+        assert f"nothing is called '{wrong}' (did you mean '{right}'?)" in linted.out + linted.err
+    assert (linted.code, "our_own" in linted.out + linted.err) == (2, False)  # results of other tools have their own

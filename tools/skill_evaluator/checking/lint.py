@@ -24,7 +24,7 @@ from skill_evaluator.evaluation.trusted import case_doubts
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Settings, Waiver
+from skill_evaluator.library.config import ComponentPolicy, Model, Settings, Waiver
 from skill_evaluator.library.messages import section_headings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
@@ -33,7 +33,7 @@ from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import read_record
 from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
-from skill_evaluator.text import letters_of
+from skill_evaluator.text import letters_of, nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 
@@ -220,7 +220,13 @@ def lint_component(
         balance=balance,
         not_evaluated=not_evaluated,
         waiting=waiting,
-        problems=[*case_problems, *_judge_problems(component, cases, settings, models), *pinned_problems, *problems],
+        problems=[
+            *case_problems,
+            *_judge_problems(component, cases, settings, models),
+            *_unknown_in_policy(component, cases, settings),
+            *pinned_problems,
+            *problems,
+        ],
     )
 
 
@@ -248,6 +254,21 @@ def _judge_problems(
         judge_of(component, cases, (), tuple(models), settings)
     except SkillEvaluatorError as problem:
         yield str(problem)
+
+
+def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
+    """Yield the fields and cases that the policy names and the component does not have."""
+    own = settings.policy.components.get(component.name, ComponentPolicy())
+    plan = component.plan
+    fields = {*plan.leaves, *plan.arrays, *(f"checks.{check.id}" for case in cases for check in case.checks)}
+    for key, named, known in (
+        ("fields", own.fields if plan.leaves and not plan.stars else (), fields),
+        ("critical_cases", own.critical_cases, {case.id for case in cases}),
+    ):
+        for name in named:
+            if name not in known:
+                where = f"policy.components.{component.name}.{key} in settings.yaml"
+                yield f"{where}: nothing is called '{name}' {nearest(name, known)}"
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:

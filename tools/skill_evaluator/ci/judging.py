@@ -24,6 +24,7 @@ from skill_evaluator.judges.asking.judging import judge_manifest, taken_up
 from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.results import record_of
 from skill_evaluator.judges.asking.story import Bench, JudgingSize
+from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes.asked_sentences import SentenceAnswers, SentencesJudge, ask_sentences
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.regression_batch import (
@@ -285,7 +286,7 @@ def read_judging(
 
     `config` is the folder of the settings, in which the judge's calibration is. Raise JudgeError for a broken one.
     """
-    from skill_evaluator.judges.calibration.detection import read_calibration, with_alerts  # imports numpy
+    from skill_evaluator.judges.calibration.detection import with_alerts  # imports numpy
 
     model = judge_of(judging, configuration)
     drawn = batch.asking(plan.invocation).judging([model], seed=judging.seed, created=plan.created)

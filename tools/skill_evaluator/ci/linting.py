@@ -5,7 +5,7 @@ A component that is wrong does not hide the others.
 
 import datetime
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,14 +25,24 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import attestations_at, check_waivers, load_models, load_settings
+from skill_evaluator.judges.calibration.results import read_calibration
+from skill_evaluator.library.config import (
+    Model,
+    Policy,
+    Waiver,
+    attestations_at,
+    check_waivers,
+    load_models,
+    load_settings,
+)
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, nearest
 
 _Checked = tuple[Linted, list[Problem]]
 
@@ -55,8 +65,8 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 class LintedLibrary:
     """What lint says of components; `problems` has all of theirs with their place.
 
-    `broken` says by file which waivers are wrong, `stale` which workflows lack a job, and `edited` which files that
-    check a change are edited by it.
+    `broken` says by file which waivers and settings are wrong, `stale` which workflows lack a job, and `edited` which
+    files that check a change are edited by it.
     """
 
     components: Sequence[Linted]
@@ -70,6 +80,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     """Check components and all their cases."""
     names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
     settings = load_settings(request.config)
+    read_calibration(request.config, settings)
     limits, trusted = settings.limits, settings.attestations
     folder, commit, names, past = _read_past(request, names)
     old, edited = past, {}
@@ -85,6 +96,8 @@ def lint(request: LintRequest) -> LintedLibrary:
     today = datetime.datetime.now(datetime.UTC).date()
     every, broken = check_waivers(request.config, limits)
     waivers = [waiver for waiver in every if today <= waiver.expires]
+    unknown = list(_unknown_names(settings.policy, every, _names_of_all(request.components), models))
+    broken |= {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
 
     def check(name: str) -> _Checked:
         problems, attested = _problems_of_history(request, name, folder, past), None
@@ -116,6 +129,27 @@ def lint(request: LintRequest) -> LintedLibrary:
         stale=stale,
         edited=edited,
     )
+
+
+def _unknown_names(
+    policy: Policy, waivers: Sequence[Waiver], components: Sequence[str], models: Sequence[Model]
+) -> Iterator[str]:
+    """Yield the names of components, judges and metrics in the policy and in waivers that nothing has."""
+    metrics = [*METRICS, *REPRODUCIBILITY]
+    named: list[tuple[str, Iterable[str], Sequence[str]]] = [
+        ("policy.components", policy.components, components),
+        ("waivers", [waiver.component for waiver in waivers], components),
+        ("policy.judge.trusted", policy.judge.trusted, [model.id for model in models]),
+        ("policy.judge.panel.weights", policy.judge.panel.weights, [model.id for model in models]),
+        ("policy.metrics", policy.metrics, metrics),
+        ("waivers", [waiver.metric for waiver in waivers if waiver.metric], metrics),
+        *((f"policy.components.{name}.metrics", own.metrics, metrics) for name, own in policy.components.items()),
+    ]
+    for where, names, known in named:
+        for name in names:
+            meant = "" if name in known else nearest(name, known)
+            if meant and (known is not metrics or "did you mean" in meant):  # results of other tools have their own
+                yield f"{where}: nothing is called '{name}' {meant}"
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:

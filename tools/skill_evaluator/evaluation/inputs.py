@@ -6,6 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, select_models
@@ -73,8 +74,10 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.batch:
         refuse_unbatched(models)
     judge = judge_of(component, cases, models, configuration.models, configuration.settings)
-    if judge is not None and request.adaptive:
-        raise RunError("--adaptive looks at answers before a judge has: it cannot be used where checks have `expect`")
+    if judge is not None:
+        read_calibration(request.config, configuration.settings)
+        if request.adaptive:
+            raise RunError("--adaptive looks at answers before a judge has: leave it out where checks have `expect`")
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
     return Inputs(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skill_evaluator.judges.calibration.results import SentenceErrors
+from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
 from skill_evaluator.judges.modes.asked_sentences import (
     SentenceAnswers,
     SentencesJudge,
@@ -156,8 +156,6 @@ def _errors_of(
     model_id: str, digests: Mapping[str, str], settings: Settings, config: Path
 ) -> Mapping[str, SentenceErrors]:
     """Return by sentence how often the judge errs, if the calibration in the settings asked it in this way."""
-    from skill_evaluator.judges.calibration.detection import read_calibration  # imports scipy
-
     calibration = read_calibration(config, settings)
     if calibration is None or calibration.judging is None:
         return {}

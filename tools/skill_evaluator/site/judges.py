@@ -19,8 +19,8 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
 from skill_evaluator.judges.asking.results import JudgingHead
-from skill_evaluator.judges.calibration.detection import measured_by, rates_beside, read_calibration
-from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration
+from skill_evaluator.judges.calibration.detection import measured_by, rates_beside
+from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults

@@ -6,11 +6,9 @@ pairs as in the batch that is corrected with their rates.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.questions import PromptIdentity
 from skill_evaluator.judges.asking.results import JudgeRecord
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
@@ -39,8 +37,7 @@ from skill_evaluator.judges.modes.ship_rules import IMPACTS, NONE, SEVERITIES, F
 from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, confusion, trust_of
 from skill_evaluator.judges.statistics.bounded import Figure, difference, rate
 from skill_evaluator.judges.statistics.rates import Trials, against_control, corrected_rate, prediction_powered_rate
-from skill_evaluator.library.config import JudgePolicy, Settings
-from skill_evaluator.library.reading import Root
+from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.verdicts.decide.effects import adjusted
 
 LevelT = TypeVar("LevelT", bound=str)
@@ -411,15 +408,6 @@ _NO_CALIBRATION = (
     "nothing says what the judge misses and makes up; name the results of `judge calibrate --broken N` as "
     "policy.judge.calibration in settings.yaml"
 )
-
-
-def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
-    """Read the calibration that the settings name, a file below their folder; raise JudgeError for a broken one."""
-    name = settings.policy.judge.calibration
-    if name is None:
-        return None
-    path = Root(config, JudgeError, follow_links=settings.limits.follow_links).inside(config / name)
-    return validated(JudgeCalibration, read_json(path, JudgeError), path, JudgeError)
 
 
 def with_alerts(

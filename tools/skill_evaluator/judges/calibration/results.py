@@ -1,16 +1,20 @@
 """What `judge calibrate --format json` prints: by judge what labels, planted pairs and a batch say."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.errors import JudgeError
+from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
 from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
+from skill_evaluator.library.config import Settings
+from skill_evaluator.library.reading import Root
 from skill_evaluator.stats import Interval
 
 ResultT = TypeVar("ResultT")
@@ -321,3 +325,12 @@ class JudgeCalibration(FrozenModel):
     judging: JudgingHead | None = None
     judges: list[JudgeResult]
     held_out: list[JudgeResult] = []
+
+
+def read_calibration(config: Path, settings: Settings) -> JudgeCalibration | None:
+    """Read the calibration that the settings name, a file below their folder; raise JudgeError for a broken one."""
+    name = settings.policy.judge.calibration
+    if name is None:
+        return None
+    path = Root(config, JudgeError, follow_links=settings.limits.follow_links).inside(config / name)
+    return validated(JudgeCalibration, read_json(path, JudgeError), path, JudgeError)

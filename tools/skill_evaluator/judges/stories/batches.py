@@ -18,7 +18,7 @@ from skill_evaluator.judges.asking.questions import JudgeQuestion
 from skill_evaluator.judges.asking.results import JudgeRecord, Winner, head_of
 from skill_evaluator.judges.asking.story import Bench
 from skill_evaluator.judges.calibration.labels import Labels
-from skill_evaluator.judges.calibration.results import JudgeCalibration
+from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
     OVERALL,
@@ -458,11 +458,7 @@ def judged_regressions(
         if model.judge is None
     ]
     without = ["no alert is computed of a cascade: its judges see different pairs"]
-    calibration = None
-    if not (cascade or bench.request.dry_run):
-        from skill_evaluator.judges.calibration.detection import read_calibration  # imports numpy
-
-        calibration = read_calibration(bench.request.config, bench.configuration.settings)
+    calibration = None if cascade else read_calibration(bench.request.config, bench.configuration.settings)
     return JudgedRegressions(
         asking=batch.asking(judging_id, warnings),
         batch=batch,

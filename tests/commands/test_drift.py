@@ -157,6 +157,19 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
     assert (again.drift.since, again.drift.moved, model["baseline_runs"]) == (first.run_id, [], 1)
 
 
+def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
+    _patch(recorded, "1.1.0", "Extract both.")
+    assert recorded.evaluate_here("--recorded").code == 0
+    vendor.year = 1999
+    assert recorded.evaluate_here("--aa").code == 0
+    compared = recorded.call("compare", SKILL)
+    assert compared.code == 0
+    moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
+    assert f"not comparable: {moved}" in compared.out
+    assert "if the model did not move" not in compared.out
+    assert "asks both versions side by side" in compared.out
+
+
 def test_what_is_no_question_of_drift_is_refused(recorded: Library) -> None:
     for words in (("--base", "HEAD"), ("--scenario", "stern")):
         assert recorded.call("plan", "--drift", *words).refuses("--drift asks the recorded versions"), words

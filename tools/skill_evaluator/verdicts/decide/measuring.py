@@ -191,6 +191,16 @@ def _runs_of(matched: Iterable[Compared], metric: str) -> Iterator[Runs]:
                 yield replace(measured.runs, **{arm: getattr(measured.runs, arm)[:1] for arm in repeated})
 
 
+def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
+    """Yield that the model was seen to move after the baseline was asked: that would pass for the prompt's doing."""
+    version = baseline.skill_version
+    if pair.any_served or pair.is_beside or version == pair.candidate.skill_version:
+        return
+    for run in (*pair.candidate_again, pair.candidate):
+        if run.drift and run.drift.moved and run.timestamp > baseline.timestamp:
+            yield f"the model moved after {version} was asked, though the prompt did not ({run.drift.moved[0]})"
+
+
 def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> Compared:
     """Return what the two have in common, measured, and without an effect yet."""
     if pair.baseline is None:
@@ -199,7 +209,11 @@ def _match(pair: Pair, wanted: Callable[[Measure], bool]) -> Compared:
     assert like.baseline is not None  # noqa: S101  (it has one as the pair has)
     before, after = pooled(like.baseline, like.baseline_again), pooled(like.candidate, like.candidate_again)
     common = common_part(before, after, any_served=pair.any_served)
-    common = replace(common, remarks=(*common.remarks, *check_changes(pair.baseline, pair.candidate)))
+    common = replace(
+        common,
+        barriers=(*common.barriers, *_moves_between(pair, pair.baseline)),
+        remarks=(*common.remarks, *check_changes(pair.baseline, pair.candidate)),
+    )
     if common.barriers:
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in pair.baseline.accuracy]

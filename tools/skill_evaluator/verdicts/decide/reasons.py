@@ -138,7 +138,7 @@ def reasons_of(
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
     yield from _reasons_of_rewording(compared.pair.rewording, weighed)
-    if common.cases:
+    if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
         yield "taken to be measured side by side; `compare --apart` allows for different days"

@@ -126,18 +126,14 @@ def _audit(folder: Path, models: list[dict[str, object]], scenarios: int = 10) -
     (folder / "report.json").write_text(json.dumps(report))
 
 
-def test_a_committed_audit_says_it_too_the_newest_that_has_the_model(tmp_path: Path) -> None:
-    quiz = {"quiz": {"ability": 70.0, "fluctuation": 5.0}}
-    _audit(tmp_path / "1", [{"model": "m", "fluctuation": 9.0, "corrected": 9.0, "benchmarks": quiz}])
-    _audit(tmp_path / "2", [{"model": "m", "fluctuation": 4.0, "corrected": 3.0, "benchmarks": quiz}])
-    _audit(tmp_path / "3", [{"model": "n", "fluctuation": 1.0, "benchmarks": quiz}])
-    rewording = audited_sigma(tmp_path, BASELINE)
-    assert rewording is not None
-    assert (rewording.sigma, rewording.n) == (0.03, 10)
-    assert rewording.source == "the audit 2 on other benchmarks (10 scenarios)"
+def test_an_audit_of_the_component_says_it_too_the_newest_that_has_the_model(tmp_path: Path) -> None:
+    for number, (model, fluctuation) in enumerate((("m", 9.0), ("m", 5.0), ("n", 1.0)), 1):
+        quiz = {"quiz": {"ability": 70.0, "fluctuation": fluctuation}}
+        _audit(tmp_path / f"{number}", [{"model": model, "fluctuation": 4.0, "benchmarks": quiz}])
+    assert audited_sigma(tmp_path, BASELINE) is None, "other benchmarks say nothing of these cases"
     own = audited_sigma(tmp_path, BASELINE.model_copy(update={"skill": "quiz"}))
     assert own is not None
-    assert (own.sigma, own.source) == (0.05, "the audit 2 (10 scenarios)")
+    assert (own.sigma, own.n, own.source) == (0.05, 10, "the audit 2 (10 scenarios)")
     assert audited_sigma(tmp_path / "none", BASELINE) is None
     (tmp_path / "3" / "report.json").write_text("{}")
     with pytest.raises(AuditError, match=r"3.report\.json"):
@@ -150,7 +146,8 @@ def test_what_rests_on_more_scenarios_counts(tmp_path: Path) -> None:
     assert own is not None
     assert own.source == "3 scenarios around 1.0.0"
     for number, (scenarios, source) in enumerate(((2, "3 scenarios"), (3, "3 scenarios"), (4, "the audit 2"))):
-        _audit(tmp_path / "audits" / str(number), [{"model": "m", "fluctuation": 4.0}], scenarios)
+        of_model = {"model": "m", "benchmarks": {SKILL: {"fluctuation": 4.0}}}
+        _audit(tmp_path / "audits" / str(number), [of_model], scenarios)
         rewording = rewording_of(baseline, archive, tmp_path / "audits")
         assert rewording is not None
         assert rewording.source.startswith(source)

@@ -154,6 +154,10 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         return _MISSING
     if _is_of_one_case(results, rules):
         return _more_than_one_case(compared.pair)
+    rewording = compared.pair.rewording
+    for _, result in _critical(compared, results):
+        if rewording and result.difference and -rewording.sigma <= result.difference < 0.0:
+            return next(_reasons_of_rewording(rewording, [result]))
     for measured, result in _critical(compared, results):
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             return still_open[1]

@@ -232,8 +232,8 @@ _PER_CENT = 100.0
 def rewording_of(baseline: Record, archive: Archive, audits: Path) -> Rewording | None:
     """Return what rewordings do to the baseline's model; None where nothing was measured.
 
-    Of the baseline's own runs under scenarios and a committed audit, the one with more scenarios counts; the own runs
-    where both have as many.
+    Of the baseline's own runs under scenarios and an audit of the component, the one with more scenarios counts; the
+    own runs where both have as many.
     """
     own = neutral_sigma(baseline, scenario_runs(archive, baseline))
     audited = audited_sigma(audits, baseline)
@@ -320,8 +320,6 @@ class _AuditedSpread(FrozenModel):
 
 class _AuditedModel(FrozenModel):
     model: str
-    fluctuation: float
-    corrected: float | None = None
     benchmarks: dict[str, _AuditedSpread] = {}
 
 
@@ -333,23 +331,17 @@ class _AuditFile(FrozenModel):
 
 
 def audited_sigma(audits: Path, baseline: Record) -> Rewording | None:
-    """Return the fluctuation of the baseline's model in the newest audit below a folder that has it; None without.
+    """Return the fluctuation of the baseline's model in the newest audit of its component; None without any.
 
-    The component's own fluctuation counts where it was a benchmark of the audit (scenario × question noise is in it),
-    else the model's over all benchmarks, corrected for noise where the audit could. Raise AuditError for a broken file.
+    The noise of scenario × question is in it. Raise AuditError for a broken file.
     """
     for path in sorted(audits.glob(f"*/{AUDIT_RESULT}"), reverse=True):
         audit = validated(_AuditFile, read_json(path, AuditError), path, AuditError)
         model = next((model for model in audit.models if model.model == baseline.model_id), None)
-        if model is None:
-            continue
-        own = model.benchmarks.get(baseline.skill)
-        corrected = model.fluctuation if model.corrected is None else model.corrected
-        points = corrected if own is None else own.fluctuation
-        of = " on other benchmarks" if own is None else ""
-        return Rewording(
-            sigma=points / _PER_CENT,
-            n=len(audit.scenarios),
-            source=f"the audit {path.parent.name}{of} ({len(audit.scenarios)} scenarios)",
-        )
+        if model is not None and (own := model.benchmarks.get(baseline.skill)) is not None:
+            return Rewording(
+                sigma=own.fluctuation / _PER_CENT,
+                n=len(audit.scenarios),
+                source=f"the audit {path.parent.name} ({len(audit.scenarios)} scenarios)",
+            )
     return None

@@ -95,6 +95,19 @@ def test_a_stopped_audit_says_how_to_go_on_and_a_finished_one_is_asked_nothing(
     assert server.requests == CALLS
 
 
+def test_a_cap_is_the_audits_and_the_line_to_go_on_names_one_that_suffices(
+    served: AuditLibrary, server: ChatServer
+) -> None:
+    served.served_by(server.url, price={"input": 0, "output": 1000}, params={"max_output_tokens": 100})
+    assert served.audit("--max-cost", "0.05").code == 4
+    resumed = served.call("audit", "run", "--resume")
+    assert (resumed.code, server.requests) == (4, 0)
+    going_on = f"go on: skill-evaluator audit run --resume {served.audit_folder().name}\n"
+    assert served.call("audit", "report").refuses(going_on)
+    assert served.call(*resumed.to_go_on(capped=True)).code == 0
+    assert server.requests == CALLS
+
+
 def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditLibrary, server: ChatServer) -> None:
     assert served.audit("--shard", "1/2").code == 0
     folder = served.audit_folder()

@@ -70,3 +70,4 @@ def test_a_budget_says_what_did_not_fit_and_what_is_left(library: Library, serve
     assert done.code == 4
     assert "can cost $0.1000 (" in done.out
     assert "100 out by max_output_tokens), and $0.0" in done.out
+    assert "max_cost" not in library.call(*done.to_go_on(capped=True)).out

@@ -69,10 +69,10 @@ class Ended:
         """Whether it ended as a user's mistake does: with code 2 and one line, of stderr, that holds these words."""
         return (self.code, self.out, self.err.count("\n")) == (2, "", 1) and words in self.err
 
-    def to_go_on(self) -> list[str]:
-        """The arguments of the command by which what stopped goes on, without its ceiling."""
+    def to_go_on(self, *, capped: bool = False) -> list[str]:
+        """The arguments of the command by which what stopped goes on, without its ceiling unless it is `capped`."""
         words = shlex.split(self.err.partition("to go on where this stopped: skill-evaluator ")[2].splitlines()[0])
-        limits = [at for at, word in enumerate(words) if word in ("--max-calls", "--max-cost")]
+        limits = [at for at, word in enumerate(words) if word in ("--max-calls", "--max-cost") and not capped]
         return [word for at, word in enumerate(words) if not {at, at - 1} & set(limits)]
 
 

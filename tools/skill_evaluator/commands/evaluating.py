@@ -80,7 +80,7 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
             first = done.judged[0]
             print_first(first, form, folders, kept=done.is_recorded(first) and not first.draft)
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_resume(done.planned.left(done.pending), done.request)
+    print_how_to_resume(done.planned, done.inputs, done.request, done.pending)
     if done.problems:
         raise done.problems[0]
     return _code(Library.at(request), done)

@@ -1,7 +1,7 @@
 """The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -370,10 +370,16 @@ def _changed_answers(
         )
 
 
-def print_how_to_resume(run_ids: list[str], request: EvaluationRequest) -> None:
-    """Print on stderr the command that goes on with these runs, if there are any."""
+def print_how_to_resume(
+    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, pending: Container[str] = ()
+) -> None:
+    """Print on stderr the command that goes on with the runs that are left, if any: after `max_cost` with more."""
+    run_ids = planned.left(pending)
     if not run_ids:
         return
+    if any("max_cost" in (run.record.stopped or "") for run in planned.finished):
+        costs = (*costs_left(planned, inputs).values(), *(run.record.cost_usd for run in planned.finished))
+        request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
     program = sys.argv[0]
     words = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
     folders = words_of(request, *FOLDERS, "results")

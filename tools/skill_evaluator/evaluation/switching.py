@@ -176,7 +176,7 @@ def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> 
     request, inputs, planned, remark = plan.request, plan.inputs, plan.runs, plan.row.remark
     scored, _ = ask_and_score(planned, inputs, request, watch)
     problems = keep(planned, scored, inputs, request, on_kept)
-    print_how_to_resume(planned.left(), request)
+    print_how_to_resume(planned, inputs, request)
     records = {run.record.model_id: run.record for run in planned.finished}
     is_stopped = any("interrupted" in (record.stopped or "") for record in records.values())
     for name in request.models:

@@ -138,7 +138,7 @@ class Most:
         message = (
             f"a call of case '{request.case_id}' can cost ${self.usd:.4f} "
             f"({self.tokens - request.max_output_tokens:,} tokens in, {request.max_output_tokens:,} out by "
-            f"max_output_tokens), and ${left_usd:.4f} is left"
+            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to go on"
         )
         return Failure(kind="over_budget", reason="max_cost", message=message)
 

@@ -6,11 +6,11 @@ Leaves answers, not judgements: `audits/<id>/` holds what was asked and one run 
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.run.drawing import DrawnAudit, drawn_audit, new_audit, refuse_wrong
+from skill_evaluator.audit.run.drawing import DrawnAudit, asked_models, drawn_audit, new_audit, refuse_wrong
 from skill_evaluator.audit.run.gathering import CallTally, gather
 from skill_evaluator.audit.run.plan import (
     AUDIT,
@@ -29,6 +29,7 @@ from skill_evaluator.providers import Configuration
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import MANIFEST, read_manifest
 from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import sum_of
 from skill_evaluator.runner.runs import Run, check_writable, settings_digest
 from skill_evaluator.runner.schedule import Shard
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, with_keys
@@ -100,8 +101,8 @@ def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configurati
     if not (folder / AUDIT).exists():
         write_manifest(folder, audit)
     max_cost = request.max_cost
-    if max_cost is None and plan is not None:
-        max_cost = plan.max_cost_of(request.models, request.shard)
+    if max_cost is None:
+        max_cost = audit.max_cost_usd if plan is None else plan.max_cost_of(request.models, request.shard)
     session = Session(
         configuration=drawn,
         watch=watch,
@@ -126,6 +127,9 @@ def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configurati
                 complete=stopped is None and enough,
             )
         )
+    if any("max_cost" in (run.stopped or "") for run in made):  # go on under a cap that suffices for all
+        most = sum_of(asked_models(drawn, drawn.sizes(), str)).cost_upper_usd or 0.0
+        request = replace(request, max_cost=round(most + 0.01, 2))
     return AskedAudit(
         request=request, audit=audit, folder=folder, models=len(drawn.models), runs=made, pending=asked.pending
     )

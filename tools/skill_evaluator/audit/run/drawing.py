@@ -138,6 +138,7 @@ def new_audit(
             for name, material in benchmarks.items()
         ],
         transport=transport,
+        max_cost_usd=request.max_cost,
         evaluator_version=__version__,
     )
     return DrawnAudit(
@@ -354,7 +355,7 @@ def size_audit(request: AuditRunRequest) -> AuditSize:
     drawn = new_audit(request, keyed=False, transport="batch" if request.batch else "direct")
     return AuditSize(
         audit=drawn.manifest,
-        models=_asked_models(
+        models=asked_models(
             drawn,
             drawn.sizes(Shard.parse(request.shard) if request.shard else None),
             lambda model: key_note(model, drawn.kinds[model.provider], drawn.keys),
@@ -382,13 +383,13 @@ def plan_audit(request: AuditPlanRequest) -> tuple[AuditPlan, AuditSize]:
     cap = "" if request.max_cost is None else f", capped at ${request.max_cost:,.2f}"
     return plan, AuditSize(
         audit=drawn.manifest,
-        models=_asked_models(drawn, sizes, lambda model: str(sum(job.model_id == model.id for job in jobs))),
+        models=asked_models(drawn, sizes, lambda model: str(sum(job.model_id == model.id for job in jobs))),
         noted="jobs",
         closing=f"{counted(len(jobs), 'job')}{cap}; no call was made",
     )
 
 
-def _asked_models(drawn: DrawnAudit, sizes: Mapping[str, InputSize], note: Callable[[Model], str]) -> list[AskedModel]:
+def asked_models(drawn: DrawnAudit, sizes: Mapping[str, InputSize], note: Callable[[Model], str]) -> list[AskedModel]:
     """Return what cells of these sizes take of each model."""
     audit, kinds = drawn.manifest, drawn.kinds
     asked = []

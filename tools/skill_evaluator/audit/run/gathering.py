@@ -113,7 +113,7 @@ class GatheredAudit:
         rows = [m for m, name in enumerate(self.manifest.models) if self.tallies[name].answered]
         if not rows:
             raise AuditError(
-                f"no model of the audit {self.manifest.id} has answered anything; go on: audit run --resume"
+                f"no model has answered anything yet; go on: skill-evaluator audit run --resume {self.manifest.id}"
             )
         models = list(self.manifest.models)
         return cube_of_outcomes(

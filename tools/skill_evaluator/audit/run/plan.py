@@ -82,7 +82,7 @@ class AuditManifest(FrozenModel):
     """The file audit.json. `models`: by id, a digest of the model's settings; `scenarios`: by name, of its template.
 
     `questions`: how many were to be drawn of each benchmark; None: all. `commit`: of the components. `transport`: each
-    call by itself, or many in a batch, of which no latency is known.
+    call by itself, or many in a batch, of which no latency is known. `max_cost_usd`: the cap it was begun with.
     """
 
     manifest_version: int = MANIFEST_VERSION
@@ -96,6 +96,7 @@ class AuditManifest(FrozenModel):
     scenarios: dict[Label, Digest] = Field(min_length=1)
     benchmarks: list[AuditedBenchmark] = Field(min_length=1)
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    max_cost_usd: Usd | None = Field(default=None, exclude_if=lambda cap: cap is None)
     evaluator_version: Label
 
     @property

@@ -15,15 +15,7 @@ from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM
 from skill_evaluator.reports.ending import command
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import (
-    AnswerChange,
-    ArrayMatch,
-    ChangedAnswers,
-    CommonAnswer,
-    Explanation,
-    FieldView,
-    Leaf,
-)
+from skill_evaluator.scoring.answer_views import AnswerChange, ArrayMatch, ChangedAnswers, Explanation, FieldView, Leaf
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, letters_of, listed
 
@@ -395,9 +387,8 @@ def _rows(change: AnswerChange) -> Iterator[list[Cell]]:
         yield [case, score, Cell(f"and {left} more"), Cell(""), Cell("")]
     if not change.values:
         before, after = value_pair(change.before.value, change.after.value)
-        shown = [_failed(side) or value_cell(text) for side, text in ((change.before, before), (change.after, after))]
+        shown = [
+            value_cell(text) if side.failure is None else Cell(f"{side.failure} ({side.times} of {side.n})", "yellow")
+            for side, text in ((change.before, before), (change.after, after))
+        ]
         yield [case, score, Cell(WHOLE), *shown]
-
-
-def _failed(answer: CommonAnswer) -> Cell | None:
-    return None if answer.failure is None else Cell(f"{answer.failure} ({answer.times} of {answer.n})", "yellow")

@@ -10,7 +10,6 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance
-from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
 from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -114,7 +113,10 @@ def print_accepted(accepted: "Accepted", form: Format) -> None:
     acceptance, records = accepted.acceptance, accepted.records
     metric, skill = records[0].primary_metric, records[0].skill
     by_model = by_key((record.model_id, record) for record in records)
-    means = {model_id: _strict_mean(of_model, metric) for model_id, of_model in by_model.items()}
+    means = {}
+    for model_id, of_model in by_model.items():
+        all_means = [record.accuracy[metric].strict_mean for record in of_model if metric in record.accuracy]
+        means[model_id] = rounded(mean_or_none([mean for mean in all_means if mean is not None]))
     rows = [cells_of([name], len(of_model), number(means[name])) for name, of_model in by_model.items()]
     sheet = Sheet(columns=("model", "runs", metric), rows=rows, numbers=frozenset({"runs", metric}))
     title = f" {acceptance.version} {'is accepted' if accepted.new else 'was accepted before, for the same reason'}"
@@ -145,8 +147,3 @@ def print_acceptances(skill: str, acceptances: Sequence[Acceptance], form: Forma
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --why TEXT` accepts the highest"
     page = page_of(skill, [sheet if rows else Line(nothing)])
     print_page(form, json=lambda: {"skill": skill, "accepted": acceptances}, page=lambda: page)
-
-
-def _strict_mean(records: Sequence[Record], metric: str) -> float | None:
-    means = [record.accuracy[metric].strict_mean for record in records if metric in record.accuracy]
-    return rounded(mean_or_none([mean for mean in means if mean is not None]))

@@ -142,7 +142,8 @@ def runs_beside(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
             absent.setdefault(str(problem), []).append(run.model.id)
         pieces += pair or [(run, inputs.component)]
     for why, ids in absent.items():
-        print(f"warning: {listed(ids)} is asked without its baseline: {why}", file=sys.stderr)
+        asked = "is asked without its" if len(ids) == 1 else "are asked without their"
+        print(f"warning: {listed(ids)} {asked} baseline: {why}", file=sys.stderr)
     return pieces
 
 

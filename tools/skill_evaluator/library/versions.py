@@ -317,10 +317,10 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
     if same:
         return same
     missing = named and repository.commit(named) is None
-    where = (
-        f"its record names commit {named[:12]}, which is not here" if missing else "it may never have been committed"
-    )
-    advice = "run `git fetch --unshallow`" if repository.is_shallow else "fetch the branch that holds it"
+    where, advice = "it may never have been committed", "commit the prompt of each version"
+    if missing:
+        where, advice = f"its record names commit {named[:12]}, which is not here", "fetch the branch that holds it"
+    advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
     raise ComponentError(f"the prompt of {name} is in no commit of {paths[0]} here ({where}); {advice}")
 
 

@@ -139,7 +139,7 @@ def test_a_pair_of_different_verdicts_is_a_tie_and_with_an_unparsed_one_not_pars
         "tie": {"1": 1, "2": 0, "tie": 0},
         "unparsed": {"1": 0, "2": 1, "tie": 0},
     }
-    assert row["flip_rate"] == 0.5
+    assert row["flip_rate"] == pytest.approx(1 / 3)  # of the pairs with two parsed verdicts
 
 
 def test_length_and_confidence_are_measured_where_they_are_given(library: Library) -> None:
@@ -239,6 +239,15 @@ def test_a_wrong_line_is_one_line_of_error_with_its_place(
     library.write("items.jsonl", items)
     library.write("verdicts.jsonl", verdicts)
     assert of_files(library).refuses(problem)
+
+
+def test_verdicts_on_what_nobody_labelled_are_counted_and_left_aside(library: Library) -> None:
+    """As of a judging whose items people labelled in part."""
+    library.lines("items.jsonl", *(pair(number, 1 + number % 2) for number in range(4)))
+    library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(6) for order in (1, 2)))
+    done = of_files(library, "--format", "json")
+    assert (done.code, figures(library)["n"]) == (0, 4)
+    assert "2 items of verdicts.jsonl without a label in items.jsonl: left aside" in done.err
 
 
 def test_a_missing_file_is_named(library: Library) -> None:

@@ -67,12 +67,20 @@ def test_a_narrow_judge_is_told_from_one_like_people_and_one_score_has_no_spread
     assert spread_ratio([3, 3, 3, 4], [1, 2, 4, 5]).ci95 is None  # one text makes all of it
 
 
-def test_repeatability_counts_pairs_of_answers_and_what_was_not_parsed_agrees_with_nothing() -> None:
+def test_repeatability_counts_pairs_of_answers() -> None:
     assert repeatability([[1, 1, 1, 2], [2, 2]]).value == pytest.approx((3 / 6 + 1) / 2)
-    assert repeatability([[None, None], [1]]).value == 0
     low, high = repeatability([[1, 1]] * 30).ci95 or (0, 0)
     assert low == pytest.approx(0.05 ** (1 / 30))
     assert high == 1
+
+
+def test_what_was_not_parsed_is_neither_a_flip_nor_noise() -> None:
+    pairs = [(1, 1), (1, 2), (None, None), (None, 1), (2, None)]
+    flips = position_bias(*zip(*pairs, strict=True)).flips
+    assert (flips.value, flips.n) == (0.5, 2)
+    same = repeatability(pairs)
+    assert (same.value, same.n) == (0.5, 2)
+    assert repeatability([(1, None, 1), (None, None, 2)]).value == 1
 
 
 CONFIDENCES = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=80)

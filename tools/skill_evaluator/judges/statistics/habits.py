@@ -13,7 +13,7 @@ _CLOSE = 1e-9
 
 
 class PositionBias(NamedTuple):
-    """`flips`: share of pairs whose verdict changes with the order (an unparsed one is a verdict of its own).
+    """`flips`: share of the pairs with two parsed verdicts whose verdict changes with the order.
 
     `picks_first`: share of all verdicts for whatever stood first. `lean`: verdicts for the first place minus those for
     the second, −1 to 1; 0 for a judge that flips either way alike.
@@ -25,7 +25,7 @@ class PositionBias(NamedTuple):
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
-    """Compare verdicts of the same pairs: 1 and 2 name the outputs; anything else is neither (a tie, not parsed).
+    """Compare verdicts of the same pairs: 1 and 2 name the outputs; anything else is neither (a tie; None: not parsed).
 
     In order output 1 stands first, swapped output 2 does. Intervals are over pairs, since two verdicts on one pair
     depend on each other. 2306.05685, section 3.3.
@@ -37,8 +37,9 @@ def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> 
     pairs = list(zip(in_order, swapped, strict=True))
     first = [((one == 1) + (other == 2)) / 2 for one, other in pairs]
     second = [((one == 2) + (other == 1)) / 2 for one, other in pairs]
+    parsed = [pair for pair in pairs if None not in pair]
     return PositionBias(
-        flips=rate(sum(one != other for one, other in pairs), len(pairs)),
+        flips=rate(sum(one != other for one, other in parsed), len(parsed)),
         picks_first=mean_within(first),
         lean=mean_within([one - other for one, other in zip(first, second, strict=True)], -1.0, 1.0),
     )
@@ -153,17 +154,17 @@ def _log_spreads(scores: Sequence[float]) -> tuple[float, Floats]:
 def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Figure:
     """Return how often two answers to a byte-identical request agree: the mean over items of the share of equal pairs.
 
-    1 minus it is the judge's own noise, no matter of order or wording. Range 0 to 1, 1 is best; items with fewer than
-    two answers are left out; an unparsed answer (None) agrees with nothing. `n` counts items.
+    1 minus it is the judge's own noise, no matter of order or wording. Range 0 to 1, 1 is best; unparsed answers
+    (None) are left out, and items with fewer than two others. `n` counts items.
 
     >>> repeatability([[1, 1, 1], [1, 2, 1], [2, 2]]).value.__round__(3)
     0.778
     """
     agreeing = []
     for answers in repeats:
-        if len(answers) > 1:
-            counts = Counter(answer for answer in answers if answer is not None)
-            agreeing.append(sum(math.comb(count, 2) for count in counts.values()) / math.comb(len(answers), 2))
+        counts = Counter(answer for answer in answers if answer is not None)
+        if counts.total() > 1:
+            agreeing.append(sum(math.comb(count, 2) for count in counts.values()) / math.comb(counts.total(), 2))
     return mean_within(agreeing)
 
 

@@ -133,7 +133,7 @@ def test_a_rubric_by_which_nobody_scored_is_refused_before_a_call(library: Judgi
     library.items({"id": "s", "scores": {"tone": 2}, "output": QUOTE})
     library.served_by("http://127.0.0.1:9/v1")
     for arguments, message in (
-        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml has no such criterion"),
+        (("--rubric", RUBRIC), "people scored items.jsonl by tone, and rubric.yaml scores by none of these"),
         (("--broken", "2"), "items.jsonl has scores of people: they go with --rubric FILE"),
     ):
         assert call(library, *arguments).refuses(message)

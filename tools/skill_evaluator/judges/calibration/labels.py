@@ -4,6 +4,7 @@ People prefer one of two outputs, score an output by criteria, or say of a new o
 labels holds all of these. The texts may be left out: labels and verdicts can be passed on where the texts cannot.
 """
 
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from skill_evaluator.judges.asking.results import Level, StoredScore, StoredVerd
 from skill_evaluator.judges.modes.pairwise import PairItem
 from skill_evaluator.judges.modes.ship_rules import NONE, Finding, Impact
 from skill_evaluator.stats import by_key
+from skill_evaluator.text import counted
 
 Split = Literal["development", "held_out"]
 
@@ -193,18 +195,23 @@ def _label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> tuple[list[StoredVerdict], list[StoredScore]]:
-    """Read the verdicts on labelled pairs and outputs; raise JudgeError with file and line of the fault.
+    """Read the verdicts on labelled pairs and outputs, and say of how many others there are.
 
-    What is repeated is wrong, and what is of no item.
+    Raise JudgeError with file and line for what is repeated, and where none is of a labelled item.
     """
-    verdicts, scores = list[StoredVerdict](), list[StoredScore]()
+    verdicts, scores, others = list[StoredVerdict](), list[StoredScore](), dict[str, int]()
     for number, line in _lines(path, _said):
         if line.id not in (labels.scored if isinstance(line, StoredScore) else labels.pairs):
-            raise JudgeError(f"{path}:{number}: id '{line.id}' is no item of {labels.path}")
-        if isinstance(line, StoredScore):
+            others.setdefault(line.id, number)
+        elif isinstance(line, StoredScore):
             scores.append(line)
         else:
             verdicts.append(line)
+    for name, number in others.items():
+        if not verdicts and not scores:
+            raise JudgeError(f"{path}:{number}: id '{name}' is no item of {labels.path}")
+    if others:
+        print(f"{counted(len(others), 'item')} of {path} without a label in {labels.path}: left aside", file=sys.stderr)
     return verdicts, scores
 
 

@@ -467,15 +467,16 @@ def _refuse_bare(outputs: list[tuple[str, str | None]], file: Path) -> None:
 
 
 def _criteria(rubric: Rubric, labels: Labels, request: CalibrateRequest) -> NamedRubric:
-    """Return the criteria that judges are asked by: of scored outputs those by which people scored."""
+    """Return the criteria of the labels' method: of scored outputs those by which people scored."""
     by_people = dict.fromkeys(name for item in labels.scored.values() for name in item.scores)
-    wanted = [criterion.id for criterion in rubric.criteria if criterion.id in by_people]
-    if labels.scored and not wanted:
-        names = ", ".join(by_people)
-        raise JudgeError(f"people scored {request.labels} by {names}, and {request.rubric} has no such criterion")
     methods: tuple[MethodName, ...] = ("pairwise_comparison",)
     if labels.scored:
         methods = ("direct_scoring", "reference_based")
+    suited = [criterion.id for criterion in rubric.criteria if criterion.primary_method in methods]
+    wanted = [name for name in suited if not labels.scored or name in by_people]
+    if labels.scored and not wanted:
+        names = ", ".join(by_people)
+        raise JudgeError(f"people scored {request.labels} by {names}, and {request.rubric} scores by none of these")
     return choose_criteria(str(request.rubric), rubric, wanted, methods)
 
 

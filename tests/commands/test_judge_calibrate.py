@@ -162,10 +162,12 @@ def test_length_and_confidence_are_measured_where_they_are_given(library: Librar
     assert "Its confidence tells nothing" in out
 
 
-def test_labels_of_one_kind_leave_a_judge_undecided(library: Library) -> None:
+def test_labels_of_one_kind_leave_a_judge_undecided_and_what_has_none_is_counted(library: Library) -> None:
     library.lines("items.jsonl", *map(pair, range(5)))
-    library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(5) for order in (1, 2)))
-    assert "undecided: labels and verdicts are all of one kind" in of_files(library).out
+    library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(7) for order in (1, 2)))
+    done = of_files(library)
+    assert "undecided: labels and verdicts are all of one kind" in done.out
+    assert "2 items of verdicts.jsonl without a label in items.jsonl: left aside" in done.err
 
 
 def test_replicates_show_the_judges_own_noise_apart_from_its_flips(library: Library) -> None:
@@ -239,15 +241,6 @@ def test_a_wrong_line_is_one_line_of_error_with_its_place(
     library.write("items.jsonl", items)
     library.write("verdicts.jsonl", verdicts)
     assert of_files(library).refuses(problem)
-
-
-def test_verdicts_on_what_nobody_labelled_are_counted_and_left_aside(library: Library) -> None:
-    """As of a judging whose items people labelled in part."""
-    library.lines("items.jsonl", *(pair(number, 1 + number % 2) for number in range(4)))
-    library.lines("verdicts.jsonl", *(verdict(number, order, 1) for number in range(6) for order in (1, 2)))
-    done = of_files(library, "--format", "json")
-    assert (done.code, figures(library)["n"]) == (0, 4)
-    assert "2 items of verdicts.jsonl without a label in items.jsonl: left aside" in done.err
 
 
 def test_a_missing_file_is_named(library: Library) -> None:

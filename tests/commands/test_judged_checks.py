@@ -125,16 +125,6 @@ def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None
     assert library.records() == []
 
 
-def test_a_calibration_that_cannot_be_read_is_refused_before_any_call(
-    library: JudgedLibrary, server: ChatServer
-) -> None:
-    library.judged_by(model="judge", calibration="gone.json")
-    for done in (library.evaluated(), library.evaluated("--dry-run"), library.call("lint", SKILL)):
-        assert (done.code, done.out) == (2, "")
-        assert ".evaluator/gone.json does not exist" in done.err
-    assert server.requests == 0
-
-
 def test_who_judges_is_named_and_nobody_judges_himself_unless_that_is_said(library: JudgedLibrary) -> None:
     library.judged_by()
     for done in (library.evaluated("--dry-run"), library.call("lint", SKILL)):
@@ -146,6 +136,9 @@ def test_who_judges_is_named_and_nobody_judges_himself_unless_that_is_said(libra
     assert library.evaluated("--dry-run").code == 0
     library.judged_by(model="nobody")
     assert library.call("lint", SKILL).code in (1, 2)
+    library.judged_by(model="judge", calibration="gone.json")
+    for done in (library.evaluated(), library.call("lint", SKILL)):
+        assert (library.server.requests, done.refuses(".evaluator/gone.json does not exist")) == (0, True)
     library.judged_by(model="judge")
     assert library.call("lint", SKILL).code == 0
 

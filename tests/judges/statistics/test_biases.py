@@ -78,9 +78,8 @@ def test_what_was_not_parsed_is_neither_a_flip_nor_noise() -> None:
     pairs = [(1, 1), (1, 2), (None, None), (None, 1), (2, None)]
     flips = position_bias(*zip(*pairs, strict=True)).flips
     assert (flips.value, flips.n) == (0.5, 2)
-    same = repeatability(pairs)
-    assert (same.value, same.n) == (0.5, 2)
-    assert repeatability([(1, None, 1), (None, None, 2)]).value == 1
+    same = repeatability([*pairs, (2, None, 2)])
+    assert (same.value, same.n) == (pytest.approx(2 / 3), 3)
 
 
 CONFIDENCES = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=80)

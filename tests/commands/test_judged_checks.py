@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply
+from tests.support.git import git
 from tests.support.library import CASES, SKILL, Ended, Library, read
 from tests.support.sentences import Truth, is_question, judging
 
@@ -134,6 +135,10 @@ def test_who_judges_is_named_and_nobody_judges_himself_unless_that_is_said(libra
     assert "would judge its own answers" in library.evaluated("--dry-run").err
     library.judged_by(component="served")
     assert library.evaluated("--dry-run").code == 0
+    assert {one["model_id"] for one in library.evaluate_here("--dry-run", "--format", "json").json["models"]} == {
+        "served",
+        "judge",
+    }
     library.judged_by(model="nobody")
     assert library.call("lint", SKILL).code in (1, 2)
     library.judged_by(model="judge", calibration="gone.json")
@@ -211,3 +216,26 @@ def test_a_patch_takes_the_answers_of_the_judge_too(library: JudgedLibrary, serv
     patched, first = library.records()
     assert patched["judged"] == first["judged"]
     assert patched["taken"]["answers"] == CALLS
+
+
+def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of_it(
+    library: JudgedLibrary, server: ChatServer
+) -> None:
+    git(library.root, "init", "-qb", "main")
+    git(library.root, "add", "-A")
+    git(library.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "start")
+    plan = library.call("plan", "--format", "json").json
+    assert [entry["model_id"] for entry in plan["entries"]] == ["served"]
+    assert [(job["candidate"], job["model_id"]) for job in plan["judgings"]] == [("served", "judge")]
+    (skipped,) = plan["skipped"]
+    assert (skipped["models"], "would judge its own answers" in skipped["reason"]) == (["judge"], True)
+    done = library.evaluate_here("--max-cost", "1")
+    assert done.code == 0, done.err
+    assert f"judge judges the answers of {SKILL}, and is not asked for its own\n" in done.err
+    assert [row["model_id"] for row in library.rows()] == ["served"]
+    assert library.evaluate_here("--model", "judge").refuses("would judge its own answers")
+
+
+def test_a_library_whose_only_model_is_the_judge_is_refused(library: JudgedLibrary, server: ChatServer) -> None:
+    library.models({"id": "judge", "provider": "openai", "base_url": server.url})
+    assert library.evaluate_here().refuses("judge would judge its own answers as judge: name a different judge")

@@ -89,7 +89,7 @@ def plan_checks(
         mine = [case for case in cases if case.id in one.cases]
         name, asked = one.component.name, one.model
         try:
-            judge = judge_of_checks(one.component, mine, [asked], configuration.models, configuration.settings)
+            judge, _ = judge_of_checks(one.component, mine, (asked,), configuration.models, configuration.settings)
         except SkillEvaluatorError as problem:
             unjudged.append(OnModels(skill=name, models=[asked.id], reason=str(problem)))
             continue

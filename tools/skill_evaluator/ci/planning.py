@@ -191,10 +191,11 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
         asked.not_evaluated.extend(left_out)
         if policy.design == "beside" and request.scenario is None and not request.drift:
             plain = beside_baselines(plain, cases, request, fresh=request.seed is None)
-        asked.wanted.extend(plain)
         of_checks, undecided = plan_checks(plain, cases, request.configuration)
+        plain = [one for one in plain if [one.model.id] not in [each.models for each in undecided]]
+        asked.wanted.extend(plain)
         asked.judgings.extend(of_checks)
-        asked.unjudged.extend(undecided)
+        asked.not_evaluated.extend(undecided)
         if request.drift:
             continue
         judgings, unjudged = plan_judgings(plain, cases, pinned, request.configuration, request.scenario)

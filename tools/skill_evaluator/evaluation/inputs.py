@@ -1,5 +1,6 @@
 """Everything that `evaluate` reads, checked before any call."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     models = select_models(configuration.models, request.models)
     if request.batch:
         refuse_unbatched(models)
-    judge = judge_of(component, cases, models, configuration.models, configuration.settings)
+    judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
     if judge is not None:
         read_calibration(request.config, configuration.settings)
         if request.adaptive:
@@ -124,14 +125,15 @@ def _refuse_designs(request: EvaluationRequest) -> None:
 
 
 def judge_of(
-    component: Component, cases: Iterable[Case], asked: Iterable[Model], models: tuple[Model, ...], settings: Settings
-) -> Model | None:
-    """Return who judges the sentences of a component; None where it has none.
+    component: Component, cases: Iterable[Case], asked: tuple[Model, ...], models: tuple[Model, ...], settings: Settings
+) -> tuple[Model | None, tuple[Model, ...]]:
+    """Return who judges the sentences of a component, None where it has none; and the models to ask.
 
-    Raise ConfigError where nobody is named, and where a model would judge itself though the component does not say so.
+    Where all models are asked, that is all but the judge. Raise ConfigError where nobody is named, and where a model
+    would judge itself though the component does not say so.
     """
     if not any(case.sentences for case in cases):
-        return None
+        return None, asked
     name = component.name
     named = settings.policy.judge_of(name)
     chosen = (named or settings.policy.judge).model
@@ -141,10 +143,13 @@ def judge_of(
             f"policy.components.{name}.judge"
         )
     (judge,) = select_models(models, (chosen,))
-    own = [model.id for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if own and named is None:
+    own = [model for model in asked if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
+    if named is not None or not own:
+        return judge, asked
+    if len(own) == len(asked) or len(asked) < len(models):
         raise ConfigError(
-            f"{judge.id} would judge its own answers as {own[0]}: name a different judge, or it as "
+            f"{judge.id} would judge its own answers as {own[0].id}: name a different judge, or it as "
             f"policy.components.{name}.judge in settings.yaml if that is meant"
         )
-    return judge
+    print(f"{judge.id} judges the answers of {name}, and is not asked for its own", file=sys.stderr)
+    return judge, tuple(model for model in asked if model not in own)

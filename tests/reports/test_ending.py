@@ -55,7 +55,15 @@ def compared(
             compared(GOOD, LOWER),
             (
                 "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
-                "lost: field_level_f1 0.920 → 0.720, in several fields and cases",
+                "lost: field_level_f1 0.920 → 0.720",
+                "next: look at case c00: `skill-evaluator explain new --case c00`",
+            ),
+        ),
+        (
+            compared(GOOD, LOWER, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (1, 3)}}),
+            (
+                "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
+                "lost: field_level_f1 0.920 → 0.720, in field total",
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
         ),
@@ -86,7 +94,7 @@ def compared(
             ),
         ),
     ],
-    ids=["a field is lost", "a case is lost", "spread", "unchanged", "a draft", "incomparable"],
+    ids=["a field is lost", "a case is lost", "spread", "one field", "unchanged", "a draft", "incomparable"],
 )
 def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
     assert ending(result, HERE) == lines

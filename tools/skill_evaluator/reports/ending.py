@@ -89,7 +89,8 @@ def _lost(model: ModelVerdict) -> str:
         return f"lost: {model.reasons[0]}"
     fell.sort(key=lambda one: one.tier != "critical")
     moved = [f"{one.metric} {arrow(one.baseline, one.candidate)}" for one in fell]
-    return f"lost: {listed(moved, _MOST_NAMED)}, in several fields and cases"
+    fields = [one for one in model.fields if (one.difference or 0.0) < 0.0 and one not in fell]
+    return f"lost: {listed(moved, _MOST_NAMED)}" + (f", in field {fields[0].metric}" if len(fields) == 1 else "")
 
 
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:

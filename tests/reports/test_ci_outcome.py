@@ -115,7 +115,8 @@ def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[Ru
 def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
     better, one = compared("better", 0.9, 0.9)
     worse, other = compared("worse", 0.9, 0.2)
-    made = outcome(*better, *worse, run(skill="new", run_id="x"), nothing(status="missing", skill="lost"))
+    lost = [nothing(status="missing", skill=skill) for skill in ("lost", "better")]
+    made = outcome(*better, *worse, run(skill="new", run_id="x"), *lost)
     page = outcome_page(made.model_copy(update={"verdicts": [one, other]})).markdown()
     top = "\n".join(page.splitlines()[:24])  # which version is worse, where, how sure that is, which model, what to do
     for answer in (
@@ -127,11 +128,12 @@ def test_the_page_begins_with_what_is_worse_and_unfolds_nothing_else() -> None:
         assert answer in top, answer
     assert [line for line in page.splitlines() if line.startswith("- ") and " on `" in line] == [
         "- ▼ **regressed**, worse than the recorded version: `worse` on `vendor/model-1`",
-        "- ! **not measured** in full, so nothing is said: `lost` on `m`",
+        "- ! **not measured** in full, so nothing is said: `lost` on `m`, `better` on `m`",
         "- = **unchanged**, no drop beyond the tolerance (0.05): "
         "`better` on `vendor/model-0`, `better` on `vendor/model-1`, `worse` on `vendor/model-0`",
         "- – no lower version is recorded to compare with: `new` on `m`",
     ]
+    assert "- next for `better`: not measured in full on m, else nothing is in the way\n" in page
     assert page.index("## `worse`: regressed") < page.index("## `better`: unchanged")
     assert page.index("### ▼ `vendor/model-1`") < page.index("<details>")
     assert page.count("<details>") == page.count("</details>") == 5

@@ -28,8 +28,8 @@ from skill_evaluator.reports.ending import ending
 from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
 from skill_evaluator.reports.planning import forecast_sheet
 from skill_evaluator.runner.prices import pooled_hit_rate
-from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import counted, version_words
+from skill_evaluator.stats import by_key, total_or_none
+from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
@@ -207,7 +207,9 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
     compared = [*outcome.verdicts, *outcome.drift]
-    ends = {result.skill: ending(result)[2].removeprefix("next: ") for result in worst_first}
+    left = ((run.skill, run.model_id) for run in outcome.runs if run.status != "complete" and not run.is_baseline)
+    missing = {skill: f"{_NOT_MEASURED} in full on {listed(models)}, else " for skill, models in by_key(left).items()}
+    ends = {one.skill: missing.get(one.skill, "") + ending(one)[2].removeprefix("next: ") for one in worst_first}
     following = bullets([f"next for {code_span(skill)}: {prose(words)}" for skill, words in ends.items()])
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
     return Page(

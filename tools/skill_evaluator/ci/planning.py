@@ -163,6 +163,7 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
     skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
     unproven = _unproven(request, repository, skills)
     for skill in skills:
+        ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
         if unproven.get(skill):
             asked.faults.extend(unproven[skill])
             continue
@@ -178,14 +179,12 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
             if skill in request.names:
                 raise
             if isinstance(problem, NotEvaluatedError):
-                ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
                 asked.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
             place = prompt_file(request.components, skill, repository.place(request.components))
             asked.faults.append(Problem(file=place, line=1, message=str(problem)))
             continue
         by_id = {model.id: model for model in asking(request.configuration, component).models}
-        ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
         chosen = [by_id[model_id] for model_id in ids if model_id in by_id]
         plain, left_out = _on_models(chosen, component, cases, archive, request)
         asked.not_evaluated.extend(left_out)
@@ -289,7 +288,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     is_first_push = not named.strip("0")  # zeros say that there was no commit before
     if base is None and not is_first_push and not _FULL_ID.fullmatch(named):
         raise PlanError(f"--base {named} is not a commit here; for a branch that was never pushed use --base 0")
-    before, after = read_versions(repository, (base, head), folder)
+    before, after = read_versions(repository, (base and repository.merge_base(base), head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")

@@ -142,6 +142,12 @@ def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_c
     assert (done.code, verdicts(done)) == (3, {"pdf": "regressed"}), done.err
     assert sourced.server.requests == 2 * 4 + 2 * 2  # half as many of the baseline, in turns
     before, after = (str(row["skill_version"]) for row in reversed(sourced.books("pdf")))
+    for form in ("text", "markdown"):
+        told = sourced.call("evaluate", "--changed", base, "--yes", "--format", form).out
+        places = [
+            told.find(words) for words in ("▼ pdf: regressed", "lost: ", "next: look at", "explain ", "-pdf-served")
+        ]
+        assert -1 not in places == sorted(places), told
     assert re.match(r"0\.20260301080000\.0\+", before)
     assert re.match(r"0\.20260302080000\.0\+", after)
 
@@ -262,6 +268,8 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
         done = sourced.call("evaluate", "--dry-run", "--changed", *base)
         assert "1 component: 8 calls" in done.err
         assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
+    planned = sourced.call("plan", "--base", "main", "--format", "json").json  # so it is no version that was lowered
+    assert ([entry["skill"] for entry in planned["entries"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
     assert (on_main.code, on_main.err.splitlines()[0].partition(" are as at ")[2]) == (0, "HEAD, which main has, too")

@@ -97,7 +97,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
             raise RunError("nothing was asked; --max-cost USD sets a cap, and --yes asks without one")
         done = library.evaluate_many(request, planned, watch=watch)
     if done or form == "json":
-        print_many(done, planned, form)
+        print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
     return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)

@@ -51,7 +51,10 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     shown = two_models.call("leaderboard")
     assert shown.code == 0
     assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
-    assert "to ship: big (better beyond chance than small, by 0.498 (q ≤ 1e-06))" in shown.out
+    of = "of 1.1.0, which regressed on small; "
+    assert f"to ship: big ({of}better beyond chance than small, by 0.498 (q ≤ 1e-06))" in " ".join(shown.out.split())
+    lower = two_models.call("leaderboard", "--version", "1.0.0").out
+    assert "regressed" not in lower
     assert f"next: `skill-evaluator compare {SKILL} --models small big" in shown.out.splitlines()[-1]
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out

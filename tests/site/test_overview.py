@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.library import Library
+from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
 from tests.support.sites import build_undrawn, site_data
 
 RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
 WORSE = {name: [0.2, 0.25] for name in RIGHT}
+WORST = {name: [0.0, 0.05] for name in RIGHT}
 BETTER = {name: [1.0, 1.0] for name in RIGHT}
 
 
@@ -24,3 +25,19 @@ def test_a_version_that_mends_the_one_before_has_improved_only_against_the_ancho
     assert row["verdict"] == verdict
     newest = max(site_data(site, "changes")["rows"], key=lambda change: change["version"])
     assert (newest["version"], newest["verdict"]) == ("1.2.0", "improved")
+
+
+def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
+    """The ranking is of the newest version, which may be worse with one model alone; so may the one before it be."""
+    library = Library(tmp_path)
+    m = [a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, RIGHT, WORSE, WORST))]
+    n = [a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)]
+    keep(library, m[0], n[0])
+    ship = site_data(build_undrawn(library), f"components/{SKILL}")["ship"]
+    assert ship.startswith("ship 1.0.0 with n (better beyond chance than m")
+    keep(library, *m[1:], *n[1:])
+    assert "to ship: 1.1.0 (1.3.0: regressed against 1.2.0 on m" in library.call("history", SKILL).out
+    site = build_undrawn(library)
+    assert site_data(site, "overview")["regressed"][SKILL]["next"] == "do not ship 1.3.0: keep 1.1.0"
+    ship = site_data(site, f"components/{SKILL}")["ship"]
+    assert ship == "ship 1.1.0; the ranking is of 1.3.0 and names n"

@@ -58,8 +58,10 @@ def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
 
 
 def shipping_words(ranking: ModelRanking) -> str:
-    """Return which model to ship, and why it."""
-    return f"to ship: {ranking.advice.model_id or 'none is named'} ({ranking.advice.reason})"
+    """Return which model to ship, and why it; of a version that regressed, on which models."""
+    fell = [model.model_id for model in ranking.models if model.verdict == "regressed"]
+    of = f"of {version_words(ranking.models[0].skill_version)}, which regressed on {listed(fell, 2)}; " if fell else ""
+    return f"to ship: {ranking.advice.model_id or 'none is named'} ({of}{ranking.advice.reason})"
 
 
 def _sheet(ranking: ModelRanking) -> Sheet:

@@ -133,7 +133,7 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
     step, point, model = fell[0]
     stands = any(point is model.points[-1] for _, point, model in fell)
     moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
-    keep = f"do not ship {version_words(version)}: keep {version_words(moved['before'])}"
+    keep = f"do not ship {version_words(version)}: keep {version_words(standing.history.to_ship)}"
     return {
         **moved,
         "version": version,
@@ -148,15 +148,15 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
 
 
 def ship_words(standing: ComponentStanding) -> str:
-    """Return which version to ship with which model, and why that model; or why none is named."""
-    advice = standing.ranking.advice
+    """Return which version to ship, as `history` does, with which model, and why that model; or why none is named."""
+    advice, shipped = standing.ranking.advice, standing.history.to_ship
+    ranked = max((record.skill_version for record in standing.newest.values()), key=precedence)
+    if ranked != shipped:
+        of = f"the ranking is of {version_words(ranked)} and names {advice.model_id or 'no model'}"
+        return f"ship {version_words(shipped)}; {of}"
     if advice.model_id is None:
         return f"no model to ship is named ({advice.reason})"
-    named = f"ship {version_words(standing.newest[advice.model_id].skill_version)} with {advice.model_id}"
-    judged = verdict_of(advice.model_id, standing)
-    if judged["verdict"] == "regressed":
-        return f"do not {named}: it regressed since {version_words(judged['before'])}"
-    return f"{named} ({advice.reason})"
+    return f"ship {version_words(ranked)} with {advice.model_id} ({advice.reason})"
 
 
 def _spreads(record: Record) -> dict[str, Any]:

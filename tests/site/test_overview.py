@@ -1,12 +1,13 @@
 """The overview's rows: a verdict there is one that stands against the anchor, too."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
-from tests.support.sites import build_undrawn, site_data
+from tests.support.sites import build_undrawn, site_data, watched
 
 RIGHT = {f"case-{at}": [0.9, 0.95] for at in range(12)}
 WORSE = {name: [0.2, 0.25] for name in RIGHT}
@@ -41,3 +42,18 @@ def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
     assert site_data(site, "overview")["regressed"][SKILL]["next"] == "do not ship 1.3.0: keep 1.1.0"
     ship = site_data(site, f"components/{SKILL}")["ship"]
     assert ship == "ship 1.1.0; the ranking is of 1.3.0 and names n"
+
+
+@pytest.mark.browser
+def test_what_changed_says_the_worst_since_the_first_version(browser: Any, tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    unsure = {name: [0.92 if at else 0.6, 0.9] for at, name in enumerate(RIGHT)}
+    keep(library, *(a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, BETTER, unsure))))
+    keep(library, *(a_run(f"1.{at}.0", at + 6, cases, model_id="n") for at, cases in enumerate((WORSE, RIGHT, RIGHT))))
+    site = build_undrawn(library)
+    rows = site_data(site, "overview")["rows"]
+    assert [row["also"]["verdict"] for row in rows] == ["inconclusive", "improved"]
+    with watched(browser, f"file://{site}/") as watch:
+        newest = watch.open("changes.html").locator("summary").first.inner_text()
+        assert "inconclusive since 1.0.0" in newest
+        assert "improved" not in newest

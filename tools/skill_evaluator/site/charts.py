@@ -151,7 +151,7 @@ def _items() -> alt.Chart:
 
 def _forest() -> alt.LayerChart:
     """Draw differences from the worst to the best, a line for each 95 % interval, and a rule at no difference."""
-    title = "after − before"
+    title = "@way"
     reach = alt.Scale(domain=["@domain"], nice=False)
     x = alt.X("difference:Q", title=title, scale=reach, axis=alt.Axis(format="+.2~f", tickCount=5))
     y = alt.Y("name:N", sort=["@names"], title=None, axis=_NAMES)

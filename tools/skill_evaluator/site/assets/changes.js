@@ -1,7 +1,7 @@
 // What changed: a line a version, the newest first, since the last visit, a day or a version; the verdicts unfold.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, named, change: figuresOf, finding, age, page, signed, MARKS } = window.site;
+  const { el, load, state, link, badge, named, change: figuresOf, prose, finding, age, page, signed, MARKS } = window.site;
   const MOST = 20; // versions before a reader asks for all
   const ORDER = [...Object.keys(MARKS), null]; // null: a first version
   const KEPT = "skill-evaluator-last-visit";
@@ -21,7 +21,7 @@
     return el("li", { class: `change ${row.verdict}` },
       el("p", { class: "line" }, badge(row.verdict), " ", el("bdi", {}, row.model), el("span", { class: "soft" }, ` ${named(row.version)}`, row.before ? ` against ${named(row.before)}` : null, row.also ? `; ${row.also.verdict} since ${named(row.also.before)}` : null, el("span", { class: "unseen" }, ` of ${row.component}`)), el("span", { class: "soft when" }, age(row.timestamp))),
       figures ? el("p", { class: "soft figures" }, figures) : null,
-      row.reasons.length ? el("ul", { class: "remarks" }, row.reasons.slice(0, 4).map((words) => el("li", {}, words))) : null);
+      row.reasons.length ? el("ul", { class: "remarks" }, row.reasons.slice(0, 4).map((words) => el("li", {}, prose(words)))) : null);
   }
 
   /** Put the rows of one version together, in the order of its newest run. */

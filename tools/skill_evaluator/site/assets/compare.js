@@ -1,43 +1,48 @@
 // Two versions, or two models: the verdict, what moved and how surely, the cases that flipped, the answers that changed.
 "use strict";
 (function () {
-  const { el, load, state, link, badge, named, prose, finding, share, table, page, signed, chart, drawn } = window.site;
+  const { el, load, state, link, badge, named, prose, finding, following, share, table, page, signed, chart, drawn } = window.site;
+
+  const WAY = ["before", "after"]; // unless two models are compared
+
+  /** Draw tables whose columns name the two that are compared. */
+  const tables = (blocks, two) => drawn(blocks.map((block) => (block.columns ? { ...block, columns: block.columns.map((title) => title.replace(/before|after/g, (word) => two[Number(word === "after")])) } : block)));
 
   /** Return where the answers of two runs differ, loaded when it is opened. */
-  function answers(model) {
+  function answers(model, two) {
     if (!model.answers) return null;
     const place = el("div", { "aria-live": "polite" }, "…");
     const fill = async () => {
       const changed = await load(model.answers).catch((problem) => ({ blocks: [{ kind: "words", words: `The answers cannot be shown: ${problem.message}` }] }));
-      place.replaceChildren(...drawn(changed.blocks).flat());
+      place.replaceChildren(...tables(changed.blocks, two).flat().filter(Boolean));
     };
     return el("details", { class: "answers-changed", ontoggle: (event) => { if (event.target.open && place.textContent === "…") fill(); } }, el("summary", {}, "Answers that changed, with both values"), place);
   }
 
-  function forest(model) {
+  function forest(model, [before, after]) {
     const { title, rows } = model.forest;
     if (!rows.length) return null;
     const columns = [{ title: "Measure", cell: (row) => el("bdi", {}, row.name) }, { title: "Verdict", cell: (row) => badge(row.verdict) }, { title: "Difference", number: true, cell: (row) => signed(row.difference) },
       { title: "95 % interval", number: true, cell: (row) => (row.low === null ? "too few" : `${signed(row.low)} to ${signed(row.high)}`) }];
     const reach = Math.max(0.1, ...rows.flatMap((row) => [row.difference, row.low, row.high]).map((value) => Math.abs(value ?? 0)));
-    return chart("forest", { title, note: "What came after less what was before: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.", rows, words: { names: rows.map((row) => row.name), domain: [-reach, reach] }, table: table("Differences", columns, rows) });
+    return chart("forest", { title, note: `${after} − ${before}: a mark a metric or field, a line its 95 % interval. Left of the dashed line is worse.`, rows, words: { way: `${after} − ${before}`, names: rows.map((row) => row.name), domain: [-reach, reach] }, table: table("Differences", columns, rows) });
   }
 
-  function verdict(model, name, open, latest) {
-    const [verdicts, ...reasons] = model.words;
+  function verdict(model, name, open, worst, latest, two) {
+    const [verdicts, ...reasons] = model.words.filter((words) => two === WAY || !words.startsWith("the models differ:"));
     return el("details", { class: `compared ${model.verdict}`, open },
       el("summary", {}, el("h2", { class: "line" }, el("bdi", {}, name), " ", badge(model.verdict))),
-      el("p", { class: "soft" }, model.before === null ? named(model.after) : `${named(model.before)} → ${named(model.after)} · ${verdicts}`),
-      el("p", {}, el("strong", {}, latest ? "Next: " : "To see why: "), prose(model.next)),
-      reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, reason))) : null,
-      forest(model), drawn(model.blocks), answers(model));
+      el("p", { class: "soft" }, model.before === null ? named(model.after) : `${named(model.before)} → ${named(model.after)}${two === WAY ? "" : ` (${two[1]})`} · ${verdicts}`),
+      following(model.verdict, worst.verdict, latest, model.next),
+      reasons.length ? el("ul", { class: "remarks" }, reasons.map((reason) => el("li", {}, prose(reason)))) : null,
+      forest(model, two), tables(model.blocks, two), answers(model, two));
   }
 
-  const result = (one, name, latest = true) => [
+  const result = (one, name, latest = true, two = WAY) => [
     el("p", { class: "lede" }, one.finding),
     Object.entries(one.leftOut).map(([model, why]) => el("p", { class: "soft" }, el("bdi", {}, model), ` is left out: ${why}`)),
-    one.models.map((model, place) => verdict(model, name(model), place === 0, latest)), // the worst comes first
-    el("details", {}, el("summary", {}, "How to read the figures"), el("ul", { class: "remarks" }, one.reading.map((line) => el("li", {}, line)))),
+    one.models.map((model, place) => verdict(model, name(model), place === 0, one.models[0], latest, two)), // the worst comes first
+    el("details", {}, el("summary", {}, "How to read the figures"), el("ul", { class: "remarks" }, one.reading.map((line) => el("li", {}, prose(line))))),
   ];
 
   /** Return what history says of a version that is not compared here in full, and the command that does. */
@@ -73,7 +78,7 @@
     if (between) {
       const pairs = await load(`compare/${component}/models`);
       const pair = pairs.find((one) => (one.first === first && one.second === second) || (one.first === second && one.second === first));
-      body = pair ? result(pair, () => `${pair.second} against ${pair.first}`) : el("p", { class: "notice" }, "These two models are not compared here: ", el("code", {}, `skill-evaluator compare ${component} --models ${first} ${second}`));
+      body = pair ? result(pair, () => `${pair.second} against ${pair.first}`, true, [pair.first, pair.second]) : el("p", { class: "notice" }, "These two models are not compared here: ", el("code", {}, `skill-evaluator compare ${component} --models ${first} ${second}`));
     } else {
       body = versions[version] ? result(versions[version], (model) => model.model, version === newest[0]) : older(component, version, whole.trend);
     }

@@ -1,7 +1,7 @@
 // A component: which model to ship, how it moved over its versions, and where each model is right, wrong or flaky.
 "use strict";
 (function () {
-  const { el, load, script, state, dash, share, dollars, seconds, badge, named, moved, verdicts, finding, scale, flawless, age, interval, span, table, page, chart, shares, PARTS } = window.site;
+  const { el, load, script, state, dash, share, dollars, seconds, prose, badge, named, moved, verdicts, finding, scale, flawless, age, interval, span, table, page, chart, shares, PARTS } = window.site;
   const MOST = 15; // fields before the rest folds
   const number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const model = { title: "Model", cell: (row) => el("bdi", {}, row.model || row.model_id) };
@@ -79,7 +79,7 @@
     return section("Over the versions", shown.versions.length > 1 ? "Each version's newest run with its 95 % interval. A line ends where two versions cannot be compared; a hollow mark is a run that was not finished." : "One version so far: there is nothing to compare it with.",
       shown.versions.length > 1 ? chart("trend", { title: titleOf(shown, fell) || "No two versions of a model so far", rows: rows.map((row) => ({ ...row, version: named(row.version) })), words, table: figures }) : el("details", {}, el("summary", {}, "The figures as a table"), figures),
       more(shown.left.trend, "older runs are"),
-      shown.remarks.length ? el("details", {}, el("summary", {}, "Since the anchor, and what was passed over"), el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words)))) : null);
+      shown.remarks.length ? el("details", {}, el("summary", {}, "Since the anchor, and what was passed over"), el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, prose(words))))) : null);
   }
 
   function balance(shown) {

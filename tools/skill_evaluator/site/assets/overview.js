@@ -3,7 +3,7 @@
 (function () {
   const { el, load, state, roomy, link, dash, share, dollars, seconds, badge, named, moved, verdicts, finding, spark, age, interval, span, table, page, MARKS } = window.site;
   const DOWN = new Set(["accuracy", "reproducibility", "measured"]);
-  const ORDER = ["regressed", "inconclusive", "incomparable", "improved", "unchanged"];
+  const ORDER = Object.keys(MARKS);
   const VALUE = {
     component: (row) => row.component, model: (row) => row.model, accuracy: (row) => row.accuracy, change: (row) => row.difference,
     reproducibility: (row) => row.reproducibility, verdict: (row) => (row.verdict ? Math.min(...[row, row.also].filter(Boolean).map((one) => ORDER.indexOf(one.verdict))) : null),
@@ -96,7 +96,7 @@
       roomy ? search : el("details", { open: ["q", "model", "verdict"].some((key) => now[key]) }, el("summary", {}, "Search, filter and order"), search),
       count, place,
       problems.length ? el("section", {}, el("h2", {}, "Not shown"), el("ul", { class: "remarks" }, problems.map(({ name, why }) => el("li", {}, el("strong", {}, name), `: ${why}`)))) : null,
-      el("p", { class: "soft legend" }, "The newest version of each component with each model; the verdict is since the accepted version, then since the one before where that verdict differs. Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case."),
+      el("p", { class: "soft legend" }, "The newest version of each component with each model. Where the verdict since the accepted version, else since the first, differs from that since the one before, both stand there. Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case."),
     ];
   });
 })();

@@ -59,7 +59,7 @@
   /** Return a sentence with what stands in backticks as code. */
   const prose = (text) => text.split("`").map((part, at) => (at % 2 ? el("code", {}, part) : part));
 
-  const MARKS = { regressed: "▼", improved: "▲", unchanged: "=", inconclusive: "?", incomparable: "≠" };
+  const MARKS = { regressed: "▼", inconclusive: "?", incomparable: "≠", improved: "▲", unchanged: "=" }; // the worst first
   /** Return a verdict as a badge: a mark, a word and a colour, so that none of them is needed alone. */
   function badge(verdict) {
     if (!verdict) return el("span", { class: "none" }, "first version");
@@ -85,6 +85,12 @@
     return el("p", { class: "finding" }, link("verdict", { component, version: fell.version }, `${component} ${named(fell.version)}`), " ", badge("regressed"), ` since ${named(fell.before)} with `, fell.models.slice(0, 2).map((model, at) => [at ? ", " : null, el("span", { dir: "auto" }, model)]), more > 0 ? ` and ${more} more` : null,
       ". ", where.length ? [el("strong", {}, "Where: "), where.map((words, at) => [at ? "; " : null, el("span", { dir: "auto" }, words)]), ". "] : null,
       el("strong", {}, "How sure: "), change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ` ${fell.sure}. `, el("strong", {}, "Next: "), fell.next, ".");
+  }
+
+  /** Say what to do about the verdict on a model; nothing where it is sound, but the version is not the newest or its worst verdict not sound. */
+  function following(verdict, worst, latest, words) {
+    const sound = (one) => ["improved", "unchanged"].includes(one);
+    return sound(verdict) && !(latest && sound(worst)) ? null : el("p", {}, el("strong", {}, latest ? "Next: " : "To see why: "), prose(words));
   }
 
   /** Return the scale of scores: from 0, or from 0.5 where all are above, so that no step looks larger than it is. */
@@ -182,5 +188,5 @@
     await again();
   }
 
-  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, named, moved, verdicts, change, finding, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
+  window.site = { script, load, el, state, roomy, link, dash, share, dollars, seconds, signed, prose, badge, named, moved, verdicts, change, finding, following, scale, spark, flawless, age, interval, span, table, page, shares, MARKS, PARTS };
 })();

@@ -1,7 +1,7 @@
 // A verdict on a page or two, for those who decide: what was found on each model, how sure that is, what to ship.
 "use strict";
 (function () {
-  const { el, load, state, link, share, badge, named, change, prose, finding: regressedOf, interval, table, page, MARKS } = window.site;
+  const { el, load, state, link, share, badge, named, change, prose, following, finding: regressedOf, interval, table, page, MARKS } = window.site;
 
   const HEADS = { regressed: "Do not ship", improved: "Nothing is in the way of", unchanged: "Nothing is in the way of", inconclusive: "Not decided:", incomparable: "Not compared:", first: "The first version:" };
 
@@ -21,7 +21,7 @@
   const others = (point, metric, compared) => point.reasons.filter((words) => ![`${metric} fell from`, `${metric} rose from`].some((begin) => words.startsWith(begin))
     && !(compared ? compared.lost.fields : []).some(([field, moved]) => words.includes(`${field} ${moved}`)));
 
-  function finding(point, shown, compared, component, latest) {
+  function finding(point, worst, shown, compared, component, latest) {
     const [now] = shown.newest.filter((row) => row.model === point.model && row.version === point.version);
     const whole = now && now.also && [now, now.also].find((one) => one.before !== point.before);
     const reasons = others(point, shown.metric, compared);
@@ -30,8 +30,8 @@
       compared && point.before ? el("p", {}, el("strong", {}, "How sure: "), compared.sure) : null,
       lost(compared, point, component),
       el("p", { class: "figures" }, point.before ? `Against ${named(point.before)}: ` : null, change({ ...point, metric: shown.metric }) || "There is no version to compare it with.", point.before ? "." : null),
-      compared && point.before ? el("p", {}, el("strong", {}, latest ? "Next: " : "To see why: "), prose(compared.next)) : null,
-      reasons.length ? el("ul", { class: "remarks" }, reasons.map((words) => el("li", {}, words))) : null);
+      compared && point.before ? following(point.verdict, worst.verdict, latest, compared.next) : null,
+      reasons.length ? el("ul", { class: "remarks" }, reasons.map((words) => el("li", {}, prose(words)))) : null);
   }
 
   page(async () => {
@@ -57,12 +57,12 @@
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
       el("h1", {}, title),
       latest ? null : el("p", { class: "advice" }, `A newer version is measured, ${named(newest)}: `, el("bdi", {}, shown.ship)),
-      points.map((point) => finding(point, shown, beside(point), component, latest)),
+      points.map((point) => finding(point, points[0], shown, beside(point), component, latest)),
       latest && points[0].verdict !== "regressed" ? el("p", { class: "advice" }, el("strong", {}, "Next: "), el("bdi", {}, shown.ship)) : null,
       regressed[component] && regressed[component].version !== judged ? regressedOf(component, regressed[component]) : null,
       el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),
       el("h2", {}, "The figures"), el("p", { class: "soft" }, `Judged by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`), table("Figures of this version", columns, points),
-      latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, words))) : null,
+      latest && shown.remarks.length ? el("ul", { class: "remarks" }, shown.remarks.map((words) => el("li", {}, prose(words)))) : null,
       el("button", { type: "button", class: "print", onclick: () => window.print() }, "Print, or save as PDF"),
     ];
   });

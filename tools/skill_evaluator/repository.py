@@ -59,8 +59,7 @@ class Repository:
 
     def main_branch(self) -> str | None:
         """Return the branch that others start from: the remote's default, else `main` or `master` if any."""
-        default = self.resolve_symbolic("refs/remotes/origin/HEAD")
-        if default is not None:
+        if default := self.resolve_symbolic("refs/remotes/origin/HEAD"):
             return default.removeprefix("origin/")
         names = (name for name in ("main", "master") if self.commit(name) or self.commit(f"origin/{name}"))
         return next(names, None)

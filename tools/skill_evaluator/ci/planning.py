@@ -288,7 +288,8 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     is_first_push = not named.strip("0")  # zeros say that there was no commit before
     if base is None and not is_first_push and not _FULL_ID.fullmatch(named):
         raise PlanError(f"--base {named} is not a commit here; for a branch that was never pushed use --base 0")
-    before, after = read_versions(repository, (base and repository.merge_base(base), head), folder)
+    left = base if base is None or _FULL_ID.fullmatch(named) else repository.merge_base(base)  # a name is of a branch
+    before, after = read_versions(repository, (left, head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")

@@ -330,7 +330,7 @@ def _case_of_row(
     case_id, line = at
     where, folder, limit = f"{table.path}:{line}", table.path.parent, component.limits.size_of("document_bytes")
     row = table.with_values(where, row, CaseMeta.model_fields)
-    inputs = table.inputs(where, row)
+    inputs = table.inputs(where, row, component.prompt.inputs)
     document = inputs.get(DOCUMENT)
     size = len(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else 0
     if size > limit.most:

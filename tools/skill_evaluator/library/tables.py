@@ -7,7 +7,7 @@ is wrong with a row is one line with file and line number.
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ ENDINGS = (".jsonl", *_DELIMITERS)
 _MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
+_NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
 """The rows of a table with the lines they begin at, from 1."""
@@ -157,9 +158,9 @@ class CaseRows:
         column = self.columns.truth if isinstance(self.columns.truth, str) else _TRUTHS[0]
         return _parsed(cell, f"{at}: the truth, column '{column}', is no JSON", advice)
 
-    def inputs(self, at: str, row: Row) -> dict[str, Any]:
-        """Return the inputs of a row by name; raise FixtureError."""
-        names = self.columns.inputs or {DOCUMENT: DOCUMENT}
+    def inputs(self, at: str, row: Row, wanted: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the inputs of a row by name, those that are `wanted` also from their columns; raise FixtureError."""
+        names = self.columns.inputs or {name: name for name in (DOCUMENT, *wanted) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if (column := names.get(DOCUMENT)) and (DOCUMENT in inputs or self.columns.inputs):
             inputs[DOCUMENT] = self._document(at, column, inputs.get(DOCUMENT, ""))

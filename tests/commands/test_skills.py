@@ -49,7 +49,7 @@ def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
     skills.write("skills/xlsx/evals.json", [{"prompt": "Ask it.", "live_only": True}])
     refused = skills.call("evaluate", "xlsx")
     assert refused.refuses("it has no cases")
-    assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (1)")
+    assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (#1)")
 
 
 def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:

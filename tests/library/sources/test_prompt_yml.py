@@ -145,7 +145,7 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
     assert [left.split(";")[0] for left in map(str, file.left_out)] == [
         "left out: key: gh models eval has no such key (seed)",
         "left out: column: no message and no evaluator with a text names it (expected)",
-        "left out: test: it lacks a variable of the messages, which a model would see unfilled (3)",
+        "left out: test: it lacks a variable of the messages, which a model would see unfilled (#3)",
         "left out: evaluator: startsWith alone counts, not regex beside it (says hello!)",
         "left out: evaluator: github/similarity is graded by a model",
         "left out: evaluator: a prompt for a judge with choices of its own",
@@ -221,7 +221,7 @@ def test_a_variable_may_have_any_name(name: str) -> None:
 def test_a_test_with_an_empty_document_is_left_out_by_its_number() -> None:
     file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
     assert [case_id for case_id, _, _ in file.rows] == ["test-2"]
-    assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(1)"]
+    assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
 
 
 def test_nested_values_with_odd_keys_are_no_traceback() -> None:

@@ -167,7 +167,7 @@ def test_an_expectation_that_is_no_check_is_left_out_with_its_reason(said: Any, 
     (left,) = written.left_out
     assert (left.what, left.count) == ("check", 1)
     assert reason in left.reason
-    assert left.reason.endswith("(1)")
+    assert left.reason.endswith("(#1)")
 
 
 def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
@@ -185,13 +185,13 @@ def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
     )
     assert [case_id for case_id, _, _ in written.rows] == ["6"]
     assert told(written) == {
-        "eval: it comes with files (1, 2)": 2,
-        "eval: it needs a live system (3)": 1,
-        "eval: it has no prompt that is a text (4)": 1,
-        "eval: it asks which skill fires; a file such as trigger-eval.json is for that (5)": 1,
-        "key: nothing reads 'tags' (6)": 1,
-        "eval: an eval before it has its id (6)": 1,
-        "eval: it is no object (8)": 1,
+        "eval: it comes with files (#1, #2)": 2,
+        "eval: it needs a live system (#3)": 1,
+        "eval: it has no prompt that is a text (#4)": 1,
+        "eval: it asks which skill fires; a file such as trigger-eval.json is for that (#5)": 1,
+        "key: nothing reads 'tags' (#6)": 1,
+        "eval: an eval before it has its id (#6)": 1,
+        "eval: it is no object (#8)": 1,
     }
 
 
@@ -199,7 +199,7 @@ def test_the_evals_of_a_skill_that_uses_tools_are_left_out() -> None:
     skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
     written = read_with([{"id": 1, "prompt": "Go."}], skill)
     assert written.rows == ()
-    assert told(written) == {"eval: its skill uses tools: ['Bash', 'Read'] (1)": 1}
+    assert told(written) == {"eval: its skill uses tools: ['Bash', 'Read'] (#1)": 1}
 
 
 def test_what_lies_beside_a_skill_is_not_sent_and_counted() -> None:

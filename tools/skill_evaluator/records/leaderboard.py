@@ -61,7 +61,8 @@ def parse_leaderboard(value: Any, path: Path, skill: str) -> Leaderboard:
 
 def _refuse_other(found: str, path: Path, skill: str) -> None:
     if found != skill:
-        raise LeaderboardError(f"{path} is the leaderboard of '{found}', not of '{skill}'")
+        advice = f"name the component '{found}', or remove leaderboard.json and evals/records here"
+        raise LeaderboardError(f"{path} is the leaderboard of '{found}', not of '{skill}': {advice}")
 
 
 def newest_recorded(content: bytes, where: str) -> dict[str, RecordedRun]:

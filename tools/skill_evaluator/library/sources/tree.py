@@ -149,9 +149,9 @@ class Unused(defaultdict[tuple[str, str], list[str]]):
         super().__init__(list)
 
     def left_out(self) -> Iterator[LeftOut]:
-        """Yield what was gathered, with the first names behind the reason."""
+        """Yield what was gathered, with the first names behind the reason; `#3` is a name, and no count."""
         for (what, reason), names in self.items():
-            shown = listed(list(dict.fromkeys(filter(None, names))))
+            shown = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             if names:
                 yield LeftOut(what=what, reason=f"{reason} ({shown})" if shown else reason, count=len(names))
 

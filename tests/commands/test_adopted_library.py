@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -236,6 +237,21 @@ def test_there_must_be_a_library_to_adopt(library: Library) -> None:
     assert "holds no component to adopt" in refused.err
 
 
+def test_components_of_our_own_format_hide_no_others_and_are_adopted_elsewhere(
+    adopted: Library, tmp_path: Path
+) -> None:
+    adopted.write("skills/pdf/SKILL.md", "---\nname: pdf\ndescription: d\n---\nName a library.\n")
+    assert re.search(r"left out: SKILL.md.* \(1\); docs/sources.md says how", adopted.call("init", "--adopt").out)
+    adopted.write("fixtures/letter-kind/cases/one/document.md", "A letter.")
+    out = tmp_path / "out"
+    done = adopted.call("init", "--adopt", "--yes", "--out", str(out))
+    assert f"with each command type --fixtures {adopted.root / 'fixtures'}" in done.out
+    elsewhere = Library.__new__(Library)
+    elsewhere.stand_in(out)
+    _, components = linted(elsewhere, "--fixtures", str(adopted.root / "fixtures"))
+    assert (components["letter-kind"]["cases"], "pdf" in components) == (1, True)
+
+
 def reworded(truth: Mapping[str, Any]) -> str:
     return json.dumps({**truth, "rationale": "It says as much, if in words that nobody else would choose."})
 
@@ -308,5 +324,7 @@ def test_settings_that_nothing_can_be_added_to_stay_as_they_are(skills: Library,
 def test_workflows_are_laid_out_at_adopting_and_a_folder_that_is_missing_is_one_line(skills: Library) -> None:
     nowhere = skills.root.with_name("nowhere")
     assert skills.call("init", str(nowhere), "--adopt").refuses(f"{nowhere} is not a folder")
-    assert skills.call("init", "--adopt", "--workflows", "--yes").code == 0
+    assert "`skill-evaluator init --adopt --workflows --yes` adds" in skills.call("init", "--adopt", "--yes").out
+    done = skills.call("init", "--adopt", "--workflows", "--yes")
+    assert (done.code, "--workflows" in done.out) == (0, False)
     assert (skills.root / ".github/workflows/evaluate.yml").exists()

@@ -227,7 +227,7 @@ def test_a_component_of_our_own_format_has_its_cases_and_declarations_with_it(so
     assert "contains yes" in sourced.call("lint").out
     sourced.write("lib/memo/prompt.md", "---\nversion: 1.0.0\nprogram: {run: [app], watch: [app]}\n---\n")
     assert sourced.call("lint").code == 2
-    assert "has a program, which no source can ask; type --components lib" in sourced.call("lint").out
+    assert "memo/prompt.md: no source can ask a program; type --components lib" in sourced.call("lint").out
 
 
 def test_a_ceiling_is_that_of_all_components_and_holds_the_judge(sourced: Sourced) -> None:

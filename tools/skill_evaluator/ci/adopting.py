@@ -66,12 +66,14 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
         places = {kind: len(source.find(tree)) for kind, source in formats().items() if kind != "own"}
         found = [(f"{COMPONENTS}/<name>/prompt.md", len(own))]
         found += [(formats()[kind].looks_for, count) for kind, count in places.items()]
-        foreign = [kind for kind, count in places.items() if count]
         if own and not request.out:
-            return _of_own(own, files, found, choose)
-        if foreign:
-            lost = [str(left) for kind in foreign for left in formats()[kind].lost(tree)]
-            return replace(_of_sources(request, foreign, files, found), lost=lost)
+            left = [f"left out: {words} ({n:,}); docs/sources.md says how both are read" for words, n in found[1:] if n]
+            return replace(_of_own(own, files, found, choose), lost=() if load_settings(CONFIG).sources else left)
+        if kinds := [*(["own"] if own else []), *(kind for kind, count in places.items() if count)]:
+            lost = [str(left) for kind in kinds for left in formats()[kind].lost(tree)]
+            if request.out and (cases := Path("fixtures").absolute()).is_dir():
+                lost.append(f"with each command type --fixtures {cases}")
+            return replace(_of_sources(request, kinds, files, found), lost=lost)
     looked = f"looked for {', '.join(words for words, _ in found)}"
     there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
     unread = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(there))
@@ -117,7 +119,8 @@ def _of_sources(
     with tempfile.TemporaryDirectory() as folder:
         config = CONFIG.absolute()
         if not settings.sources:
-            sources = [DeclaredSource(kind=kind, root=str(here)) for kind in kinds]
+            roots = {"own": here / COMPONENTS}
+            sources = [DeclaredSource(kind=kind, root=str(roots.get(kind, here))) for kind in kinds]
             config = Path(folder, CONFIG)
             config.mkdir()
             config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
@@ -136,7 +139,7 @@ def _of_sources(
     wanted = {place: text for place, text in wanted.items() if not (request.home / place).exists()}
     if not settings.sources:
         path = CONFIG / "settings.yaml"
-        named = [source.model_copy(update={"root": str(here) if request.out else "."}) for source in sources]
+        named = [source if request.out else source.model_copy(update={"root": "."}) for source in sources]
         text = wanted.get(str(path)) or read_text(request.home / path)
         wanted[str(path)] = _settings_text(text, named, judge if sentences else None, path)
     return Proposal(

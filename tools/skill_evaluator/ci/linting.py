@@ -158,13 +158,9 @@ def _names_of_all(components: Path) -> tuple[str, ...]:
         return tuple(component_names(components))
     if not components.is_dir():
         raise ComponentError(f"{components} is not a folder; name the components with --components DIR")
-    marks = ("prompt.md", "schema.json", "leaderboard.json")
-    names = sorted(
-        path.name
-        for path in components.iterdir()
-        if any((path / mark).exists() for mark in marks)
-        or any(each.name != "results" for each in path.glob("evals/*"))  # git ignores these, and leaves them behind
-    )
+    marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")  # but for results, which git leaves behind
+    files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]
+    names = sorted({path.relative_to(components).parts[0] for path in files})
     if not names:
         raise ComponentError(f"{components} holds no component; add {components / '<name>' / 'prompt.md'}")
     return tuple(names)

@@ -34,7 +34,8 @@ More: docs/ci.md of skill-evaluator.
 """
 _NEXT_OF_ADOPTED = """
 Next: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1
-`skill-evaluator init --adopt --workflows --yes` adds the workflows of GitHub.
+"""
+_WORKFLOWS = """`skill-evaluator init --adopt --workflows --yes` adds the workflows of GitHub.
 """
 
 
@@ -75,7 +76,7 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        print(_NEXT_OF_ADOPTED, end="")
+        print(_NEXT_OF_ADOPTED + ("" if options.workflows else _WORKFLOWS), end="")
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
 

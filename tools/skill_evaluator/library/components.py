@@ -193,13 +193,12 @@ _WHOLE_ANSWER: Mapping[Output, Mapping[str, FieldRule]] = {
     "choice": {"": FieldRule(compare="category")},  # so that confusions of letters are counted
 }
 _INNER_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._-]*(/[A-Za-z0-9_][A-Za-z0-9 ._-]*)*")
-_DECLARED = "evals/datasets.json"
 # What a component is read from, and where its records go.
 _FILES = (
     "prompt.md",
     "schema.json",
     "leaderboard.json",
-    _DECLARED,
+    "evals/datasets.json",
     "evals/accepted.json",
     "evals/notes",
     "evals/records",
@@ -320,10 +319,9 @@ def load_component(
     else:
         _refuse_links(folder, limits)
         written, root = origin.here(limits), origin.root
-        if origin.source is OWN:
-            home = (root / written.path).parent
-            _refuse_links(home, limits)
-    where = (folder if (folder / _DECLARED).exists() else home) / _DECLARED
+        home = (root / written.path).parent if origin.source is OWN else folder
+        _refuse_links(home, limits)
+    where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
     rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)

@@ -201,12 +201,8 @@ def named_origins(
                 raise ConfigError(f"{where} both hold {file[:200]!a}; take one out, or name a folder beside the other")
             places.append((place, source, declared))
     shared = Counter(place.parts for place, _, _ in places)  # by several sources, whose roots then tell them apart
-    names = _names(
-        [
-            (place.key, one.kind, *one.root.split("/"), *place.parts) if shared[place.parts] > 1 else place.parts
-            for place, _, one in places
-        ]
-    )
+    above = [(at.key, one.kind, *one.root.split("/")) if shared[at.parts] > 1 else () for at, _, one in places]
+    names = _names([(*more, *place.parts) for more, (place, _, _) in zip(above, places, strict=True)])
     return {
         name: WrittenAt(name=name, source=source, root=home / one.root, key=place.key, leave_out=one.leave_out)
         for name, (place, source, one) in zip(names, places, strict=True)

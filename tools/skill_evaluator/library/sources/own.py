@@ -27,8 +27,7 @@ def _find(tree: FileTree) -> list[SourcePlace]:
 def _read(tree: FileTree, key: str) -> Written:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
     if front.program is not None:  # it runs, and watches files, in the folder of its component
-        advice = f"type --components {tree.where}"
-        raise ComponentError(f"{tree.where / key} has a program, which no source can ask; {advice}")
+        raise ComponentError(f"{tree.where / key}: no source can ask a program; type --components {tree.where}")
     schema = posixpath.join(posixpath.dirname(key), SCHEMA)
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
 

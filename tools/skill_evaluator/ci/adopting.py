@@ -16,7 +16,7 @@ from skill_evaluator.ci.layout import Choose, InitRequest, example_there, files_
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
-from skill_evaluator.library.config import DeclaredSource, Model, SafetyLimits, Settings, load_models, load_settings
+from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, origin_of
@@ -112,7 +112,9 @@ def _of_sources(
     settings, here = load_settings(CONFIG), Path.cwd()
     judge = settings.policy.judge.model
     if judge is None and "policy" not in settings.model_fields_set:  # else two parts of it would stand there
-        judge = _judge_in(request.home / CONFIG)
+        with suppress(ConfigError):  # the last of several models can judge what the others answer
+            models = load_models(request.home / CONFIG)
+            judge = models[-1].id if len(models) > 1 else None
     model = _JUDGE.model_copy(update={"id": judge or _JUDGE.id})
     judging = settings.policy.judge.model_copy(update={"model": model.id})
     would = settings.model_copy(update={"policy": settings.policy.model_copy(update={"judge": judging})})
@@ -127,7 +129,11 @@ def _of_sources(
 
         def read(name: str) -> tuple[Linted, Mapping[str, Any]]:
             linted = lint_component(config / "components", name, None, (), (), would, [model])
-            return _without((f"{folder}/", f"{here}/"), linted), _hints_of(config / "components", name, would.limits)
+            hints: Mapping[str, Any] = {}
+            with suppress(SkillEvaluatorError):
+                if origin := origin_of(config / "components", name):
+                    hints = origin.here(would.limits).hints
+            return _without((f"{folder}/", f"{here}/"), linted), hints
 
         names = component_names(config / "components")
         every = list(side_by_side(read, names[:_MOST_READ]))
@@ -172,21 +178,6 @@ def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | No
     text = f"{text.rstrip()}\n{yaml_text(declared)}".lstrip()
     validated(Settings, parse_yaml(text, where), where)
     return text
-
-
-def _judge_in(config: Path) -> str | None:
-    """Return the last of several models, which can judge what the others answer."""
-    with suppress(ConfigError):
-        models = load_models(config)
-        return models[-1].id if len(models) > 1 else None
-    return None
-
-
-def _hints_of(components: Path, name: str, limits: SafetyLimits) -> Mapping[str, Any]:
-    with suppress(SkillEvaluatorError):
-        origin = origin_of(components, name)
-        return {} if origin is None else origin.here(limits).hints
-    return {}
 
 
 def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:

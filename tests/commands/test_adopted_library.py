@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pty
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -235,21 +234,6 @@ def test_there_must_be_a_library_to_adopt(library: Library) -> None:
     refused = library.call("init", "--adopt")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "holds no component to adopt" in refused.err
-
-
-def test_components_of_our_own_format_hide_no_others_and_are_adopted_elsewhere(
-    adopted: Library, tmp_path: Path
-) -> None:
-    adopted.write("skills/pdf/SKILL.md", "---\nname: pdf\ndescription: d\n---\nName a library.\n")
-    assert re.search(r"left out: SKILL.md.* \(1\); docs/sources.md says how", adopted.call("init", "--adopt").out)
-    adopted.write("fixtures/letter-kind/cases/one/document.md", "A letter.")
-    out = tmp_path / "out"
-    done = adopted.call("init", "--adopt", "--yes", "--out", str(out))
-    assert f"with each command type --fixtures {adopted.root / 'fixtures'}" in done.out
-    elsewhere = Library.__new__(Library)
-    elsewhere.stand_in(out)
-    _, components = linted(elsewhere, "--fixtures", str(adopted.root / "fixtures"))
-    assert (components["letter-kind"]["cases"], "pdf" in components) == (1, True)
 
 
 def reworded(truth: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import api
-from skill_evaluator.library.sources import formats
 from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.text import is_dated
 
@@ -171,14 +170,18 @@ def test_a_checkout_that_is_only_read_is_evaluated_elsewhere(
     out = tmp_path_factory.mktemp("out")
     (out / ".evaluator").mkdir()
     (out / ".evaluator" / "models.yaml").write_text(models)
+    sourced.write("components/memo/prompt.md", "---\nversion: 1.0.0\noutput: text\n---\nSay fine.\n")
+    sourced.write("fixtures/memo/cases/one/document.md", "A memo.")
     before = sourced.tree()
+    assert re.search(r"\nleft out: SKILL.md.* \(2\); docs/sources.md", sourced.call("init", "--adopt").out)
     done = sourced.call("init", "--adopt", "--yes", "--out", str(out))
     assert done.code == 0, done.err
     assert "SKILL.md" in done.out.splitlines()[0]
+    assert "type --fixtures" in done.out
     elsewhere = Library.__new__(Library)
     elsewhere.stand_in(out)
-    asked = elsewhere.call("evaluate", "--yes", "--format", "json")
-    assert (asked.code, set(verdicts(asked))) == (0, {"pdf", "docx", "notices"}), asked.err
+    asked = elsewhere.call("evaluate", "--yes", "--format", "json", "--fixtures", str(sourced.root / "fixtures"))
+    assert (asked.code, set(verdicts(asked))) == (0, {"pdf", "docx", "notices", "memo"}), asked.err
     assert sourced.tree() == before
 
 
@@ -222,8 +225,7 @@ def test_a_component_of_our_own_format_has_its_cases_and_declarations_with_it(so
     assert (linted["cases"], linted["problems"]) == (1, [])
     assert sourced.call("evaluate", "--yes").code == 0
     assert [row["skill"] for row in sourced.books("memo")] == ["memo"]
-    declared = {"datasets": [{"checks": [{"contains": "fine"}, {"contains": "yes"}]}]}
-    sourced.write(".evaluator/components/memo/evals/datasets.json", declared)
+    sourced.write(".evaluator/components/memo/evals/datasets.json", {"datasets": [{"checks": [{"contains": "yes"}]}]})
     assert "contains yes" in sourced.call("lint").out
     sourced.write("lib/memo/prompt.md", "---\nversion: 1.0.0\nprogram: {run: [app], watch: [app]}\n---\n")
     assert sourced.call("lint").code == 2
@@ -324,10 +326,6 @@ def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourc
     base = sourced.commit("merge", "2026-03-02T08:00:00Z")
     assert sourced.call("plan", "--base", base).code == 0
     assert sourced.call("lint", "--base", base).err == ""
-
-
-def test_every_format_says_what_it_looks_for() -> None:
-    assert all(source.looks_for for source in formats().values())
 
 
 def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -> None:

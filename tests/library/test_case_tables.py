@@ -148,21 +148,11 @@ def test_a_csv_needs_no_columns_that_are_named_as_in_a_line(skill: Component, tm
     (case,) = load(skill, tmp_path)
     assert (case.id, case.document, case.truth, case.not_applicable) == ("a", "A, 9", TRUTH, ("m",))
     assert case.meta == {"not_applicable": ["m"]}
-
-
-def test_a_column_called_like_an_input_of_the_prompt_is_that_input(tmp_path: Path) -> None:
-    skill = component(tmp_path, prompt=TWO_INPUTS.replace("kind", "doc_type"))
-    write(tmp_path, "id,document,doc_type,ground_truth\n1,A 9,bill,\n", "cases.csv")
-    (by_column,) = load(skill, tmp_path)
-    assert by_column.inputs == {"document": "A 9", "doc_type": "bill"}
-    row = {"id": "1", "document": "A 9", "doc_type": "a column of the team's own", "inputs": {"doc_type": "bill"}}
-    (tmp_path / "f" / NAME / "cases.csv").unlink()
-    write(tmp_path, lines(row))
-    assert load(skill, tmp_path)[0].digest == by_column.digest
-    taken = component(tmp_path, prompt=TWO_INPUTS.replace("kind", "expected"))
-    write(tmp_path, lines({"id": "1", "document": "A 9", "expected": TRUTH}))
-    with pytest.raises(FixtureError, match="case '1' has no expected"):
-        load(taken, tmp_path)
+    write(tmp_path, "id,document,kind\na,A 9,bill\n", "cases.csv")
+    assert load(component(tmp_path, prompt=TWO_INPUTS), tmp_path)[0].inputs == {"document": "A 9", "kind": "bill"}
+    write(tmp_path, row.replace("ground_truth", "expected"), "cases.csv")
+    with pytest.raises(FixtureError, match="case 'a' has no expected"):  # no prompt holds the truth
+        load(component(tmp_path, prompt=TWO_INPUTS.replace("kind", "expected")), tmp_path)
 
 
 def test_cases_of_a_folder_and_of_a_table_come_by_id_or_as_named(skill: Component, tmp_path: Path) -> None:

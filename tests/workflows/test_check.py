@@ -26,7 +26,7 @@ def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(for
     forge.component("one", "1.1.0")
     acted = forge.run(_pull_request(forge, base), "pull_request", CHECK)
     assert acted.code == 0
-    assert "one" in acted.printed("check")
+    assert "1 component: 4 calls" in acted.printed("check")
     assert acted.steps("Dry run of what changed") == {"check": "success"}
     plan = acted.commands("summary")[-1]["content"]
     assert "1 job, 4 calls" in plan

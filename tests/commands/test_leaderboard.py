@@ -55,10 +55,12 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     assert f"to ship: big ({of}better beyond chance than small, by 0.498 (q ≤ 1e-06))" in " ".join(shown.out.split())
     lower = two_models.call("leaderboard", "--version", "1.0.0").out
     assert "regressed" not in lower
-    assert f"next: `skill-evaluator compare {SKILL} --models small big" in shown.out.splitlines()[-1]
+    following = f"next: `skill-evaluator compare {SKILL} --models small big` shows where they differ"
+    assert shown.out.splitlines()[-1] == following
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
     assert "| 1 | `big` | a | 0.902 |" in page
+    assert page.splitlines()[-1] == following
 
 
 def test_another_version_may_be_ranked_and_an_unknown_model_is_an_error(two_models: Library) -> None:

@@ -118,6 +118,7 @@ def test_what_noise_explains_wholly_is_not_graded_and_missing_replicates_are_sai
     still = [model for model in result.models if model.corrected == 0]
     assert still
     assert all(model.corrected_grade is None for model in still)
+    assert {model.corrected_ci95[0] for model in still} == {0}  # an estimate lies in its interval
     assert any("nothing is left of" in warning and still[0].model in warning for warning in result.warnings)
     cube = drawn(np.full(4, 2.0), questions=20)
     cube.outcomes["quiz"].scores[1, :, :5, 1] = np.nan

@@ -16,6 +16,7 @@ from typing import Any, TextIO, cast
 _SHORT = 60
 _BEFORE_THE_DIFFERENCE = 15
 _BACKTICKS = re.compile(r"`+")
+_CODE = re.compile(r"`([^`]+)`")
 _PLAIN = re.compile(
     r"(?:[^\W_]|[▲▼≠◆]|\$(?=\d))"
     r"""(?:[^\W_]|[ ,.;:+'"’%()/=>±≥≤×÷·–—…→«»?!▲▼≠◆-]|<(?=[\d ])|\$(?=\d)|(?<=\w)_(?=[^\W_]))*"""
@@ -89,13 +90,14 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Write a sentence, or a part `inside` a line, as it is if nothing in it could be mark-up, else as code.
+    """Write a sentence, or a part `inside` a line, as it is if nothing beside its code could be mark-up, else as code.
 
-    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True)
-    ('p <0.001 with 4 models', '`<b> is *best*`', ', then')
+    >>> prose("p <0.001 with 4 models"), prose("<b> is *best*"), prose(", then", inside=True), prose("see `a <b>`")
+    ('p <0.001 with 4 models', '`<b> is *best*`', ', then', 'see `a <b>`')
     """
-    harmless = _PLAIN.fullmatch(f"x{text}" if inside else text) and not _MEANT.search(text)
-    return text if harmless else code_span(text)
+    plain = _CODE.sub("x", text)
+    harmless = _PLAIN.fullmatch(f"x{plain}" if inside else plain) and not _MEANT.search(plain)
+    return _CODE.sub(lambda code: code_span(code[1]), text) if harmless else code_span(text)
 
 
 def code_block(text: str) -> str:

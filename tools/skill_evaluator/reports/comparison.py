@@ -12,7 +12,7 @@ from rich.text import Text
 from skill_evaluator.display import FEWEST_CASES, WHOLE, arrow, interval, number, probability, signed, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, print_page
-from skill_evaluator.display.safe_text import code_span, visible
+from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
@@ -145,7 +145,7 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     """Return the section of one model: its verdict, the reasons, what changed, the figures."""
     lost = _lost_linked(result.skill, site, model)
     versions = " → ".join(map(code_span, _versions(model)))
-    reasons = [code_span(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
+    reasons = [prose(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
     changed = list(changed_sheets(model, skill=result.skill, site=site))
     measured: list[Block] = [measure_sheet(model, chosen=result.asked_again)]
     rest: list[Block] = [noise_sheet(model), run_sheet(model)]

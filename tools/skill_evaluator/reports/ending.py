@@ -157,7 +157,7 @@ def print_switch(result: "Switch", form: Format) -> None:
     ]
     sheet = Sheet(columns=[name.replace("_", " ") for name in rows[0]], rows=cells)
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
-    value, page = {**models, "components": rows, "conclusion": lines}, [Line(Cell(line, code=True)) for line in lines]
+    value, page = {**models, "components": rows, "conclusion": lines}, [Line(line) for line in lines]
     print_page(form, json=lambda: value, page=lambda: page_of("the components", [sheet, *page]))
 
 

@@ -66,9 +66,9 @@ def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> L
     version = manifest.skill_version
     if not wrong:
         compare = command(folders, "compare", manifest.skill, "--candidate", version)
-        return Line(Cell(f"next: {compare} says whether {version} is worse than the version before", code=True))
+        return Line(f"next: {compare} says whether {version} is worse than the version before")
     fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), command(folders, "try", manifest.skill)
-    return Line(Cell(f"next: say more of {fields} in the prompt, and {again} shows whether that helps", code=True))
+    return Line(f"next: say more of {fields} in the prompt, and {again} shows whether that helps")
 
 
 def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:

@@ -40,7 +40,7 @@ def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[
     yield Line(" · ".join([*legend, f"{_WHERE[history.gate]}, 95 % intervals, α {history.alpha:g}"]), style="dim")
     yield Fold("The trend of each model, drawn", list(_trends(history)))
     shipped, following = _ending(history, folders)
-    yield from (Line(""), Line(Cell(shipped, code=True), style="bold"), Line(Cell(f"next: {following}", code=True)))
+    yield from (Line(""), Line(shipped, style="bold"), Line(f"next: {following}"))
 
 
 def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
     if len(names) < 2:
         following = f"list a second model in models.yaml, and {command(folders, 'evaluate', ranking.skill)} measures it"
-    return Line(Cell(f"next: {following}", code=True))
+    return Line(f"next: {following}")
 
 
 def ranking_section(ranking: ModelRanking, *last: Line) -> Section:

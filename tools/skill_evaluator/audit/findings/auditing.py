@@ -87,6 +87,8 @@ def audit(
     if resampled == "cases":
         odds = None if posterior is None or noise.cells is None else grade_odds(posterior.here, len(scale))
     intervals = intervals_of(cube.overall, noise, posterior, resampled)
+    if measured.corrected is not None:  # an estimate lies in its interval
+        np.minimum(intervals.fluctuation[:, 0], measured.corrected, out=intervals.fluctuation[:, 0])
     models = _audit_models(cube, measured, alone, intervals, (odds, beyond), scale)
     first = int(measured.fluctuations.argmin())
     steadiest = None if odds is None else (cube.models[first], float(odds.most_stable[first]))

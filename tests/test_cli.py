@@ -89,6 +89,7 @@ def test_wrong_options_are_refused_in_one_line_like_everything_else(library: Lib
         "explain": "missing argument 'RUN'; see skill-evaluator explain --help",
         "lint --format xml": "invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'; see "
         "skill-evaluator lint --help",
+        "compare x --models a": "option '--models' requires 2 arguments; see skill-evaluator compare --help",
         "lint \x1b[31m --all": "no such option: --all; see skill-evaluator lint --help",
     }.items():
         refused = library.call(*typed.split())

@@ -70,7 +70,7 @@ def test_another_version_may_be_ranked_and_an_unknown_model_is_an_error(two_mode
 
 
 def test_without_any_run_the_line_says_to_evaluate(library: Library) -> None:
-    assert "has a recorded run yet" in library.call("leaderboard").err
+    assert library.call("leaderboard").refuses("evaluate one, or see --components DIR")
 
 
 def test_two_models_are_compared_like_two_versions_although_their_settings_differ(two_models: Library) -> None:

@@ -1,5 +1,6 @@
 """Scenarios: every mistake in one named, put around a component's prompt, and the shipped ones fit every component."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,9 @@ def test_a_family_stands_for_its_scenarios_and_is_none_of_those_outside(tmp_path
     assert [path.stem for path in family_paths(config, None)] == ["polite"]
     assert load_scenario(config, "grave").name == "grave"
     assert named_scenarios(config, ["../scenarios/legal"]) == ["../scenarios/legal"]
+    for name, said in {"legal": "'legal' is a family of scenarios; name one", "lega": "did you mean 'legal'?"}.items():
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            load_scenario(config, name)
 
 
 def test_what_a_model_drafted_and_nobody_read_is_refused(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def _run(arguments: list[str]) -> None:
     except TyperException as problem:
         line = problem.format_message().rstrip(".").replace(": Value error,", ":")
         line = _NEAREST.sub(r" (did you mean \1?)", line)
-        where = getattr(getattr(problem, "ctx", None), "command_path", "skill-evaluator")
+        where = getattr(getattr(problem, "ctx", None), "command_path", f"skill-evaluator {arguments[0]}")
         print(f"error: {visible(line[:1].lower() + line[1:])}; see {where} --help", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
     except typer.Abort:

@@ -262,7 +262,7 @@ class Library:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does."""
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
-            raise LeaderboardError(f"no component in {self.components} has a recorded run yet; evaluate one first")
+            raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
         from skill_evaluator.scoring.parallel import side_by_side
         from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
 

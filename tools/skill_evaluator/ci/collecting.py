@@ -62,7 +62,8 @@ def collect(request: CollectRequest) -> Outcome:
     """
     plan = read_plan(request.plan)
     if request.artifacts is None or not request.artifacts.is_dir():
-        raise PlanError(f"{request.artifacts} is not a folder; name the folder with the jobs' artifacts")
+        named = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
+        raise PlanError(f"{named}; name the folder with the jobs' artifacts")
     judgings, deciding = (
         {(one.skill, one.candidate): one for one in plan.judgings if (one.baseline is None) is of_checks}
         for of_checks in (False, True)

@@ -224,7 +224,8 @@ class Exported:
             return
         paths = [path for name in names for path in _record_files(name, request.components)]
         if not paths:
-            raise LeaderboardError(f"nothing is recorded in {', '.join(request.sources) or request.components} yet")
+            where = ", ".join(request.sources) or request.components
+            raise LeaderboardError(f"nothing is recorded in {where} yet; evaluate it, or see --components DIR")
         table = TABLES[request.table]
         rows = (row for record in _records_of(paths, request.models) for row in table.rows(record))
         self._blocks = table_blocks(table, map(self._counted, rows), request.to)

@@ -227,7 +227,7 @@ def parse_front_matter(
     """Split a Markdown file into the YAML mapping at its head and the rest; raise `error` if it is missing."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: lines, ---")
+        raise error(f"{where}:1: no front matter; begin the file with ---, name: and version: (scenario: intent:), ---")
     values = parse_yaml("\n" + match[1], where, error, depth=depth)  # the line break stands for the first ---
     return values if isinstance(values, dict) else {}, match[2]
 

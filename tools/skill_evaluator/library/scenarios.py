@@ -73,7 +73,10 @@ def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LI
             raise ConfigError(f"{path} and {paths[path.stem]} have the same name; rename one of them")
         paths[path.stem] = path
     if name not in paths:
-        raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, paths)}")
+        families = {path.parent.name: path.stem for path in paths.values() if path.parent != folder}
+        if name in families:
+            raise ConfigError(f"'{name}' is a family of scenarios; name one of them, such as {families[name]}")
+        raise ConfigError(f"unknown scenario '{name}' in {folder} {nearest(name, [*paths, *families])}")
     scenario = read_scenario(config_dir, paths[name], limits)
     if scenario.unreviewed:
         raise ConfigError(

@@ -31,7 +31,8 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     names.sort(key=lambda name: name != ranking.advice.model_id)
     following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
     if len(names) < 2:
-        following = f"list a second model in models.yaml, and {command(folders, 'evaluate', ranking.skill)} measures it"
+        measure = command(folders, "evaluate", ranking.skill)
+        following = f"rank a second model: leave out `--model`, or list one in models.yaml, and {measure} measures it"
     return Line(f"next: {following}")
 
 

@@ -1,6 +1,7 @@
 """`judge calibrate` on labelled sentences: a judge is asked as it is about checks, and its errors are counted."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -11,6 +12,7 @@ from tests.support.asked_judges import ITEMS, JudgingLibrary
 from tests.support.chat_server import ChatServer
 from tests.support.library import Ended
 from tests.support.sentences import judging
+from tests.support.sites import site_data
 
 POLITE, SHORT = "It is polite.", "It is short."
 
@@ -59,6 +61,9 @@ def test_a_dry_run_says_what_it_takes_and_a_stopped_one_goes_on_without_asking_t
     assert [judge["calls"] for judge in dry.json["judges"]] == [3 * 38]
     stopped = calibrate(library, "--max-calls", "10")
     assert (stopped.code, server.requests) == (4, 10)
+    assert library.call("site", "build", "--out", "site").code == 0
+    (row,) = site_data(library.root / "site", "judges")["judgings"]
+    assert re.fullmatch(r"incomplete, with 10 answers: \d+ of \d+ sentences judged as by people", row["outcome"])
     done = library.call(*stopped.to_go_on())
     assert done.code == 0, done.err
     assert server.requests == 38 + 18

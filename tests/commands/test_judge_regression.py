@@ -112,6 +112,8 @@ def test_where_the_orders_disagree_a_person_decides_and_it_is_counted(library: J
     }
     low, high = judged["decisions"]["ship"]["ci95"]
     assert 0 < low < 0.5 < high < 1
+    answered(library, {"a/1": "Well.", "a/2": answer(SAME), **both("b", answer(SAME))})
+    assert "recorded, 1 of 2 pairs that count: ship 1.000" in judge(library).out
 
 
 def test_a_judge_that_goes_by_the_order_is_seen_to_lean_and_nothing_ships(library: JudgingLibrary) -> None:

@@ -261,3 +261,5 @@ def test_a_cascade_says_who_settled_what(tmp_path: Path) -> None:
     sections = site_data(library.root / "site", f"judgings/{judging['id']}")["sections"]
     lines = [line for section in sections for block in section["blocks"] for line in block.get("lines", ())]
     assert "cheap settled 3 of 4: by the criteria's own thresholds" in lines
+    assert any(line.startswith("both together, output 1 wins: 1.000 ") for line in lines), lines
+    assert judging["outcome"].startswith("output 1 wins: 1.000 ")

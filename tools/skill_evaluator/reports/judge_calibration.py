@@ -144,6 +144,10 @@ def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
     words = ", ".join(f"{words} {counts[words]}" for words in TRUSTED.values() if counts[words])
     moods = {True: "improved", False: "regressed", None: "inconclusive"}
     one = {row.trusted for row in rows}
+    sentences = [errors for judge in calibration.judges if (errors := judge.sentences.get("")) is not None]
+    if not rows and sentences:
+        right = sum(errors.yes_right + errors.no_right for errors in sentences)
+        words = f"{right:,} of {counted(sum(errors.labels for errors in sentences), 'sentence')} judged as by people"
     return words or "nothing was measured", moods[one.pop()] if len(one) == 1 else None
 
 

@@ -463,7 +463,9 @@ def regression_notes(results: RegressionResults) -> Iterator[str]:
         shares = ", ".join(f"{name} {share(judge.decisions[name])}" for name in DECISIONS)
         name = judge.judge.model_id
         undecided = f", no decision on {judge.undecided}" if judge.undecided else ""
-        yield f"{name}, {counted(len(judge.pairs), 'pair')}: {shares}{undecided}"
+        counting = judge.decisions["ship"].n
+        some = f"{counting} of " * (counting < len(judge.pairs))
+        yield f"{name}, {some}{counted(len(judge.pairs), 'pair')}{' that count' * bool(some)}: {shares}{undecided}"
         yield f"{name}: the orders disagree on {share(judge.flips)} of pairs"
         if judge.unscored:
             yield f"{name}: of {counted(judge.answers, 'answer')} unscored: {_counts(judge.unscored)}"

@@ -86,7 +86,7 @@ def trust_sentence(trusted: bool | None, kappa: Figure, more_labels: int | None,
     elif trusted is None:
         beside = f"on both sides of {bar:.2f}"
         words += (
-            f": about {more_labels:,} more labels would decide"
+            f": about {counted(more_labels, 'more label')} would decide"
             if more_labels is not None
             else ": so close to the bar that no number of labels would decide"
         )
@@ -204,6 +204,9 @@ def cascade_notes(result: CascadeShares) -> Iterator[str]:
             how = f"from a confidence of {number(cheap.threshold)}, chosen {chosen}"
     for stage, reason in ((cheap, how), (strong, own)):
         yield f"{stage.judge} settled {stage.settled:,} of {stage.asked:,}: {reason}"
+    for name, words in (("wins", "output 1 wins"), ("summary", "scores from 0 to 1")):
+        if (whole := getattr(result, name, None)) is not None:
+            yield f"both together, {words}: {share(whole)} of the {whole.n:,} that they settled"
     yield f"left to people: {result.people:,}"
     if result.guarantee is not None:
         agreeing, sure = 1 - result.guarantee.alpha, 1 - result.guarantee.delta

@@ -20,7 +20,7 @@ from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
 from skill_evaluator.judges.asking.results import JudgingHead
 from skill_evaluator.judges.calibration.detection import measured_by, rates_beside
-from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration, read_calibration
+from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
@@ -33,7 +33,7 @@ from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
 from skill_evaluator.reports.judging import interval_chart, point, share
 from skill_evaluator.reports.reviewing import queue_blocks
 from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
-from skill_evaluator.text import canonical_json, digest
+from skill_evaluator.text import canonical_json, counted, digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is a cascade
@@ -119,6 +119,10 @@ def _row(head: JudgingHead, results: JudgingResults) -> dict[str, Any]:
     """Return the line of a judging in the list of all."""
     judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
     words, mood = _outcome(results)
+    records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
+    if any(record is not None and record.stopped for record in records):
+        made = counted(sum(record.answered for record in records if record is not None), "answer")
+        words, mood = f"incomplete, with {made}: {words}", "inconclusive"
     return {
         "created": head.created,
         "mode": head.mode,
@@ -141,8 +145,12 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
         return calibration_words(results)
     if isinstance(results, ScoreResults):
         parts = [f"{judge.judge.model_id} {share(judge.summary)}" for judge in results.judges]
+        if isinstance(results, ScoreCascadeResults):
+            parts = [f"{share(results.cascade.summary)} by both"]
         return f"from 0 to 1: {'; '.join(parts)}", None
     parts = [f"{judge.judge.model_id} {share(judge.criteria[-1].wins)}" for judge in results.judges if judge.criteria]
+    if isinstance(results, CascadeResults):
+        parts = [f"{share(results.cascade.wins)} by both"]
     return f"output 1 wins: {'; '.join(parts)}", None
 
 

@@ -45,7 +45,7 @@ def test_a_killed_judging_resumes_and_asks_no_answered_question_again(
 ) -> None:
     library = JudgingLibrary(tmp_path)
     words, calls, reply = prepare(library)
-    library.served_by(server.url)
+    library.served_by(server.url, price={"input": 1.0, "output": 1.0})
     server.reply = lambda asked: Reply(text=reply(asked))
     with killed_at(server, 8, library.judgements):
         library.call("judge", *words)
@@ -54,7 +54,9 @@ def test_a_killed_judging_resumes_and_asks_no_answered_question_again(
     server.forget()
     stopped = library.call("judge", *words, "--resume", "--max-calls", "1")
     assert (stopped.code, server.requests) == (4, 1)
-    done = library.call(*stopped.to_go_on(), "--format", "json")
+    capped = library.call("judge", *words, "--resume", "--max-cost", "0.0001")
+    assert (capped.code, "--max-cost 0.0002" in capped.err) == (4, True), capped.err
+    done = library.call(*capped.to_go_on(), "--format", "json")
     assert done.code == 0, done.err
     (judge,) = done.json["judges"]
     assert (judge.get("record") or judge["judge"])["answered"] == calls

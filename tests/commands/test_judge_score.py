@@ -112,6 +112,15 @@ def test_half_a_character_in_an_answer_costs_nothing(library: JudgingLibrary, ha
     assert second["judgements"][0]["unscored"] == "off_scale"
 
 
+def test_where_no_answer_counts_it_ends_with_4_and_it_is_said_why_calls_failed(library: JudgingLibrary) -> None:
+    library.items(*TWO)
+    library.record_answers({(f"{name}/direct", 0): "Well." for name in ("a", "b")})
+    assert library.judge("score", "--judge", JUDGE).code == 4
+    library.served_by("http://127.0.0.1:9/v1")
+    done = library.judge("score", "--judge", "served")
+    assert (done.code, "served failed: 2 × unreachable: " in done.err) == (4, True), done.err
+
+
 def test_each_criterion_goes_by_its_own_method_and_reference_makes_it_one_for_all(library: JudgingLibrary) -> None:
     library.rubric({"id": "plain"}, {"id": "faithful", "method": REFERENCE})
     library.items({"id": "a", **ITEM, "source": "Five and seven are twelve."})

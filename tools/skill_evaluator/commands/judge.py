@@ -54,8 +54,8 @@ EXAMPLES = {
     ),
 }
 EXITS = {
-    "judge_score": {4: "incomplete (it prints the command that goes on)"},
-    "judge_pairwise": {4: "incomplete (it prints the command that goes on)"},
+    "judge_score": {4: "incomplete (it prints the command that goes on), or no answer counts"},
+    "judge_pairwise": {4: "incomplete (it prints the command that goes on), or no answer counts"},
     "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
     "judge_calibrate": {4: "incomplete (it prints the command that goes on)"},
     "judge_rubric": {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"},

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
 from skill_evaluator.judges.modes.asked_sentences import (
     SentenceAnswers,
@@ -90,7 +91,9 @@ def judged_by(
     open_still = sum(votes_on(item, asked.answered, seed).question is not None for item in items.values())
     unread = [next((one.reason for one in votes.values() if one.score is None), "") for votes in scores.values()]
     grounds = Counter(filter(None, unread))
-    stopped = asked.stopped or (f"{open_still} of {len(items)} answers" if open_still else None)
+    failed = commonest_failure(asked.answered.values())
+    why = f" ({failed})" if failed else ""
+    stopped = asked.stopped or (f"{open_still} of {len(items)} answers{why}" if open_still else None)
     if not stopped and grounds.total() > len(items) * (1.0 - configuration.settings.required_coverage):
         why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
         lost = f"{grounds.total()} of {len(items)} answers"

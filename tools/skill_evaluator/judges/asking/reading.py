@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
@@ -57,6 +58,12 @@ def text_of(replicate: Replicate | None) -> str | Unscored:
         reason: UnscoredReason = kind if kind in ("refused", "truncated") else "not_answered"
         return Unscored(reason=reason, detail=f"{failure.reason}: {failure.message}" if failure else "")
     return replicate.completion.text
+
+
+def commonest_failure(answers: Iterable[Replicate]) -> str:
+    """Return the most frequent failure of calls, after how often it happened; empty without one."""
+    failures = Counter(f"{made.failure.reason}: {made.failure.message}" for made in answers if made.failure is not None)
+    return "".join(f"{count} × {words}" for words, count in failures.most_common(1))
 
 
 def last_whole(

@@ -15,6 +15,7 @@ from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
 from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import question_sizes
+from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.sources import components_of
@@ -78,9 +79,13 @@ class AskedJudging:
 
     @property
     def stopped(self) -> list[str]:
-        """Why calls were left unmade, a sentence a judge."""
+        """Why calls were left unmade, or failed, a sentence a judge."""
         halted = [(run.run.model.id, run.stopped) for run in self.runs if run.stopped is not None]
-        return [f"{model_id} stopped: {failure.reason}: {failure.message}" for model_id, failure in halted]
+        failed = [(run.run.model.id, commonest_failure(run.answers.values())) for run in self.runs]
+        return [
+            *(f"{model_id} stopped: {failure.reason}: {failure.message}" for model_id, failure in halted),
+            *(f"{model_id} failed: {words}" for model_id, words in failed if words),
+        ]
 
     def record_of(self, part: JudgeRun) -> JudgeRecord:
         """Return what the results say of a judge and its calls."""

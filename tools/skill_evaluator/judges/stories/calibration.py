@@ -395,7 +395,7 @@ def _ask(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged
         folder=asked.folder,
         code=EXIT_OK if asked.complete else EXIT_INCOMPLETE,
         stopped=asked.stopped,
-        again=[] if asked.complete else again_of(request, asked),
+        again=[] if asked.complete else again_of(request, asked, asked.stopped),
     )
 
 
@@ -532,7 +532,7 @@ def calibrate_sentences(request: CalibrateRequest, bench: Bench, labels: Labels,
     write_papers(folder, asking, calibration, drawn(calibration))
     stopped = [] if asked.stopped is None else [f"{model.id} stopped: {asked.stopped}"]
     whole = AskedJudging(judging=judging, folder=folder, runs=(), session=session)
-    code, again = (EXIT_INCOMPLETE, again_of(request, whole)) if stopped else (EXIT_OK, [])
+    code, again = (EXIT_INCOMPLETE, again_of(request, whole, stopped)) if stopped else (EXIT_OK, [])
     return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
 
 

@@ -209,13 +209,17 @@ def _judged(
 ) -> Judged:
     """Return what came of it, with how to go on where the stage that was asked last is not complete."""
     code = getattr(results, "exit_code", EXIT_OK)
-    if not last.complete and code != EXIT_REGRESSED:
+    criteria = [one for judge in getattr(results, "judges", ()) for one in getattr(judge, "criteria", ())]
+    mute = bool(criteria) and not any(one.counts for one in criteria)  # no answer counts
+    if (mute or not last.complete) and code != EXIT_REGRESSED:
         code = EXIT_INCOMPLETE
-    again = [] if last.complete else again_of(bench.request, first)
+    again = [] if last.complete else again_of(bench.request, first, last.stopped)
     return Judged(results=results, folder=first.folder, code=code, remarks=remarks, stopped=last.stopped, again=again)
 
 
-def again_of(request: JudgingRequest, asked: AskedJudging) -> list[str]:
-    """Return the command that goes on with a judging."""
+def again_of(request: JudgingRequest, asked: AskedJudging, stopped: Sequence[str]) -> list[str]:
+    """Return the command that goes on with a judging: where the cap on the cost stopped it, under one twice as high."""
+    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
+        request = replace(request, max_cost=2 * request.max_cost)
     said = typed(request, *_NOT_AGAIN, *(_PLANNED if getattr(request, "planned", None) else ()))
     return ["skill-evaluator", "judge", asked.judging.mode, *said, "--resume", str(asked.folder)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.reasons import ALONE
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
 from skill_evaluator.verdicts.decide.same_checks import cut_to_checks
@@ -71,6 +72,7 @@ def _settled(
             if getattr(model, scope) == "regressed" != getattr(without, scope):
                 update[scope] = "inconclusive"
         if "verdict" in update:
+            update["reasons"] = [reason.replace(ALONE, "") for reason in reasons]
             update["remedy"] = (
                 f"label 100 answers and measure {judge} with `judge calibrate`, or trust it as policy.judge.trusted"
             )

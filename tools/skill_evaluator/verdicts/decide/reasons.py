@@ -105,6 +105,7 @@ def _fewest(counts: Sequence[int], suffices: Callable[[int], bool]) -> Iterator[
     yield from counts[place : place + 1]
 
 
+ALONE = ", which alone is a regression"
 _MISSING = "the answers that are missing would decide it"
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
 
@@ -204,7 +205,7 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     """Yield what is lost though the means may not show it."""
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
-        yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
+        yield f"{fields} lost more than {harm}{ALONE}: {joined_falls(falls)}"
     critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
     if critical:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"

@@ -56,6 +56,7 @@ def test_a_draft_overwrites_nothing_and_asks_nobody_for_it(library: JudgingLibra
     drafted(library)
     library.write(OUT, "mine")
     assert library.call(*DRAFT).refuses(f"{OUT} exists already")
+    assert library.call(*DRAFT[:-1], "Tone 2.yaml").refuses("--out Tone 2.yaml: its name becomes the criterion's id")
     assert (library.root / OUT).read_text() == "mine"
     assert not library.judgements.exists()
 

@@ -124,6 +124,9 @@ def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None
     capped = library.evaluated("--max-cost", "0.0005")
     assert capped.code == 4
     assert library.records() == []
+    answers = library.reply()
+    library.server.reply = lambda asked: Reply(status=400) if is_question(asked.body) else answers(asked)
+    assert "not judged: 3 of 3 answers (3 × bad_request: " in library.evaluated().out
 
 
 def test_who_judges_is_named_and_nobody_judges_himself_unless_that_is_said(library: JudgedLibrary) -> None:
@@ -168,8 +171,9 @@ def test_a_drop_by_a_judge_alone_is_inconclusive_without_labels_and_trust(librar
     assert model["verdict"] == "inconclusive"
     assert model["reasons"][0].startswith("judged, not calibrated: judge")
     assert "judge calibrate" in model["remedy"]
-    shown = library.call("compare", SKILL)
+    shown = library.call("compare", SKILL, "--full")
     assert "judged, not calibrated" in shown.out.splitlines()[-3]
+    assert "1 field lost more than 0.25: checks.polite" in shown.out
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 
 

@@ -111,7 +111,7 @@ def test_one_that_is_broken_takes_no_other_with_it_and_ends_with_2(sourced: Sour
 
 
 def test_what_is_wrong_for_all_of_them_is_told_once(sourced: Sourced) -> None:
-    assert sourced.call("evaluate", "--yes", "--model", "none").refuses("unknown model 'none' for --model")
+    assert sourced.call("evaluate", "--yes", "--model", "none").refuses("unknown model 'none'")
     sourced.models({"id": "served", "provider": "none"})
     assert sourced.call("evaluate", "--yes").refuses("unknown provider 'none' at models[0].provider")
 

@@ -167,7 +167,7 @@ def test_a_model_that_another_one_answers_for_is_named_in_the_row(two: Library, 
 
 
 def test_there_must_be_another_model_to_go_to(two: Library) -> None:
-    assert two.call("switch", "old", "nwe").refuses("unknown model 'nwe' for --model (did you mean 'new'?)")
+    assert two.call("switch", "old", "nwe").refuses("unknown model 'nwe' (did you mean 'new'?)")
     assert two.call("switch", "old", "old").refuses("it is the old model")
     two.models({"id": "new", "provider": "openai"})
     assert two.call("switch", "old", "new").refuses("OPENAI_API_KEY is not set")

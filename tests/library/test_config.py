@@ -171,5 +171,5 @@ def test_models_are_chosen_in_the_order_named(wanted: tuple[str, ...], expected:
 
 
 def test_an_unknown_model_is_named_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"unknown model 'z' for --model \(known: a, b, c\)"):
+    with pytest.raises(ConfigError, match=r"unknown model 'z' \(known: a, b, c\)"):
         select_models(MODELS, ("a", "z"))

@@ -179,7 +179,7 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
 def first_problem(problem: ValidationError) -> str:
     """Say the first thing that pydantic finds wrong, with its key path and without its vocabulary."""
     first = problem.errors(include_url=False)[0]
-    place = key_path(first["loc"])
+    place = key_path(tuple(part for part in first["loc"] if part != "constrained-float"))  # how pydantic marks a kind
     return f"{problem_message(first)}{f' at {place}' if place else ''}"
 
 

@@ -52,10 +52,10 @@ def clock(seconds: float) -> str:
 def number(value: float | None) -> str:
     """Write a share or score to three places, and what was not measured as a dash.
 
-    >>> number(0.5), number(None)
-    ('0.500', '–')
+    >>> number(0.5), number(-0.0001), number(None)
+    ('0.500', '0.000', '–')
     """
-    return "–" if value is None else f"{value:.3f}"
+    return "–" if value is None else f"{value:z.3f}"
 
 
 def probability(value: float | None) -> str:

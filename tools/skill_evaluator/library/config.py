@@ -527,7 +527,7 @@ def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[M
     by_id = {model.id: model for model in models}
     for model_id in wanted:
         if model_id not in by_id:
-            raise ConfigError(f"unknown model '{model_id}' for --model {nearest(model_id, by_id)}")
+            raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
     return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))
 
 

@@ -174,7 +174,7 @@ def why_unbatched(model: Model) -> str | None:
     """Return why a model cannot be asked in batches; None where it can."""
     if model.provider not in BATCHES:
         have = f"({', '.join(BATCHES)} have)"
-        return f"provider '{model.provider}' has no batch API {have}; leave it out with --model"
+        return f"provider '{model.provider}' has no batch API {have}; leave it out"
     if model.provider == "google" and model.auth == "oidc":
         return "Vertex AI takes batches from storage; ask it with a key"
     return None

@@ -330,7 +330,7 @@ def refuse_unpriced(models: Sequence[Model], kinds: Kinds) -> None:
         if price_of(model, kinds[model.provider]) is None:
             raise ConfigError(
                 f"--max-cost cannot be kept: no price is known for '{model.id}'; "
-                "give it price: {input, output} in models.yaml, or leave it out with --model"
+                "give it price: {input, output} in models.yaml, or leave it out"
             )
 
 

@@ -29,7 +29,7 @@ from skill_evaluator.text import counted
 _RECORDS, _RESULTS, _PENDING = "evals/records", "evals/results", "evals/pending"
 _NO_PRICE = (
     "budget.month_usd of settings.yaml cannot be kept: no price is known for '{}'; "
-    "give it price: {{input, output}} in models.yaml, or leave it out with --model"
+    "give it price: {{input, output}} in models.yaml, or leave it out"
 )
 _WAIT = "wait for the next month, or"
 _DATED = re.compile(r"(\d{6})\d\dT")  # how the id of a run begins, and so the name of its record

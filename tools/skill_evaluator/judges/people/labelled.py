@@ -231,7 +231,7 @@ def _agreement(
         if kind == "score":
             scale.sort(key=int)
         table = confusion([one for one, _ in pairs], [other for _, other in pairs], scale)
-        kappa = cohen_kappa(table, "quadratic" if kind == "score" else "nominal")
+        kappa = cohen_kappa(table, "linear" if kind == "score" else "nominal")
         rows.append(
             ReviewerAgreement(
                 question=name,

@@ -147,7 +147,7 @@ def _read_items(
         raise JudgeError("say what is judged: --items FILE, or --run DIR for the answers of a component's run")
     if request.items is not None:
         return read_items(request.items, OutputItem), {}, None
-    folder = request.run or Path()
+    folder = find_run(request.run or "", request.components)
     manifest = read_component_manifest(folder)
     component = load_component(request.components, manifest.skill, limits, request.fixtures)
     cases = [case for case in load_cases(component, request.fixtures) if case.id in manifest.cases]

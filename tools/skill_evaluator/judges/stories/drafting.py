@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, ModelT, first_problem, storing
+from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.asking.judging import Asking, JudgeMode
 from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import (
@@ -216,6 +217,8 @@ def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> Jud
         raise JudgeError(f"{out} exists already; name a new file")
     if out.suffix not in (".yaml", ".yml") or not request.draft.strip():
         raise JudgeError("--draft says what should be judged, and --out FILE ends in .yaml")
+    if not is_component_name(out.stem):
+        raise JudgeError(f"--out {out}: its name becomes the criterion's id, of letters, digits, `.`, `_` and `-`")
     question = draft_question(request.draft, request.seed)
     answer = _answer(request, request.judge, "rubric", out.stem, request.draft, question, watch)
     if isinstance(answer, JudgingSize):

@@ -33,7 +33,7 @@ class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
     """Which outputs are scored, and how."""
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
-    run: Path | None = option("Instead of --items: the run folder of a component.", metavar="DIR")
+    run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     field: str = rare("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None

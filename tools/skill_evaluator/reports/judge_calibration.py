@@ -14,7 +14,6 @@ from skill_evaluator.judges.calibration.results import (
     BatchDimension,
     BatchResult,
     BiasResult,
-    ConfidenceResult,
     DetectionResult,
     DimensionDetection,
     JudgeCalibration,
@@ -240,17 +239,12 @@ def _sentence(figures: StratumResult, bar: float) -> str:
         points = (figures.length.value or 0.0) * 100
         often = f"{abs(points):.0f} points {'more' if points > 0 else 'less'} often"
         parts.append(f"It picks the longer output {often} than people do")
-    if figures.confidence is not None and _follows_nothing(figures.confidence):
+    sure = figures.confidence
+    if sure is not None and False in (follows := {sure.labels.follows, sure.orders.follows}) and True not in follows:
         parts.append("Its confidence tells nothing")
     if figures.incomplete or figures.unjudged:
         parts.append(f"{counted(figures.incomplete, 'pair')} with one order only, {figures.unjudged} not judged")
     return ". ".join(parts) + "."
-
-
-def _follows_nothing(confidence: ConfidenceResult) -> bool:
-    """Say whether confidence was seen to follow neither labels nor the other order."""
-    follows = (confidence.labels.follows, confidence.orders.follows)
-    return False in follows and True not in follows
 
 
 def _score_blocks(calibration: JudgeCalibration) -> Iterator[Block]:

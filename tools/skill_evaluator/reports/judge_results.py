@@ -17,8 +17,6 @@ from skill_evaluator.judges.calibration.results import FEWEST_PAIRS
 from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseResults, Ranking
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
-    CheckedFinding,
-    DimensionResult,
     JudgeRegressions,
     Mismatch,
     PairResult,
@@ -411,8 +409,10 @@ def _findings(pair: PairResult) -> Iterator[str]:
 
 def _evidence(pair: PairResult) -> Iterator[Line]:
     """Yield every dimension in which an answer calls the candidate worse, with its evidence."""
+    first = [finding for answer in pair.answers if answer.replicate == 0 for finding in answer.findings]
+    worse = {finding.dimension: finding for finding in reversed(first) if finding.verdict == "candidate_worse"}
     for dimension in pair.dimensions:
-        finding = _finding(pair, dimension)
+        finding = worse.get(dimension.dimension)
         if finding is None:
             continue
         impact = finding.impact if dimension.impact is None else dimension.impact
@@ -422,20 +422,6 @@ def _evidence(pair: PairResult) -> Iterator[Line]:
             if evidence.kind != "none":
                 words += [f" · {role}, {evidence.kind}: ", Cell(shortened(evidence.text, limit=_EVIDENCE), code=True)]
         yield Line(*words)
-
-
-def _finding(pair: PairResult, dimension: DimensionResult) -> CheckedFinding | None:
-    """Return the first finding that calls the candidate worse in a dimension."""
-    return next(
-        (
-            finding
-            for answer in pair.answers
-            if answer.replicate == 0
-            for finding in answer.findings
-            if finding.dimension == dimension.dimension and finding.verdict == "candidate_worse"
-        ),
-        None,
-    )
 
 
 def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:

@@ -93,12 +93,7 @@ def trust_sentence(trusted: bool | None, kappa: Figure, more_labels: int | None,
     else:
         coin = "worse than a coin" if high < 0 else "no better than a coin"
         beside = coin if low <= 0 else f"all of it below {bar:.2f}"
-    return f"{words}. {name} {_two(kappa.value)} ({_two(low)} to {_two(high)}), {beside}"
-
-
-def _two(value: float) -> str:
-    """Write a figure to two places; what rounds to zero has no sign."""
-    return f"{round(value, 2) + 0.0:.2f}"
+    return f"{words}. {name} {kappa.value:z.2f} ({low:z.2f} to {high:z.2f}), {beside}"
 
 
 def point(label: str, series: str, figure: Figure) -> dict[str, Any]:

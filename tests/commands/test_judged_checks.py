@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.test_program import RUN, app, declare
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.git import git
 from tests.support.library import CASES, SKILL, Ended, Library, read
@@ -243,3 +244,13 @@ def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of
 def test_a_library_whose_only_model_is_the_judge_is_refused(library: JudgedLibrary, server: ChatServer) -> None:
     library.models({"id": "judge", "provider": "openai", "base_url": server.url})
     assert library.evaluate_here().refuses("judge would judge its own answers as judge: name a different judge")
+
+
+def test_the_answers_of_a_program_are_judged_by_a_model(library: JudgedLibrary) -> None:
+    app(library, 'print(\'{"answer": "Dear all", "usage": {}}\')')
+    declare(library, RUN, output="text")
+    done = library.evaluate_here()
+    assert done.code == 0, done.err
+    (record,) = library.records()
+    assert (record["model_id"], record["judged"]["model_id"]) == ("program", "judge")
+    assert record["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]

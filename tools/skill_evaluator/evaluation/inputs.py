@@ -67,11 +67,11 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.config,
         request.scenario,
     )
-    configuration = asking(configuration, component)
+    asked = asking(configuration, component)
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())
-    models = select_models(configuration.models, request.models)
+    models = select_models(asked.models, request.models)
     if request.batch:
         refuse_unbatched(models)
     judge, models = judge_of(component, cases, models, configuration.models, configuration.settings)
@@ -80,14 +80,14 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         if request.adaptive:
             raise RunError("--adaptive looks at answers before a judge has: leave it out where checks have `expect`")
     if request.max_cost is not None:
-        refuse_unpriced([*models, *([judge] if judge else [])], configuration.kinds)
+        refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)
     return Inputs(
         component=component,
         cases=cases,
         models=models,
-        kinds=configuration.kinds,
-        keys=configuration.keys,
-        settings=configuration.settings,
+        kinds=asked.kinds,
+        keys=asked.keys,
+        settings=asked.settings,
         shard=Shard.parse(request.shard) if request.shard else None,
         results_dir=request.results or component.results_dir,
         judge=judge,

@@ -5,7 +5,6 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,13 @@ from typing import Any
 import pytest
 
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
-from tests.support.batched import COST, KEYS, set_up
+from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
 from tests.support.git import GitRepository
 from tests.support.killing import whole_lines
 from tests.support.library import CASES, SKILL, Library, ended, read, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
-
-
-@pytest.fixture
-def server() -> Iterator[BatchServer]:
-    with batch_server() as running:
-        yield running
 
 
 @pytest.fixture(params=VENDORS)

@@ -1,7 +1,6 @@
 """`audit run --batch`: every cell through the vendors' batches, at half the price, by whichever process is there."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,11 @@ import pytest
 from skill_evaluator.audit.run.gathering import gather
 
 from tests.support.audits import CELLS, AuditLibrary
-from tests.support.batch_server import VENDORS, BatchServer, batch_server
-from tests.support.batched import COST, KEYS, set_up
+from tests.support.batch_server import VENDORS, BatchServer
+from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
 from tests.support.library import Ended, read
 
 CALLS = len(CELLS) * 2
-
-
-@pytest.fixture
-def server() -> Iterator[BatchServer]:
-    with batch_server() as running:
-        yield running
 
 
 @pytest.fixture

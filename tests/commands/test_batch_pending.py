@@ -1,7 +1,6 @@
 """Batches that one job of CI submits and another collects: nothing but a committed file goes from one to the other."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ from skill_evaluator.ci.pending import parse_pending
 from skill_evaluator.ci.plan import Plan
 from skill_evaluator.files import json_text
 
-from tests.support.batch_server import INPUT_TOKENS, OUTPUT_TOKENS, BatchServer, End, batch_server
+from tests.support.batch_server import INPUT_TOKENS, OUTPUT_TOKENS, BatchServer, End
+from tests.support.batched import batches  # noqa: F401
 from tests.support.git import file_at, git
 from tests.support.library import CASES, SCRIPT, SKILL, Ended, Library, read, start, wait_until
 from tests.support.pipeline import Pipeline
@@ -18,12 +18,6 @@ from tests.support.pipeline import Pipeline
 CALLS = len(CASES) * 2
 COST = (INPUT_TOKENS * 3 + OUTPUT_TOKENS * 15) / 1e6 / 2
 KEY = {"SERVED_API_KEY": "key-0123456789abcdef"}
-
-
-@pytest.fixture
-def server() -> Iterator[BatchServer]:
-    with batch_server() as running:
-        yield running
 
 
 class BatchPipeline(Pipeline):

@@ -3,14 +3,13 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.support.batch_server import batch_server
 from tests.support.batched import KEYS, set_up
-from tests.support.chat_server import Asked, ChatServer, Reply, chat_server, notice
+from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.documents import a_pdf, a_png
 from tests.support.killing import whole_lines
 from tests.support.library import CASES, SKILL, Library, read
@@ -20,12 +19,6 @@ PROMPT = (
     "## System\n\nExtract title and year.\n\n## User\n\n{{name}} is the title of this:\n{{document}}\n"
 )
 PIXELS = a_png(300, 200, padding=70_000)
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with chat_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The browser in which the pages of a site are opened, and what axe finds there."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +7,11 @@ import pytest
 
 from tests.support.library import Library
 from tests.support.npm import npm_file
-from tests.support.review_page import chromium
+from tests.support.review_page import a_browser  # noqa: F401
 
 HOSTILE = (
     "<img src=x onerror='window.ran=1'><script>window.ran=2</script>**bold** [x](javascript:ran=3) \u202egnp \x1b[31m"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 def serious(page: Any) -> list[tuple[str, list[str]]]:

@@ -44,3 +44,9 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+@pytest.fixture(scope="module", name="browser")
+def a_browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser

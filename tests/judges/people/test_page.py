@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from skill_evaluator.judges.people.queue import latest
 
-from tests.support.review_page import chromium, review_page
+from tests.support.review_page import a_browser, review_page  # noqa: F401
 from tests.support.reviews import change, pair, queue_of, scored
 
 pytestmark = pytest.mark.browser
@@ -21,12 +21,6 @@ HOSTILE = (
     "<a href='javascript:window.ran=4'>x</a></textarea></script>"
     "<iframe srcdoc='<script>parent.ran=5</script>'></iframe>"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from tests.support.records import a_run
 MADE = ROOT / "tests" / "data" / "elsewhere"
 PAIRS = {path.name.partition("_a.")[0]: path for path in sorted(MADE.glob("*_a.*"))}
 assert set(PAIRS) == {"inspect", "lm_eval", "promptfoo"}
+INSPECT = json.loads((MADE / "inspect_a.json").read_text())
 
 
 def other(path: Path) -> Path:
@@ -197,12 +198,11 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is not a score from 0 to 1"),
         ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "x.jsonl:1: 'model' must be a text"),
         ("x.jsonl", '{"doc_id": 1, "target": "a"}\n', "x.jsonl:1 names no metrics"),
-        ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds results of 0 prompts"),
-        (
-            "x.json",
-            {"results": {"prompts": [], "results": [{}]}},
-            "a required key is missing at results.results[0].provider in x.json",
-        ),
+        ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds no result"),
+        ("x.json", {"results": {"prompts": [], "results": [{}]}}, "missing at results.results[0].provider in x.json"),
+        ("x.json", {**INSPECT, "samples": INSPECT["samples"][:1] * 2}, "x.json: sample cuba epoch 1 is there twice"),
+        ("x.json", {**INSPECT, "samples": []}, "what inspect wrote of openai/capital-1 holds no score"),
+        ("x.json", {"eval": {}}, "a required key is missing at eval.task in x.json"),
         ("x.json", {"any": "thing"}, "x.json holds no results in a known format"),
         ("x.eval", b"no zip", "x.eval is not the log of a finished inspect run"),
     ],
@@ -242,7 +242,7 @@ def test_where_one_record_cannot_be_written_none_is(library: Library, monkeypatc
     library.write("two.csv", TWO_MODELS)
     before = library.tree().keys()
     monkeypatch.setattr(leaderboard, "write_record", full)
-    command = ("records", "import", "two.csv", "--skill", "quiz", "--version", "1.0.0")
+    command = ("records", "import", "two.csv", "--skill", "quiz", "--version", "1.0.0", "--model", "no-new-name")
     assert library.call(*command).refuses("No space left on device")
     assert library.tree().keys() == before
     monkeypatch.undo()
@@ -251,16 +251,31 @@ def test_where_one_record_cannot_be_written_none_is(library: Library, monkeypatc
 
 
 def test_an_odd_row_is_left_out_with_a_warning_where_that_is_asked_for(library: Library) -> None:
-    rows = ({"_meta": 1}, *({"case": f"c{at}", "score": 1} for at in range(4)), {"case": "odd", "score": "N/A"})
+    rows = ({"_meta": 1, "n": 1}, *({"case": at, "score": 1} for at in range(4)), {"case": "odd", "score": "N/A"})
     library.lines("odd.jsonl", *rows)
     command = ("records", "import", "odd.jsonl", "--skill", "quiz", "--version", "1.0.0", "--model", "m")
     assert library.call(*command).refuses("odd.jsonl:1 names no case")
     done = library.call(*command, "--skip-invalid")
-    assert "4 cases" in done.out
+    assert "4 cases × 1 replicate, score 1.000" in done.out
     library.write("twice.csv", "case,replicate,score\na,0,nan\na,0,0.5\nb,0,1\n")  # the second a corrects the first
     twice = library.call("records", "import", "twice.csv", *command[3:], "--skip-invalid")
     assert ("2 cases" in twice.out, twice.err.count("left out")) == (True, 1)
     assert [line[:26] for line in done.err.splitlines()] == ["warning: odd.jsonl:1 names", "warning: 'N/A' at odd.json"]
+
+
+def test_an_aborted_log_makes_an_incomplete_record_that_is_nothing_to_accept(library: Library) -> None:
+    library.write("log.json", {**INSPECT, "status": "cancelled", "samples": INSPECT["samples"][:3]})
+    assert "exact 1.000, incomplete (status 'cancelled' in" in library.call("records", "import", "log.json").out
+    assert library.call("accept", "capitals", "--why", "x", "--by", "y").refuses("no run of 'capitals' is complete")
+    assert "the candidate's run is incomplete: status 'cancelled'" in judged(library, "log.json", "log.json").out
+
+
+def test_two_tests_that_share_a_description_are_two_cases(library: Library) -> None:
+    content = json.loads((MADE / "promptfoo_a.json").read_text())
+    for result in content["results"]["results"]:
+        result["testCase"]["description"] = "one for all"
+    (run,) = records_in(library.write("results.json", content))
+    assert (run.n_cases, run.replicates) == (10, 2)
 
 
 def calls_of(work: Callable[[], object]) -> int:

@@ -23,6 +23,7 @@ def records_import(options: ImportRequest) -> int:
     imported = Library.at(options).import_results(options, odd=leave_out if options.skip_invalid else refuse)
     for record, path, is_new in imported:
         score = number(record.accuracy[record.primary_metric].strict_mean)
+        score += "" if record.complete else f", incomplete ({record.stopped or 'too few answers'})"
         size = f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}"
         added = f": {record.provider}, {record.model_id}, {size}, {record.primary_metric} {score}"
         print(visible(f"{path}{added if is_new else ' is there already'}"))

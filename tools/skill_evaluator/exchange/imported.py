@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import AliasPath, BaseModel, Field, NonNegativeFloat, NonNegativeInt
 
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
-from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
+from skill_evaluator.errors import LeaderboardError, refuse
 from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
 from skill_evaluator.identifiers import Label, is_component_name, now
 from skill_evaluator.library.components import load_component
@@ -84,7 +84,7 @@ class ForeignAnswer:
 class ForeignRun:
     """All answers of one model to one prompt, by case, each case's in the order of its replicates.
 
-    `primary` is the metric that the source puts first, if it names one.
+    `primary` is the metric that the source puts first, if it names one; `stopped` says why the run ended early.
     """
 
     tool: str
@@ -94,6 +94,7 @@ class ForeignRun:
     timestamp: str | None = None
     prompt: str | None = None
     primary: str | None = None
+    stopped: str | None = None
     answers: Sequence[ForeignAnswer]
 
     @property
@@ -116,7 +117,7 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     if path.suffix in _TABLES:
         return _runs_of_table(path, odd)
     value = _read_log(path) if path.suffix == ".eval" else read_json(path, LeaderboardError)
-    if isinstance(value, dict) and "samples" in value and "eval" in value:
+    if isinstance(value, dict) and "eval" in value:
         return [_inspect_run(validated(_InspectLog, value, path, LeaderboardError), path)]
     if isinstance(value, dict) and isinstance(value.get("results"), dict):
         return _promptfoo_runs(validated(_Promptfoo, value, path, LeaderboardError), path)
@@ -166,22 +167,24 @@ def _promptfoo_runs(file: _Promptfoo, path: Path) -> list[ForeignRun]:
     templates = {at: prompt.raw for at, prompt in enumerate(file.prompts)}  # one a prompt and provider
     prompts = list(dict.fromkeys(templates.get(result.prompt_at) for result in file.results))
     if len(prompts) != 1:
-        raise LeaderboardError(
-            f"{path} holds results of {len(prompts)} prompts, and one is compared with one: give promptfoo eval "
-            "--filter-prompts"
+        several = (
+            f"results of {len(prompts)} prompts, and one is compared with one: give promptfoo eval --filter-prompts"
         )
+        raise LeaderboardError(f"{path} holds {several if prompts else 'no result'}")
     runs = defaultdict(list)
+    tests = Counter(name for name, _ in {(each.description, canonical_json(each.variables)) for each in file.results})
     for at, result in enumerate(file.results):
-        runs[result.provider.label or result.provider.id].append(_promptfoo_answer(result, f"{path}, results[{at}]"))
+        answer = _promptfoo_answer(result, f"{path}, results[{at}]", named=tests[result.description] == 1)
+        runs[result.provider.label or result.provider.id].append(answer)
     said = {"tool": "promptfoo", "timestamp": file.timestamp, "prompt": prompts[0] or None}
     return [ForeignRun(model=model, answers=answers, **said) for model, answers in runs.items()]  # type: ignore[arg-type]
 
 
-def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
+def _promptfoo_answer(result: _Result, where: str, *, named: bool) -> ForeignAnswer:
     failed = result.failure == _FAILED
     scores = {name: score_of(value, f"{where}.namedScores.{name}") for name, value in result.named_scores.items()}
     return ForeignAnswer(
-        case_id=_promptfoo_case(result),
+        case_id=_promptfoo_case(result, named=named),
         case={"vars": result.variables, "assert": result.assertions},
         outcome="provider_error" if failed else SCORED,
         scores={} if failed else {"score": score_of(result.score, f"{where}.score"), **scores},
@@ -193,9 +196,9 @@ def _promptfoo_answer(result: _Result, where: str) -> ForeignAnswer:
     )
 
 
-def _promptfoo_case(result: _Result) -> str:
+def _promptfoo_case(result: _Result, *, named: bool) -> str:
     """Return a test's description, or its variables; a long one is abbreviated and told apart by its digest."""
-    name = result.description or ", ".join(f"{key}={_text(value)}" for key, value in result.variables.items())
+    name = (named and result.description) or ", ".join(f"{key}={_text(each)}" for key, each in result.variables.items())
     if 0 < len(name) <= _LONGEST_ID and name.isprintable():
         return name
     mark = digest(canonical_json(result.variables)).removeprefix("sha256:")[:8]
@@ -226,6 +229,7 @@ class _Sample(BaseModel):
 
 
 class _InspectLog(BaseModel):
+    status: str = "success"
     task: str = _at("eval.task", ...)
     version: int | str | None = _at("eval.task_version")
     model: str = _at("eval.model", ...)
@@ -276,6 +280,9 @@ def _member(log: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
+    places = Counter(f"sample {sample.id} epoch {sample.epoch}" for sample in log.samples)
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise LeaderboardError(f"{path}: {twice[0]} is there twice")
     return ForeignRun(
         tool="inspect",
         skill=log.task.rpartition("/")[2],
@@ -283,6 +290,7 @@ def _inspect_run(log: _InspectLog, path: Path) -> ForeignRun:
         model=log.model,
         timestamp=log.created,
         primary=log.headline,
+        stopped=None if log.status == "success" else f"status '{log.status}' in inspect's log",
         answers=[
             _inspect_answer(sample, f"{path}, sample {sample.id} epoch {sample.epoch}")
             for sample in sorted(log.samples, key=lambda sample: sample.epoch)
@@ -311,11 +319,8 @@ def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
 
 
 def _runs_of_table(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
-    """Read a table of answers, or lm-eval's samples, one run a model; raise LeaderboardError."""
-    try:
-        rows = read_rows(path, CELL, odd)
-    except SkillEvaluatorError as problem:
-        raise LeaderboardError(str(problem)) from None
+    """Read a table of answers, or lm-eval's samples, one run a model; raise FixtureError or LeaderboardError."""
+    rows = read_rows(path, CELL, odd)
     if all("doc_id" in row and "target" in row for _, row in rows):
         return [ForeignRun(tool="lm-eval", answers=list(_lm_eval_answers(rows, path)))]
     return _table_runs(rows, path, odd)
@@ -374,13 +379,15 @@ def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
 
 def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
     """Return the runs of a table; a column of numbers from 0 to 1 is a score, and an odd cell in it an error."""
-    columns = list(dict.fromkeys(name for _, row in rows for name in row))
+    columns = dict.fromkeys(name for _, row in rows for name in row)
     case_column = next((name for name in _CASE if name in columns), None)
     if case_column is None:
         raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
+    named = [each for each in rows if each[1].get(case_column) not in (None, "")] or rows
+    columns = dict.fromkeys(name for _, row in named for name in row)
     truth = next((name for name in _TRUTH if name in columns), None)
     others = {case_column, truth, *_REPLICATE, _MODEL, _OUTPUT, _ERROR, _SCORES, *_FIGURES}
-    metrics = [name for name in columns if name not in others and _holds_scores(name, rows)]
+    metrics = [name for name in columns if name not in others and _holds_scores(name, named)]
     exact = _OUTPUT in columns and truth is not None
     if not metrics and not exact and _SCORES not in columns:
         raise LeaderboardError(
@@ -392,9 +399,9 @@ def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
     for line, row in rows:
         try:
             where = f"{path}:{line}"
-            case_id, model = str(row.get(case_column) or ""), row.get(_MODEL) or None
+            case_id, model = str(row.get(case_column)), row.get(_MODEL) or None
             number = str(row.get(replicate) or "") if replicate else ""
-            if not case_id:
+            if row.get(case_column) in (None, ""):
                 raise LeaderboardError(f"{where} names no case")
             if isinstance(model, list | dict):
                 raise LeaderboardError(f"{where}: 'model' must be a text")
@@ -501,14 +508,16 @@ def record_of(
     timestamp: str = "",
     required_coverage: float = 0.9,
 ) -> Record:
-    """Return the record of a run that was made elsewhere; what is named here goes before what the source says."""
+    """Return the record of a run that was made elsewhere. `skill` and `version` go before what the source says."""
     cases, metrics = run.by_case, run.metrics
+    if not metrics:
+        raise LeaderboardError(f"what {run.tool} wrote of {run.model or 'a model'} holds no score")
     replicates = max(map(len, cases.values()))
     scores = [_case_score(case_id, answers, metrics, replicates) for case_id, answers in cases.items()]
     scorecard = Scorecard(cases=tuple(scores), replicates=replicates)
     said = [[answer.case_id, answer.case, answer.outcome, dict(answer.scores), answer.output] for answer in run.answers]
     content = digest(canonical_json([run.tool, run.model, said]))
-    model_id = _NO_NAME.sub("-", model or run.model or _UNNAMED).lstrip(":@/._-") or _UNNAMED
+    model_id = _NO_NAME.sub("-", run.model or model or _UNNAMED).lstrip(":@/._-") or _UNNAMED
     latencies = [answer.latency_s for answer in run.answers if answer.latency_s is not None]
     read, written = (
         total_or_none(getattr(answer, name) for answer in run.answers) for name in ("input_tokens", "output_tokens")
@@ -525,7 +534,7 @@ def record_of(
         provider=run.tool,
         seed=None,
         shard=None,
-        **counts_of(scorecard, latencies, required_coverage),
+        **counts_of(scorecard, latencies, required_coverage, run.stopped),
         primary_metric=metrics[0],
         accuracy=summaries.accuracy(scorecard, metrics),
         reproducibility=summaries.case_means(scorecard, [_AGREEMENT]),

@@ -251,6 +251,8 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
             remedy = "without --adaptive a run is asked whole"
             remedy = f"{metric} {mean.strict_mean:.3f} when corrected for that" if mean else remedy
             yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {remedy}"
+        if record.stopped:
+            yield f"the {name}'s run is incomplete: {record.stopped}"
     if baseline.transport != candidate.transport:
         how = {"direct": "call by call", "batch": "in batches"}
         yield f"the baseline was asked {how[baseline.transport]}, the candidate {how[candidate.transport]}"

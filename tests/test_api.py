@@ -422,3 +422,14 @@ def test_a_program_may_write_paths_and_single_names_as_texts_and_never_pays_for_
             asking("receipts", dry_run=True)
     with pytest.raises(SkillEvaluatorError, match=r"use Library\.audit_size"):
         library.audit(dry_run=True)
+    for method, options, says in (
+        ("export", {"to": "xml"}, "'to' takes csv or jsonl or parquet or junit, not 'xml'"),
+        ("export", {"out": "x.csv"}, "this writes no file"),
+        ("dry_run", {"skill": "receipts", "max_csot": 2}, "did you mean 'max_cost'"),
+        ("dry_run", {"skill": "receipts", "max_cost": "abc"}, "'max_cost' takes float or NoneType, not 'abc'"),
+        ("dry_run", {"skill": 3}, "'skill' takes str, not 3"),
+        ("leaderboard", {"skills": "receipts", "models": "no-model"}, "no run of model 'no-model'"),
+        ("compare", {"skill": "receipts", "candidate": 1.1}, "version or id '1.1'"),
+    ):
+        with pytest.raises(SkillEvaluatorError, match=says):
+            getattr(library, method)(**options)

@@ -4,7 +4,6 @@ Stable: its names, arguments and result fields change only with a major version.
 that a command starts as quickly as its own story lets it.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -102,15 +101,9 @@ class Library:
             fixtures=getattr(options, "fixtures", None),
         )
 
-    def _asked(self, kind: type[RequestT], options: dict[str, Any]) -> RequestT:
-        """Return a request of these options, in the folders of this library as far as it has any."""
-        own = {"components": self.components, "config": self.config, "fixtures": self.fixtures}
-        names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        return request_of(kind, **{name: place for name, place in own.items() if name in names}, **options)
-
     def _of(self, kind: type[RequestT], skill: str | RequestT, options: dict[str, Any]) -> RequestT:
         """Return a request of a component by its name and options; a request itself is returned unchanged."""
-        return self._asked(kind, {"skill": skill, **options}) if isinstance(skill, str) else skill
+        return skill if isinstance(skill, kind) else request_of(kind, self, skill=skill, **options)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -208,6 +201,7 @@ class Library:
         """
         from skill_evaluator.verdicts.history.component import chosen_of_files
 
+        baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after = _records_named(baseline), _records_named(candidate)
         if before and after:
             chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
@@ -260,6 +254,7 @@ class Library:
         self, skills: Sequence[str] = (), *, models: Sequence[str] = (), version: str | None = None
     ) -> list["ModelRanking"]:
         """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does."""
+        skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
@@ -279,7 +274,7 @@ class Library:
 
         By default it is the highest version with a complete record, and git's author accepts it.
         """
-        return self.recorded(skill).accept(version, why, by, models)
+        return self.recorded(skill).accept(version, why, by, [models] if isinstance(models, str) else models)
 
     def accepted(self, skill: str) -> "list[Acceptance]":
         """Return all that was accepted of a component, newest last."""
@@ -334,7 +329,7 @@ class Library:
         from skill_evaluator.evaluation.switching import switch
         from skill_evaluator.reports.evaluation import write_report
 
-        return switch(request or self._asked(SwitchRequest, options), watch or _unseen, write_report)
+        return switch(request or request_of(SwitchRequest, self, **options), watch or _unseen, write_report)
 
     @staticmethod
     def init(request: "InitRequest") -> "LaidOut":
@@ -379,7 +374,7 @@ class Library:
         from skill_evaluator.library.case_table import CaseTable, import_cases
         from skill_evaluator.providers.weights import cache_dir
 
-        table = table or self._asked(CaseTable, options)
+        table = table or request_of(CaseTable, self, **options)
         if self.settings.fixtures and table.fixtures and table.fixtures.is_relative_to(cache_dir()):
             where = self.settings.fixtures.repository
             raise FixtureError(f"the cases belong in {where}; name a clone of it with --fixtures DIR")
@@ -405,7 +400,7 @@ class Library:
         """Check components and all their cases, as `lint` does; a problem is in the result, not raised."""
         from skill_evaluator.ci.linting import LintRequest, lint
 
-        return lint(request or self._asked(LintRequest, options))
+        return lint(request or request_of(LintRequest, self, **options))
 
     def doctor(self) -> "DoctorReport":
         """Say where each model has its key, and what stands in the way of runs here and in CI, as `doctor` does."""
@@ -425,7 +420,7 @@ class Library:
         """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""
         from skill_evaluator.ci.planning import PlanRequest, make_plan
 
-        return make_plan(request or self._asked(PlanRequest, options))
+        return make_plan(request or request_of(PlanRequest, self, **options))
 
     @staticmethod
     def write_plan(plan: "Plan", path: Path) -> None:
@@ -462,7 +457,7 @@ class Library:
         """Put the answers of a plan's jobs together, as `collect` does: records, and what became of every call."""
         from skill_evaluator.ci.collecting import CollectRequest, collect
 
-        return collect(request or self._asked(CollectRequest, options))
+        return collect(request or request_of(CollectRequest, self, **options))
 
     def unfinished_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "UnfinishedBatches":
         """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with.
@@ -483,13 +478,15 @@ class Library:
         """Add collected records to a branch in one commit and push it, as `publish` does."""
         from skill_evaluator.ci.publishing import PublishRequest, publish
 
-        return publish(request or self._asked(PublishRequest, options))
+        return publish(request or request_of(PublishRequest, self, **options))
 
     def export(self, request: "ExportRequest | None" = None, **options: Any) -> "Exported":
         """Return records as a table, or verdicts as JUnit XML, in blocks, as `export` writes them."""
         from skill_evaluator.exchange.exported import Exported, ExportRequest
 
-        return Exported(request or self._asked(ExportRequest, options), self.recorded)
+        if "out" in options:
+            raise ConfigError("this writes no file; give save() of the result its path")
+        return Exported(request or request_of(ExportRequest, self, **options), self.recorded)
 
     def import_results(
         self, request: "ImportRequest | None" = None, *, odd: "Odd" = refuse, **options: Any
@@ -500,7 +497,7 @@ class Library:
         """
         from skill_evaluator.exchange.imported import ImportRequest, import_results
 
-        return import_results(request or self._asked(ImportRequest, options), self.settings, odd)
+        return import_results(request or request_of(ImportRequest, self, **options), self.settings, odd)
 
     def site(self, request: "SiteBuild | None" = None, **options: Any) -> "SiteFolder":
         """Write the pages of everything that is recorded, as `site build` does; `options` are those of the command.
@@ -509,20 +506,20 @@ class Library:
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
-        return build_site(request or self._asked(SiteBuild, options))
+        return build_site(request or request_of(SiteBuild, self, **options))
 
     def served_site(self, request: "ServedSite | None" = None, **options: Any) -> AbstractContextManager["SiteServer"]:
         """Build a site for one's own eyes and listen, as `site serve` does, while the context lasts."""
         from skill_evaluator.site.server import ServedSite, serving
 
-        return serving(request or self._asked(ServedSite, options))
+        return serving(request or request_of(ServedSite, self, **options))
 
     def audit_size(self, request: "AuditRunRequest | None" = None, **options: Any) -> "AuditSize":
         """Check what an audit needs, and say what it would take; makes no call. Takes the options of `audit run`."""
         from skill_evaluator.audit.request import AuditRunRequest
         from skill_evaluator.audit.run.drawing import size_audit
 
-        return size_audit(request or self._asked(AuditRunRequest, options))
+        return size_audit(request or request_of(AuditRunRequest, self, **options))
 
     def audit(
         self,
@@ -539,7 +536,7 @@ class Library:
         from skill_evaluator.audit.request import AuditRunRequest
         from skill_evaluator.audit.run.asking import run_audit
 
-        request = request or self._asked(AuditRunRequest, options)
+        request = request or request_of(AuditRunRequest, self, **options)
         if request.dry_run:
             raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
         return run_audit(request, watch=watch or _unseen, collecting=collecting)
@@ -549,21 +546,21 @@ class Library:
         from skill_evaluator.audit.request import AuditPlanRequest
         from skill_evaluator.audit.run.drawing import plan_audit
 
-        return plan_audit(request or self._asked(AuditPlanRequest, options))
+        return plan_audit(request or request_of(AuditPlanRequest, self, **options))
 
     def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
         """Say how able and how steady each model is, as `audit report` does, and write nothing."""
         from skill_evaluator.audit.findings.auditing import report_audit
         from skill_evaluator.audit.request import AuditReportRequest
 
-        return report_audit(request or self._asked(AuditReportRequest, options))
+        return report_audit(request or request_of(AuditReportRequest, self, **options))
 
     def check_scenarios(self, request: "ScenariosCheckRequest | None" = None, **options: Any) -> "FamilyCheck":
         """Say whether a family of scenarios can carry an audit, as `scenarios check` does."""
         from skill_evaluator.audit.findings.family import check_scenarios
         from skill_evaluator.audit.request import ScenariosCheckRequest
 
-        return check_scenarios(request or self._asked(ScenariosCheckRequest, options))
+        return check_scenarios(request or request_of(ScenariosCheckRequest, self, **options))
 
 
 async def _unseen(_: object, stop: "Stop") -> None:

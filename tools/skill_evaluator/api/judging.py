@@ -1,11 +1,10 @@
 """`library.judge`: what a user does with judges. The commands `judge …` use it, too."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.display.options import request_of
+from skill_evaluator.display.options import FOLDERS, request_of
 from skill_evaluator.errors import ConfigError, JudgeError
 
 if TYPE_CHECKING:
@@ -78,8 +77,9 @@ class Judges:
                 f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume"
             )
         kind = REQUESTS[judging.mode]
-        places = {**self._places(kind), "resume": str(folder), "out": folder.parent, "submit_only": True}
-        return self._judge(kind, kind.recalled(judging.options, **places), watch=watch, collecting=collecting)
+        places = {name: getattr(self, name) for name in FOLDERS if hasattr(kind, name)}
+        request = kind.recalled(judging.options, **places, resume=str(folder), out=folder.parent, submit_only=True)
+        return self._judge(kind, request, watch=watch, collecting=collecting)
 
     def _judge(
         self,
@@ -94,7 +94,7 @@ class Judges:
         from skill_evaluator.judges.stories.requests import RegressionRequest
         from skill_evaluator.reports.judge_results import bias_page
 
-        asked = request or request_of(kind, **self._places(kind), **options)
+        asked = request or request_of(kind, self, **options)
         if isinstance(asked, RegressionRequest) and asked.planned:
             from skill_evaluator.ci.judging import judge_planned
 
@@ -109,9 +109,8 @@ class Judges:
         from skill_evaluator.judges.stories.requests import CalibrateRequest
         from skill_evaluator.reports.judge_calibration import worth_page
 
-        return calibrate(
-            request or request_of(CalibrateRequest, **self._places(CalibrateRequest), **options), watch, worth_page
-        )
+        asked = request or request_of(CalibrateRequest, self, **options)
+        return calibrate(asked, watch, worth_page)
 
     def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""
@@ -218,8 +217,3 @@ class Judges:
         queue = self._queue
         items = queue.items()
         return review_status(items, queue.labels(items))
-
-    def _places(self, request: type) -> dict[str, Any]:
-        """Return where the library lies, as far as a request takes it."""
-        names = {field.name for field in fields(request)}
-        return {name: getattr(self, name) for name in ("components", "fixtures", "config") if name in names}

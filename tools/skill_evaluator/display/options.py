@@ -5,11 +5,14 @@ are also the options that several commands share: one wording and one default.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from skill_evaluator.display.sheets import Format
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.text import nearest
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")
@@ -151,11 +154,17 @@ def declared(field: dataclasses.Field[Any], hint: Any) -> Declared | None:
 
 def typed(options: Any, *left_out: str) -> list[str]:
     """Return the arguments and flags that give these options again, but what has its default or is `left_out`."""
+    return words_of(options, *(field.name for field in dataclasses.fields(options) if field.name not in left_out))
+
+
+def words_of(options: Any, *names: str) -> list[str]:
+    """Return the words that give options again (all of the library, unless named), without those at their default."""
     hints = get_type_hints(type(options), include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(options)}
     arguments, words = list[str](), list[str]()
-    for field in dataclasses.fields(options):
+    for field in (fields[name] for name in names or FOLDERS if name in fields):
         how, value = declared(field, hints[field.name]), getattr(options, field.name)
-        if how is None or field.name in left_out or value == field.default:
+        if how is None or value == field.default:
             continue
         values = value if isinstance(value, tuple) else (value,)
         if how.flags is None:
@@ -166,22 +175,36 @@ def typed(options: Any, *left_out: str) -> list[str]:
     return arguments + words
 
 
-def request_of(kind: type[_Options], **given: Any) -> _Options:
+def request_of(kind: type[_Options], library: Any = None, /, **given: Any) -> _Options:
     """Make the options of a command from a program: a text may stand for a path, one name or a list for several.
+
+    Its folders are those of the library. Raise ConfigError for an option that is unknown or of a different type.
 
     >>> request_of(ComponentsOption, components="prompts").components.name
     'prompts'
     """
     hints = get_type_hints(kind)
-    return kind(**{name: _fitting(hints.get(name), value) for name, value in given.items()})
+    for name in given.keys() - hints:
+        raise ConfigError(f"there is no option '{name}' {nearest(name, hints)}")
+    places = {name: getattr(library, name) for name in FOLDERS if library and name in hints}
+    return kind(**{name: _fitting(name, hints[name], value) for name, value in (places | given).items()})
 
 
-def _fitting(hint: Any, value: Any) -> Any:
+def _fitting(name: str, hint: Any, value: Any) -> Any:
+    """Return a value as an option of this type has it; raise ConfigError."""
     members = get_args(hint)
     if get_origin(hint) is tuple:
-        values = [value] if isinstance(value, (str, Path)) else value
-        return tuple(_fitting(members[0], one) for one in values)
-    return Path(value) if isinstance(value, str) and Path in (hint, *members) and str not in members else value
+        values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+        return tuple(_fitting(name, members[0], one) for one in values)
+    kinds = members if NoneType in members else (hint,)
+    choices = [choice for kind in kinds for choice in get_args(kind)]
+    if isinstance(value, (str, Path)) and (Path in kinds or str in kinds):
+        return Path(value) if Path in kinds else str(value)
+    allowed = value in choices or (value is None and NoneType in kinds)
+    if not (allowed if choices else isinstance(value, (*kinds, int) if float in kinds else kinds)):
+        names = [str(getattr(each, "__name__", each)) for each in choices or kinds]
+        raise ConfigError(f"'{name}' takes {' or '.join(names)}, not {value!r}")
+    return value
 
 
 @options
@@ -191,15 +214,3 @@ class LimitsOption:
     concurrency: Concurrency = None
     max_cost: MaxCost = None
     max_calls: MaxCalls = None
-
-
-def words_of(options: Any, *names: str) -> list[str]:
-    """Return the flags that give options again (all of the library, unless named), without those at their default."""
-    defaults = {field.name: field.default for field in dataclasses.fields(options)}
-    values = {name: getattr(options, name) for name in names or FOLDERS if name in defaults}
-    return [
-        word
-        for name, value in values.items()
-        if value != defaults[name]
-        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
-    ]

@@ -177,7 +177,7 @@ def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun, *, stoppe
 
 def runs_of_models(entries: Sequence[RecordedRun], wanted: Sequence[str], where: Path) -> list[RecordedRun]:
     """Return the runs of the models wanted, or all; raise LeaderboardError for a model that has none."""
-    models = {entry.model_id for entry in entries}
+    models, wanted = {entry.model_id for entry in entries}, [wanted] if isinstance(wanted, str) else wanted
     for model_id in wanted:
         if model_id not in models:
             raise LeaderboardError(f"no run of model '{model_id}' in {where} {nearest(model_id, models)}")

@@ -46,6 +46,11 @@ def test_a_result_that_cannot_be_printed_is_one_line_and_no_bug(library: Library
         done = subprocess.run(command, cwd=library.root, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["error: the result could not be printed: No space left on device"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, cwd=library.root, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_the_given_script_and_the_command_do_the_same(library: Library) -> None:

@@ -188,6 +188,8 @@ def main(arguments: list[str] | None = None) -> None:
         with inert_output():  # the error, too, since it quotes what was read
             _run(sys.argv[1:] if arguments is None else arguments)
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer's code is 1, and 0 would be a verdict
+            end.code = 141  # as a shell has it of a program whose reader is gone
         if any(thread.name == ENGINE_THREAD for thread in threading.enumerate()):
             sys.stderr.flush()
             os._exit(int(end.code or EXIT_OK))
@@ -223,14 +225,12 @@ def _run(arguments: list[str]) -> None:
     except SkillEvaluatorError as problem:
         print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
         sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_BUG)
     except OSError as problem:
-        if problem.errno != errno.ENOSPC:
+        if problem.errno not in (errno.ENOSPC, errno.EPIPE):
             _report_bug(keys, problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
+        if problem.errno == errno.ENOSPC:
+            print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
     except Exception as problem:
         _report_bug(keys, problem)

@@ -199,6 +199,10 @@ def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> Non
             "primary_metric 'jaccard' is not among the metrics of <component>/evals/datasets.json (known: exact_match)",
         ),
         (
+            {"fields": {"total": {"weight": 1e308}}},
+            "Input should be less than or equal to 1000000 at datasets[0].fields",
+        ),
+        (
             {"fields": {"totl": {}}},
             "field 'totl' in <component>/evals/datasets.json is not in the schema (did you mean",
         ),

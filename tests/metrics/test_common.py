@@ -191,6 +191,8 @@ def test_an_unknown_metric_is_named_with_the_nearest_and_the_place() -> None:
         ComponentError, match=r"unknown metric 'exact_mach' in d\.json \(did you mean 'exact_match'\?\)"
     ):
         accuracy_metrics(["schema_valid", "exact_mach"], "d.json")
+    with pytest.raises(ComponentError, match=r"'tarr_at_n' among the metrics of d\.json compares several answers"):
+        accuracy_metrics(["tarr_at_n"], "d.json")
 
 
 def test_metrics_are_chosen_in_the_order_declared() -> None:

@@ -65,6 +65,7 @@ PROBLEMS = [
     OSError(28, "No space left on device"),
     ExceptionGroup("several", [ValueError("one"), TypeError("two")]),
     asyncio.CancelledError(),
+    SystemExit(7),
     UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
 ]
 

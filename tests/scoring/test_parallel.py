@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.errors import FixtureError, LeaderboardError
+from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
@@ -180,3 +180,66 @@ def test_what_goes_wrong_with_an_item_goes_wrong_for_whoever_asked() -> None:
 
     with pytest.raises(LeaderboardError, match="the twentieth"):
         list(side_by_side(work, range(40)))
+
+
+ADDED = """
+import sys
+from skill_evaluator.comparing.comparators import Comparator
+from skill_evaluator.metrics.base import Metric
+def gives(value): return Metric(score=lambda comparison: value)
+def endless(comparison):
+    while True: pass
+whole, two, nan, text, bare = gives(True), gives(2.0), gives(float("nan")), gives("1"), len
+raises, leaves, hangs = Metric(score=lambda c: 1 / 0), Metric(score=lambda c: sys.exit(3)), Metric(score=endless)
+differs = Comparator(canonical=lambda value, rule: 1 / 0)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package that adds metrics and a comparator."""
+    about = tmp_path / "package" / "added-1.dist-info" / "entry_points.txt"
+    about.parent.mkdir(parents=True)
+    names = ("whole", "two", "nan", "text", "bare", "raises", "leaves", "hangs", "absent")
+    lines = "\n".join(f"{name} = added:{name}" for name in names)
+    about.write_text(f"[skill_evaluator.metrics]\n{lines}\n[skill_evaluator.comparators]\ndiffers = added:differs\n")
+    (about.parent.parent / "added.py").write_text(ADDED)
+    monkeypatch.syspath_prepend(about.parent.parent)
+
+
+def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
+    skill = component(root, schema=SCHEMA, datasets={"id": "d", **dataset}, limits=SafetyLimits(score_seconds=0.3))
+    cases = [case("a", {"shop": "A"})]
+    with open_scores(skill, cases, 1) as scores:
+        return _scorecard(skill, cases, ['{"shop": "B"}'], scores)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        ("two", "case 'a': metric 'two' gave 2.0, which is neither None nor a number from 0 to 1"),
+        ("nan", "case 'a': metric 'nan' gave nan, "),
+        ("text", "case 'a': metric 'text' gave '1', "),
+        ("raises", "case 'a': metric 'raises' failed: ZeroDivisionError('division by zero') (line 9 of "),
+        ("leaves", "case 'a': metric 'leaves' failed: SystemExit(3) (line 9 of "),
+        ("bare", "'bare' of skill_evaluator.metrics is a builtin_function_or_method; a Metric is expected"),
+        ("absent", "'absent' of skill_evaluator.metrics failed: AttributeError("),
+        ("hangs", "case 'a' of 'receipts': its ground truth is too costly to score"),
+    ],
+)
+def test_a_metric_of_a_package_that_errs_is_named(tmp_path: Path, metric: str, problem: str) -> None:
+    with pytest.raises(SkillEvaluatorError) as caught:
+        _score_by(tmp_path, {"metrics": [metric]})
+    assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.usefixtures("package")
+def test_a_comparator_of_a_package_that_errs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"comparator 'differs' failed: ZeroDivisionError\("):
+        _score_by(tmp_path, {"fields": {"shop": {"compare": "differs"}}})
+
+
+@pytest.mark.usefixtures("package")
+def test_a_metric_that_a_package_adds_scores(tmp_path: Path) -> None:
+    assert _score_by(tmp_path, {"metrics": ["whole"]}).cases[0].metrics == {"whole": (1.0,)}

@@ -3,7 +3,11 @@
 Looked up only for a name that is not shipped: reading the metadata of every installed package takes its time.
 """
 
+import traceback
+from collections.abc import Callable
 from typing import Any
+
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 
 
 def names(group: str) -> list[str]:
@@ -13,9 +17,23 @@ def names(group: str) -> list[str]:
     return [entry.name for entry in entry_points(group=group)]
 
 
-def load(group: str, name: str) -> Any:
-    """Load the object of a name, or None; what its package raises on import is passed on."""
+def load(group: str, name: str, kind: type) -> Any:
+    """Load the object of a name, or None; raise ConfigError if that fails, or for an object of a different kind."""
     from importlib.metadata import entry_points
 
     entries = list(entry_points(group=group, name=name))
-    return entries[0].load() if entries else None
+    plugin = call(f"'{name}' of {group}", entries[0].load) if entries else None
+    if entries and not isinstance(plugin, kind):
+        raise ConfigError(f"'{name}' of {group} is a {type(plugin).__name__}; a {kind.__name__} is expected")
+    return plugin
+
+
+def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call what a package adds; whatever it raises becomes a ConfigError that says what failed and where."""
+    try:
+        return function(*arguments)
+    except (SkillEvaluatorError, MemoryError):
+        raise
+    except (Exception, SystemExit) as problem:
+        file, line, *_ = traceback.extract_tb(problem.__traceback__)[-1]
+        raise ConfigError(f"{what} failed: {problem!r:.300} (line {line} of {file})") from None

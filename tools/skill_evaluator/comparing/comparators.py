@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from skill_evaluator import plugins
@@ -39,12 +39,14 @@ class Comparator:
 @cache
 def comparator(name: str) -> Comparator:
     """Return the comparator of a name, shipped or from a package; raise ComponentError naming an unknown one."""
-    chosen = COMPARATORS.get(name) or plugins.load(COMPARATOR_GROUP, name)
-    if not isinstance(chosen, Comparator):
-        choices = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP)) - {name}
-        problem = "unknown comparator" if chosen is None else "not a Comparator: what a package adds as"
-        raise ComponentError(f"{problem} '{name}' {nearest(name, choices)}")
-    return chosen
+    if name in COMPARATORS:
+        return COMPARATORS[name]
+    added = plugins.load(COMPARATOR_GROUP, name, Comparator)
+    if added is None:
+        choices = COMPARATORS.keys() | set(plugins.names(COMPARATOR_GROUP))
+        raise ComponentError(f"unknown comparator '{name}' {nearest(name, choices)}")
+    called = partial(partial, plugins.call, f"comparator '{name}'")
+    return Comparator(called(added.canonical), added.close and called(added.close))
 
 
 def equal(truth: Any, output: Any, rule: FieldRule) -> bool:

@@ -54,7 +54,7 @@ class FieldRule:
     similarity: Similarity | None = field(default=None, metadata=_SIMILARITY)
     formats: tuple[str, ...] = ()
     tolerance_days: float = field(default=0.0, metadata=_NOT_NEGATIVE)
-    weight: float = field(default=1.0, metadata=_NOT_NEGATIVE)
+    weight: float = field(default=1.0, metadata={"ge": 0, "le": 1_000_000})
     align: Align | None = None
     key: tuple[str, ...] = field(default=(), metadata=_KEY)
 

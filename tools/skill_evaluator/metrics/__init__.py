@@ -4,6 +4,8 @@ A package may add accuracy metrics through the entry-point group `skill_evaluato
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
@@ -17,7 +19,7 @@ from skill_evaluator.metrics.agreement.array_lengths import array_length_stabili
 from skill_evaluator.metrics.agreement.field_stability import field_stability
 from skill_evaluator.metrics.agreement.pairwise_field_f1 import pairwise_field_f1
 from skill_evaluator.metrics.agreement.whole_answers import distinct_outputs, pairwise_exact_match, tara_at_n, tarr_at_n
-from skill_evaluator.metrics.base import AgreementMetric, Metric
+from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"
@@ -61,7 +63,11 @@ def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
     """Return the accuracy metrics of these names, in that order; raise ComponentError for an unknown one."""
     metrics: dict[str, Metric] = {}
     for name in names:
-        metric = METRICS.get(name) or plugins.load(_GROUP, name)
+        if name in REPRODUCIBILITY:
+            raise ComponentError(f"'{name}' among the metrics of {where} compares several answers to a case")
+        metric = METRICS.get(name)
+        if metric is None and (added := plugins.load(_GROUP, name, Metric)):
+            metric = replace(added, score=partial(checked_score, name, added.score))
         if metric is None:
             choices = METRICS.keys() | REPRODUCIBILITY.keys() | set(plugins.names(_GROUP))
             raise ComponentError(f"unknown metric '{name}' in {where} {nearest(name, choices)}")

@@ -9,11 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal
 
+from skill_evaluator import plugins
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.sides import Side, values_by_path
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.text import canonical_json
 
 
@@ -86,6 +89,14 @@ def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labe
         name: metric.score(comparison) if labelled or not metric.needs_truth else None
         for name, metric in metrics.items()
     }
+
+
+def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Comparison) -> float | None:
+    """Return what a package's metric gives; raise ConfigError if it fails, or gives neither None nor a score."""
+    value = plugins.call(f"metric '{name}'", score, comparison)
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
+        raise ConfigError(f"metric '{name}' gave {value!r:.80}, which is neither None nor a number from 0 to 1")
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
     """
     kinds: dict[str, ProviderKind] = {}
     for index, model in enumerate(models):
-        kind = kinds.get(model.provider) or PROVIDERS.get(model.provider) or plugins.load(_GROUP, model.provider)
+        kind = kinds.get(model.provider) or PROVIDERS.get(model.provider)
+        kind = kind or plugins.load(_GROUP, model.provider, ProviderKind)
         if kind is None:
             names = PROVIDERS.keys() | set(plugins.names(_GROUP))
             raise ConfigError(

@@ -391,7 +391,7 @@ def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings
         return kind.open(model, key, settings)
     except SkillEvaluatorError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
@@ -425,7 +425,7 @@ async def ask_once(provider: Provider, request: Request, settings: Settings) -> 
         if task is None or task.cancelling():
             raise
         raise _bug(repr(problem)) from None
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise _bug(repr(problem)) from None
     if not isinstance(completion, Completion):
         raise _bug(f"a Completion is expected, not {type(completion).__name__}")

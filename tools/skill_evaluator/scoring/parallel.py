@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TypeVar
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.display import told
-from skill_evaluator.errors import FixtureError, RunError, SkillEvaluatorError
+from skill_evaluator.errors import ConfigError, FixtureError, RunError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
@@ -87,7 +87,12 @@ def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until:
             "undefined": scorer.undefined,
             "agreement": lambda *counted: scorer.begin_agreement(CaseAnswers(component.plan, *counted)),
         }
-        return tasks[what](*arguments)
+        try:
+            return tasks[what](*arguments)
+        except ConfigError as problem:  # of a package's metric or comparator
+            raise ConfigError(
+                f"case {arguments[0]!r:.60}: {problem}" if what != "agreement" else str(problem)
+            ) from None
 
     arrays = (array for case in scorer.cases.values() for array in arrays_in(case.truth, component.plan))
     if calls and any(len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field) for field, items in arrays):
@@ -127,7 +132,7 @@ class _WorkerScores(AnswerScorer):
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         longest = max(map(len, answers.groups), default=0)
-        if len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE:
+        if self.is_shipped and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE):
             return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
         too_costly = partial(agreement_of, answers, None)

@@ -367,6 +367,22 @@ def test_a_batch_that_was_never_created_is_created(library: Library, server: Bat
     assert events == ["intended", "absent", "intended", "submitted", "collected"]
 
 
+def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_server_says(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
+    set_up(library, server, vendor)
+    library.settings(batch={"poll_s": 0.01}, timeout_s=0.2, retry={"attempts": 2})
+    server.broken = True
+    done = evaluate(library, "--batch")
+    assert (done.code, server.batches) == (4, [])
+    assert "stopped by server_error: out of order" in done.out
+    events = [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
+    assert events == ["intended", "absent"] * 2
+    server.broken = False
+    assert evaluate(library, "--resume").code == 0
+    assert reasons(library) == {"answered": CALLS}
+
+
 def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library: Library, server: BatchServer) -> None:
     set_up(library, server, "anthropic")
     evaluate(library, "--batch", "--submit-only")

@@ -6,6 +6,9 @@ import sys
 from typing import Any
 
 import pytest
+from skill_evaluator.library.components import load_component
+from skill_evaluator.providers import asking, read_configuration
+from skill_evaluator.providers.program import SPARE_S
 
 from tests.support.documents import a_png
 from tests.support.git import GitRepository
@@ -212,6 +215,16 @@ def test_a_pointer_that_leads_nowhere_is_a_failure(
         server.reply, server.status = reply, status
         declare(library, {"http": {"url": server.url, "body": {"q": "{{document}}"}, "answer": pointer}})
         fails_with(library, library.evaluate_here(), reason, f"nothing at {pointer}")
+
+
+def test_an_endpoint_has_as_long_as_is_declared_and_a_program_is_ended_by_its_supervisor(library: Library) -> None:
+    times = []
+    app(library)
+    for program in ({"http": {"url": "http://127.0.0.1", "body": {}}}, RUN):
+        declare(library, program | {"timeout_s": 3})
+        component = load_component(library.root / "components", SKILL)
+        times.append(asking(read_configuration(library.root / ".evaluator"), component).settings.timeout_s)
+    assert times == [3, 3 + SPARE_S]
 
 
 def test_an_endpoint_that_redirects_to_another_host_gets_no_key_there(library: Library) -> None:

@@ -49,7 +49,7 @@ def test_every_status_has_one_reading() -> None:
         assert not (error.fatal and error.retryable), status
         assert error.retryable == (status >= 500 or status in (408, 409, 429)), status
         assert error.throttled == (status in (429, 503, 529)), status
-        assert error.fatal == (status in (401, 403, 404, 410)), status
+        assert error.fatal == (status in (401, 402, 403, 404, 410)), status
 
 
 def test_the_server_may_say_whether_to_try_again() -> None:

@@ -21,7 +21,7 @@ from skill_evaluator.providers.base import ProviderError, ask_once
 
 from tests.support.http_server import serve
 from tests.support.vendor_dialects import PLAIN, Answer
-from tests.support.vendor_server import Asked, Behaviour, VendorServer
+from tests.support.vendor_server import Asked, Behaviour, Status, VendorServer
 from tests.support.vendors import KEY, ask, ask_and_fail, entry, opened
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -307,11 +307,19 @@ def test_a_server_that_is_not_trusted_is_told_in_plain_words(tmp_path: Path) -> 
         port = server.url.rpartition(":")[2]
         error = ask_and_fail(entry("openai-compatible", server.url))
         assert str(error).startswith(f"no connection: 127.0.0.1 port {port}: its certificate is not trusted: self")
+        assert error.fatal
 
 
 def test_a_server_without_tls_is_told_in_plain_words(server: VendorServer) -> None:
     error = ask_and_fail(entry("openai-compatible", server.url.replace("http:", "https:")))
     assert str(error).endswith(": TLS failed: wrong version number")
+    assert error.fatal
+
+
+def test_a_redirect_that_would_lose_what_is_posted_says_so(server: VendorServer) -> None:
+    server.enqueue(Status(302, {"location": "/elsewhere"}))
+    error = ask_and_fail(entry("openai-compatible", server.url))
+    assert str(error).startswith(f"the server redirects to {server.url}, which is not followed, since a 302 loses what")
 
 
 def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch, server: VendorServer) -> None:

@@ -154,7 +154,7 @@ FAULTS: dict[str, tuple[Any, str, str, set[str], Any]] = {
     "403":         (Status(403),                               CREDENTIALS, "permission_denied", FATAL,  None),
     "404":         (Status(404),                               ERROR,       "unknown_model",     FATAL,  None),
     "408":         (Status(408),                               TIMEOUT,     "request_timeout",   AGAIN,  None),
-    "413":         (Status(413),                               ERROR,       "bad_request",       NEVER,  None),
+    "413":         (Status(413),                               ERROR,       "request_too_large", NEVER,  None),
     "429":         (Status(429),                               ERROR,       "rate_limited",      SLOWER, None),
     "429 s":       (Status(429, {"retry-after": "7"}),         ERROR,       "rate_limited",      SLOWER, 7.0),
     "429 ms":      (Status(429, {"retry-after-ms": "1500"}),   ERROR,       "rate_limited",      SLOWER, 1.5),

@@ -30,13 +30,20 @@ def test_an_empty_account_is_not_a_rate_limit(server: VendorServer) -> None:
         assert (error.reason, error.fatal, error.retryable) == ("out_of_credit", True, False), code
 
 
-def test_content_that_is_no_text_and_an_error_with_200_are_malformed(server: VendorServer) -> None:
-    for body in (
-        {"choices": [{"message": {"content": [{"type": "text", "text": "a"}]}}]},
-        {"error": {"message": "upstream is down", "code": 502}},
+def test_content_in_parts_is_their_text(server: VendorServer) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "b"}]
+    server.enqueue(Body({"choices": [{"message": {"content": parts}}]}))
+    assert ask(entry("openai-compatible", server.url)).text == "ab"
+
+
+def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorServer) -> None:
+    for body, words in (
+        ({"error": {"message": "upstream is down", "code": 502}}, "upstream is down"),
+        ({"choices": [{"message": {"content": 42}}]}, "unexpected body: Input should be a valid string"),
+        ({"choices": []}, "is application/json and begins with b'{\"choices\": []}'"),
     ):
         server.enqueue(Body(body))
-        assert ask_and_fail(entry("openai-compatible", server.url)).reason == "malformed_body", body
+        assert words in str(ask_and_fail(entry("openai-compatible", server.url))), body
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
     for reason in REMEDIES:
         words = remedy(reason, "some-model", "some-run", "some-case") or ""
         assert not re.search(r"\{(model|run|case)\}|\{\{", words), reason
-    for status in (400, 401, 403, 404, 408, 409, 410, 413, 429, 500, 502, 503, 504, 529):
+        assert "models.yaml" not in (remedy(reason, "program", "some-run", "some-case") or ""), reason
+    for status in (400, 401, 402, 403, 404, 408, 409, 410, 413, 429, 500, 502, 503, 504, 529):
         assert remedy(error_from_status(status, {}, "no").reason, "m", "r", "c"), status
 
 

@@ -65,6 +65,7 @@ def test_a_price_is_the_users_else_the_listed_else_unknown(model: Model, price: 
             2.0,
         ),
         (Model(id="recorded", provider="replay"), "gpt-4o", 0.0),
+        (Model(id="program", provider="program", price=OWN), "gpt-5", 2.0),
     ],
 )
 def test_an_answer_costs_what_its_model_does(model: Model, served: str | None, usd: float | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError
+from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
@@ -216,7 +216,7 @@ def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
 
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
-    ("metric", "problem"),
+    ("name", "problem"),
     [
         ("two", "case 'a': metric 'two' gave 2.0, which is neither None nor a number from 0 to 1"),
         ("nan", "case 'a': metric 'nan' gave nan, "),
@@ -226,18 +226,13 @@ def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
         ("bare", "'bare' of skill_evaluator.metrics is a builtin_function_or_method; a Metric is expected"),
         ("absent", "'absent' of skill_evaluator.metrics failed: AttributeError("),
         ("hangs", "case 'a' of 'receipts': its ground truth is too costly to score"),
+        ("differs", "comparator 'differs' failed: ZeroDivisionError("),
     ],
 )
-def test_a_metric_of_a_package_that_errs_is_named(tmp_path: Path, metric: str, problem: str) -> None:
+def test_what_a_package_adds_and_that_errs_is_named(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(SkillEvaluatorError) as caught:
-        _score_by(tmp_path, {"metrics": [metric]})
+        _score_by(tmp_path, {"fields": {"shop": {"compare": name}}} if name == "differs" else {"metrics": [name]})
     assert str(caught.value).startswith(problem)
-
-
-@pytest.mark.usefixtures("package")
-def test_a_comparator_of_a_package_that_errs_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"comparator 'differs' failed: ZeroDivisionError\("):
-        _score_by(tmp_path, {"fields": {"shop": {"compare": "differs"}}})
 
 
 @pytest.mark.usefixtures("package")

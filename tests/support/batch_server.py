@@ -63,6 +63,7 @@ class BatchServer(Server):
         self.page: Callable[[bytes], bytes] = lambda lines: lines  # what comes in place of a file with results
         self.status_page = b""  # what a proxy answers in place of a batch's status
         self.undeletable = False
+        self.broken = False  # whatever is posted ends with a 500
         self.seen = 0  # requests so far, of any kind
         self.batches: list[Batch] = []
         self.files: dict[str, bytes] = {}
@@ -82,6 +83,8 @@ class BatchServer(Server):
             self.seen += 1
             if received.method == "DELETE" and self.undeletable:
                 status, content = 403, DIALECTS[vendor].error(403, "not yours to delete")
+            elif received.method == "POST" and self.broken:
+                status, content = 500, DIALECTS[vendor].error(500, "out of order")
             else:
                 status, content = _APIS[vendor](self).reply(received.method, path.removeprefix("v1/"), received.raw)
             if isinstance(content, bytes) and self.gone and self.gone in path:

@@ -40,8 +40,6 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _NAMED = 3  # of what changed
-
-
 Judges = Callable[[Sequence[Case], Checkout], JudgedRun]
 
 

@@ -81,10 +81,6 @@ class FieldPlan:
         """Whether no further field is kept."""
         return len(self._fields) >= _MOST_FIELDS
 
-    def stands_for(self, path: str, star: str) -> bool:
-        """Return whether a path that the schema does not name belongs to the `*` beside it."""
-        return star in self.stars and path not in self.named and path not in self.leaves
-
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
         """Yield every part of a value with its field, outermost first: objects, arrays and leaves; nulls included.
 
@@ -125,9 +121,10 @@ class Field:
         """Return the field of an object's key."""
         cached = self.children.get(key)
         if cached is None:
-            path, star = below(self.path, key), below(self.path, "*")
-            cached = self._plan.field(star if self._plan.stands_for(path, star) else path)
-            if not self._plan.full:
+            path, star, plan = below(self.path, key), below(self.path, "*"), self._plan
+            known = path in plan.named or path in plan.leaves
+            cached = plan.field(path if known or star not in plan.stars else star)
+            if not plan.full:
                 self.children[key] = cached
         return cached
 

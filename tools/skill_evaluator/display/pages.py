@@ -135,10 +135,6 @@ class Section:
     heading: str = ""
     blocks: Sequence[Block] = ()
 
-    def without_folds(self) -> "Section":
-        """Return what stands open."""
-        return replace(self, blocks=[block for block in self.blocks if not isinstance(block, Fold)])
-
     @property
     def has_folds(self) -> bool:
         """Whether anything is folded."""
@@ -171,7 +167,7 @@ class Page:
         room = most - min(_ROOM_FOR_NOTE, most // 4)
         kept: dict[int, Section] = {}
         for at, section in enumerate(self.sections):
-            bare = section.without_folds()
+            bare = replace(section, blocks=[block for block in section.blocks if not isinstance(block, Fold)])
             needed = size(section_markdown(bare)) + 2
             if needed <= room:
                 kept[at] = bare

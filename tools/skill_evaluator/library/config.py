@@ -160,10 +160,6 @@ class SiteSettings(StrictModel):
         """Return whether documents, ground truths and raw answers of a component may be in a build."""
         return self.components.get(skill, ComponentSite()).documents
 
-    def with_documents(self, skills: Iterable[str]) -> "SiteSettings":
-        """Return the same with the documents, ground truths and raw answers of some components, for one's own eyes."""
-        return self.model_copy(update={"components": dict.fromkeys(skills, ComponentSite(documents=True))})
-
 
 class Params(BaseModel):
     """Settings of each call; keys beyond these go to the provider's API as they are."""

@@ -72,7 +72,8 @@ def asking(configuration: Configuration, component: Component) -> Configuration:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
     settings = configuration.settings
-    timeout_s = (component.program.timeout_s or settings.timeout_s) + program.SPARE_S
+    timeout_s = component.program.timeout_s or settings.timeout_s
+    timeout_s += program.SPARE_S if component.program.run else 0.0
     return replace(
         configuration,
         settings=settings.model_copy(update={"timeout_s": timeout_s}),

@@ -12,7 +12,6 @@ from skill_evaluator.providers.base import (
     Completion,
     Federation,
     FileTokens,
-    ProviderError,
     ProviderKind,
     Request,
     StopReason,
@@ -25,7 +24,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, out_of_credit
+from skill_evaluator.providers.wire import Base64, content_of
 
 VENDOR_URL = "https://api.anthropic.com"
 _VERSION = "2026-10-21"
@@ -55,7 +54,6 @@ _USUAL_FLOOR = 1_024
 # which is made smaller above a size; a page is its text, of 3,000 tokens at most, and its image
 _SQUARE, _MOST_OF_IMAGE, _LIKELY_OF_PAGE, _MOST_OF_TEXT = 28, 4_784, 2_400, 3_000
 sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # also where the model's params name them
-_OUT_OF_CREDIT = "credit balance is too low"  # comes as a plain 400, told apart by its words only
 
 
 def caching(model: Model) -> Caching | None:
@@ -97,13 +95,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             content["output_config"] = {**settings, "format": output_format}
         return content
 
-    def own_error(answer: ErrorAnswer) -> ProviderError | None:
-        empty = answer.status == 402 or (answer.status == 400 and _OUT_OF_CREDIT in answer.message)
-        return out_of_credit(answer) if empty else None
-
-    return HttpProvider(
-        url, headers, body, _read, settings, path="/v1/messages", own_error=own_error, identity=identity
-    )
+    return HttpProvider(url, headers, body, _read, settings, path="/v1/messages", identity=identity)
 
 
 def _file(file: File) -> Mapping[str, Any]:

@@ -225,9 +225,9 @@ class ProviderError(SkillEvaluatorError):
         return Failure(kind=self.kind, reason=self.reason, message=message, status=self.status)
 
 
-def unreachable(problem: object) -> ProviderError:
+def unreachable(problem: object, *, fatal: bool = False) -> ProviderError:
     """Return the error of a server to which no connection could be made, so that nothing was asked or billed."""
-    return ProviderError("unreachable", f"no connection: {problem}", retryable=True)
+    return ProviderError("unreachable", f"no connection: {problem}", retryable=not fatal, fatal=fatal)
 
 
 def dropped(message: str) -> ProviderError:

@@ -7,6 +7,7 @@ becomes a `ProviderError`. Its own module because aiohttp is imported only where
 import asyncio
 import base64
 import os
+import re
 import select
 import ssl
 import sys
@@ -40,6 +41,7 @@ _MOST_PACKINGS = 4
 _MOST_MOVES = 3
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OF_ADDRESSES = "%/?#:@!$&'()*+,;=~[]"
+_FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # of what TLS says
 _NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError, aiohttp.ClientHttpProxyError)
 
 
@@ -178,7 +180,7 @@ class Client:
         except aiohttp.InvalidURL:
             raise ValueError(f"{url} cannot be read as an address") from None
         except _NOT_REACHED as problem:
-            raise unreachable(_said(problem, url)) from None
+            raise unreachable(_said(problem, url), fatal=_FINAL.search(repr(problem)) is not None) from None
         except (aiohttp.ClientError, OSError, zlib.error) as problem:
             raise dropped(_said(problem, url)) from None
         raise ProviderError("redirected", "the server redirects without end; set the address it leads to", fatal=True)
@@ -314,9 +316,10 @@ def _moved_within(url: str, status: int, location: str) -> str:
         target = "an address that cannot be read"
     if status in (307, 308) and target == _origin(url):
         return moved
+    why = f"a {status} loses what is posted" if target == _origin(url) else "the key would go with it"
     raise ProviderError(
         "redirected",
-        f"the server redirects to {target}, which is not followed, since the key would go with it; "
+        f"the server redirects to {target}, which is not followed, since {why}; "
         "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
         status=status,
         fatal=True,

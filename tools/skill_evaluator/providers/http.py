@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
+from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Request, malformed
 from skill_evaluator.providers.keyless import Identity
@@ -83,7 +86,13 @@ class HttpProvider:
         except TooLargeError:
             return Completion(text="", stop_reason="too_large")
         except UNREADABLE as problem:
-            raise malformed(f"unexpected body: {problem!r}") from None
+            if message := worded(answer).details.get("message"):
+                raise ProviderError("server_error", str(message), retryable=True, perhaps_billed=True) from None
+            what = first_problem(problem) if isinstance(problem, ValidationError) else repr(problem)
+            kind = answer.headers.get("content-type", "no type")
+            raise malformed(
+                f"unexpected body: {what}; it is {kind} and begins with {answer.content[:1_000]!r}"
+            ) from None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -30,7 +30,7 @@ from skill_evaluator.providers.base import (
 )
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import Base64, Content, ErrorAnswer, content_of, out_of_credit, parsed_body
+from skill_evaluator.providers.wire import Base64, Content, ErrorAnswer, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         return content
 
     def own_error(answer: ErrorAnswer) -> ProviderError | None:
-        return out_of_credit(answer) if answer.details.get("code") in _OUT_OF_CREDIT else None
+        is_empty = answer.details.get("code") in _OUT_OF_CREDIT
+        return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
     return HttpProvider(
         (model.base_url or VENDOR_URL).rstrip("/"),
@@ -256,6 +257,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     choice = body["choices"][0]
     message = choice["message"]
     refusal, content = message.get("refusal"), message.get("content")
+    if isinstance(content, list):  # of parts, as some compatible servers answer
+        content = "".join(fields_of(part).get("text") or "" for part in content)
     usage = fields_of(body.get("usage"))
     details = fields_of(usage.get("prompt_tokens_details"))
     return Completion(

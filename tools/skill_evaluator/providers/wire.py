@@ -23,7 +23,8 @@ _OVER_CONTEXT = re.compile(
 )
 # as OpenAI words a 404, Google a 404 and Groq a 400
 _RETIRED = re.compile(r"(?i)\bmodel\b.*( has been (deprecated|decommissioned)| is no longer available)")
-_FATAL = {401: "wrong_key", 403: "permission_denied", 404: "unknown_model", 410: "model_retired"}
+_EMPTY = "credit balance is too low"  # as Anthropic words a 400
+_FATAL = {401: "wrong_key", 402: "out_of_credit", 403: "permission_denied", 404: "unknown_model", 410: "model_retired"}
 _RETRYABLE = {
     408: "request_timeout",
     409: "conflict",
@@ -34,8 +35,6 @@ _RETRYABLE = {
     504: "gateway_timeout",
     529: "overloaded",
 }
-
-
 _MOST_VALUES = 1_000_000  # in a body; each takes up to 200 bytes once it is read
 _PART = 3 << 16  # bytes of a file that are read at once; base64 takes three at a time
 
@@ -193,12 +192,13 @@ def worded(answer: HttpAnswer) -> ErrorAnswer:
 def error_from_status(status: int, headers: Mapping[str, str], message: str) -> ProviderError:
     """Classify an HTTP error of any vendor: kind, stable reason, whether and when to try again."""
     fatal = "model_retired" if status in (400, 404) and _RETIRED.search(message) else _FATAL.get(status)
+    fatal = "out_of_credit" if status == 400 and _EMPTY in message else fatal
     if fatal is not None:
         kind: FailureKind = "no_credentials" if status in (401, 403) else "provider_error"
         return ProviderError(fatal, message, kind=kind, status=status, fatal=True)
     reason = _RETRYABLE.get(status) or ("server_error" if status >= 500 else "bad_request")
-    if reason == "bad_request" and _OVER_CONTEXT.search(message):
-        reason = "context_exceeded"
+    if reason == "bad_request" and (status == 413 or _OVER_CONTEXT.search(message)):
+        reason = "request_too_large" if status == 413 else "context_exceeded"
     should_retry = headers.get("x-should-retry", "").lower()
     return ProviderError(
         reason,
@@ -223,8 +223,3 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     except (ValueError, OverflowError):
         return None
     return max(0.0, moment.timestamp() - time.time())
-
-
-def out_of_credit(answer: ErrorAnswer) -> ProviderError:
-    """Return the error of an account that is empty, however the vendor says so."""
-    return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True)

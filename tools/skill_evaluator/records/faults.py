@@ -17,34 +17,26 @@ REMEDIES: Mapping[str, str] = {
     "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` says whether another will do",
     "out_of_credit": "top up the account; then --resume",
     "context_exceeded": "raise the context of the server, or shorten document or prompt",
+    "request_too_large": "let the server take more, or shorten document or prompt",
     "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",
     "malformed_body": "see that base_url of '{model}' in models.yaml is that of the API itself, not of a page or proxy",
-    "rate_limited": _PRESSED,
-    "overloaded": _PRESSED,
-    "unavailable": _PRESSED,
-    "connection_lost": _LATER,
-    "conflict": _LATER,
-    "server_error": _LATER,
-    "bad_gateway": _LATER,
-    "read_timeout": _SLOW,
-    "request_timeout": _SLOW,
-    "gateway_timeout": _SLOW,
+    **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _PRESSED),
+    **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _LATER),
+    **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _SLOW),
     "output_limit": "raise params: {{max_output_tokens}} of '{model}' in models.yaml",
     "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
     "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
     "take, collect_seconds the most that all of a `collect` may",
     "provider_bug": "tell whoever wrote the provider of '{model}'",
-    "refusal": _UNREAD,
-    "empty": _UNREAD,
-    "not_json": _UNREAD,
-    "ambiguous": _UNREAD,
-    "no_option": _UNREAD,
+    **dict.fromkeys(("refusal", "empty", "not_json", "ambiguous", "no_option"), _UNREAD),
 }
 
 
 def remedy(reason: str, model_id: str, run_id: str, case_id: str) -> str | None:
     """Return what to do about a failure with this reason; None for a reason that is not known."""
     words = REMEDIES.get(reason)
+    if words and model_id == "program" and ".yaml" in words:
+        words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
     return None if words is None else words.format(model=model_id, run=run_id, case=case_id)
 
 

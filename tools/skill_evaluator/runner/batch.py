@@ -71,6 +71,7 @@ class BatchEngine:
         had = {call for batch in self._journal.batches for call in batch.attempts}
         self._left_out = (set(job.failed) | (self._todo - had)) if job.shared.mode == "collect" else set()
         self._remarks: list[str] = []
+        self._uncreated = 0  # batches in a row
         self._refused: Failure | None = None  # why nothing more is submitted; what was is waited for all the same
         self.halted: Failure | None = None
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
@@ -251,12 +252,15 @@ class BatchEngine:
                 batch_id = await self._job.batches.create(batch.name, requests)
             except ProviderError as problem:
                 failure = self._remark_on(problem)
+                self._uncreated += 1
                 if problem.perhaps_billed or (problem.status or 0) >= 500 or problem.status in (408, 409):
+                    self._refused = failure if self._uncreated >= self._settings.retry.attempts else None
                     return  # it may have been created, which is asked for at the next look
                 self._release(batch)
                 self._journal.absent(batch, failure.message)
                 self._refused = None if problem.retryable else failure
                 return
+            self._uncreated = 0
             self._journal.submitted(batch, batch_id)
 
     async def _next_requests(self, rest: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:

@@ -239,7 +239,7 @@ class Engine:
                     await self._pause(wait)
                     continue
                 self._halt_if_hopeless(problem, alone=alone)
-                return Replicate(call=call, error=self._redacted_failure(problem), attempts=attempt)
+                return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
             if answer is None:
                 return None
             completion, latency_s = answer
@@ -297,8 +297,5 @@ class Engine:
         """Halt when no call can succeed: nobody is there, a wrong key, settings that all first calls fail by."""
         self._rejected += problem.rejected
         if problem.fatal or alone or (self._rejected >= _REJECTED_IN_A_ROW and not self._succeeded):
-            self.halted = self.halted or self._redacted_failure(problem)
+            self.halted = self.halted or problem.failure(self._redact)
             self._hopeless.set()
-
-    def _redacted_failure(self, problem: ProviderError) -> Failure:
-        return problem.failure(self._redact)

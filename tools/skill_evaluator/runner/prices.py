@@ -37,8 +37,6 @@ _PER_MILLION = 1_000_000
 _SAMPLE = 1_000  # tokens; far below where any vendor's long-context tier begins
 _BATCH = 0.5  # of the direct price, at every vendor
 _WRITE, _WRITE_1H = 1.25, 2.0  # of the price of input: the dearest that any vendor lists
-
-
 Priced = tuple[Model, Price | None]  # a model with its price
 
 
@@ -193,7 +191,7 @@ def answer_price(model: Model, price: Price | None, served: str | None) -> Price
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
-    if not served or is_free or (is_asked and (model.price or model.base_url)):
+    if not served or is_free or model.provider == "program" or (is_asked and (model.price or model.base_url)):
         return price
     return (None if model.base_url else _listed_price(model.provider, base + release)) or (price if is_asked else None)
 

@@ -207,8 +207,8 @@ class AnswerScorer:
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
-        # else a package's metric or comparator is at work, which may take forever
-        self.is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
+        is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
+        self.may_last = component.plan.embeds or not is_shipped  # a package's metric or comparator may take forever
 
     def begin(self, case_id: str, text: str) -> Scored | Future[Scored]:
         """Begin to score a text as the answer to a case."""
@@ -236,8 +236,7 @@ class AnswerScorer:
 
     def is_short(self, text: str) -> bool:
         """Return whether not even the worst that the schema can do with such a text takes a tenth of a second."""
-        effort = len(text) * self.component.contract.effort
-        return self.is_shipped and not self.component.plan.embeds and effort <= _SHORT
+        return not self.may_last and len(text) * self.component.contract.effort <= _SHORT
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         """Begin to compare the answers to a case with each other."""

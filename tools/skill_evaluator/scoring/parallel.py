@@ -132,7 +132,7 @@ class _WorkerScores(AnswerScorer):
 
     def begin_agreement(self, answers: CaseAnswers) -> Agreement | Future[Agreement]:
         longest = max(map(len, answers.groups), default=0)
-        if self.is_shipped and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE):
+        if not self.may_last and (len(answers.groups) < 2 or answers.pairs * longest**2 <= _LITTLE):
             return super().begin_agreement(answers)
         task = ("agreement", answers.groups, answers.raw, answers.n)
         too_costly = partial(agreement_of, answers, None)

@@ -37,7 +37,7 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, load_models, load_settings, retiring
+from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
@@ -163,7 +163,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} is no component {nearest(name, names)}", file=sys.stderr)
     if build.own:
-        settings = settings.model_copy(update={"site": settings.site.with_documents(names)})
+        documents = dict.fromkeys(names, ComponentSite(documents=True))
+        settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
     site = SiteFolder(build.out, own=build.own)
     write_pages(site)
     audit, grades = write_audits(site, build.audits)

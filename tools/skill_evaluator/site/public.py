@@ -21,8 +21,6 @@ from skill_evaluator.verdicts.history.series import Point, Step
 
 OTHERS = "(not in the schema)"
 _FIELD = "a field that the schema does not name"
-
-
 ValueT = TypeVar("ValueT")
 
 

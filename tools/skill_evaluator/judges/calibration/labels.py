@@ -23,8 +23,6 @@ from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 Split = Literal["development", "held_out"]
-
-
 _AsTuple = BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,))
 Scores = Annotated[tuple[Level, ...], _AsTuple, Field(min_length=1)]
 ItemSplit = Annotated[

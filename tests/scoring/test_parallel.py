@@ -226,7 +226,7 @@ def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
         ("bare", "'bare' of skill_evaluator.metrics is a builtin_function_or_method; a Metric is expected"),
         ("absent", "'absent' of skill_evaluator.metrics failed: AttributeError("),
         ("hangs", "case 'a' of 'receipts': its ground truth is too costly to score"),
-        ("differs", "comparator 'differs' failed: ZeroDivisionError("),
+        ("differs", "case 'a': comparator 'differs' failed: ZeroDivisionError("),
     ],
 )
 def test_what_a_package_adds_and_that_errs_is_named(tmp_path: Path, name: str, problem: str) -> None:

@@ -154,5 +154,6 @@ def test_without_the_libraries_that_draw_the_page_comes_without_charts(
     done = AuditLibrary(tmp_path).call("audit", "report", "--cube", str(PAPER), "--out", "out")
     assert done.code == 0
     assert "pip install altair vl-convert-python" in done.err
+    assert "Fluctuation\nWhat noise alone would give a typical model: not known" in done.out
     assert ".svg" not in (tmp_path / "out" / "report.md").read_text("utf-8")
     assert read(tmp_path / "out" / "report.json")["cohort"]

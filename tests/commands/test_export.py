@@ -206,6 +206,7 @@ def test_a_regression_fails_the_verdict_and_the_cases_that_broke(library: Librar
     assert set(same.values()) == {"passed"}
     counts = {name: found[f"{SKILL}.m"].get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "13", "failures": "12", "errors": "0", "skipped": "1"}
+    assert library.call("export", "--to", "junit", "--table", "cases").refuses("not of junit")
 
 
 def test_a_regression_of_which_no_case_shows_anything_alone_names_those_whose_every_answer_is_worse(

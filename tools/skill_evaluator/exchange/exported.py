@@ -219,6 +219,8 @@ class Exported:
         names = request.sources or every
         self._blocks: Iterable[str | bytes]
         if request.to == "junit":
+            if request.table != "records":
+                raise LeaderboardError(f"--table {request.table} is of csv, jsonl and parquet, not of junit")
             suites = _verdict_suites(map(recorded, names), request.models)
             self._blocks = [junit_text(suites, "skill-evaluator")]
             return

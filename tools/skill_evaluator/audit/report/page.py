@@ -276,8 +276,8 @@ def _fluctuation(result: AuditResult) -> Iterator[Block]:
     floor, ceiling = result.noise_floor, result.noise_ceiling
     lines = [] if floor is None else [f"noise floor {points(floor)}, as single answers tell"]
     lines += [] if ceiling is None else [f"noise ceiling {points(ceiling)}, as if every answer had been drawn anew"]
-    if lines:
-        yield Line(f"What noise alone would give a typical model: {'; '.join(lines)}.")
+    noise = "; ".join(lines) or "not known without single answers, or --questions"
+    yield Line(f"What noise alone would give a typical model: {noise}.")
     columns: list[Column] = [
         ("model", _name),
         ("fluctuation", lambda model: Cell(fluctuation_words(model))),

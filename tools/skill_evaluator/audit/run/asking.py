@@ -142,7 +142,8 @@ def _draw(
     if plan is not None:
         shards = {job.shard for job in plan.jobs if not request.models or job.model_id in request.models}
         if request.shard not in (None, *shards):
-            raise AuditError(f"--shard {request.shard} is not a shard of the planned audit {plan.audit.id}")
+            there = ", ".join(sorted(filter(None, shards))) or "none: leave --shard out"
+            raise AuditError(f"--shard {request.shard} is not a shard of the planned audit, which has {there}")
         folder = request.audits / plan.audit.id
         if (folder / AUDIT).exists() and read_audit_manifest(folder / AUDIT) != plan.audit:
             raise AuditError(f"{folder} differs from {request.plan}; move the folder away")

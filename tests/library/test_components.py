@@ -10,8 +10,6 @@ from skill_evaluator.text import canonical_json, digest
 
 from tests.support.components import NAME, SCHEMA, component, write_component
 
-TEXT_PROMPT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: text\n---\nSay.\n"
-
 
 def refused(root: Path, **parts: Any) -> str:
     """The message a component is refused with."""

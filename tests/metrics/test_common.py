@@ -165,7 +165,6 @@ RULES = [
     FieldRule(compare="date", formats=("%d/%m/%Y", "%Y-%m-%d"), tolerance_days=1),
     FieldRule(compare="text", threshold=0.5),
 ]
-by_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.compare} {rule.options}")
 leaf_values = json_values | st.sampled_from(["1", "1.5", "RM 1,5", "02/01/2024", "2024-01-02", "2024-01-03"])
 
 

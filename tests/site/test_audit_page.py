@@ -77,3 +77,16 @@ def test_the_page_is_drawn_chosen_from_and_read_by_everyone(browser: Any, root: 
         watch.open("index.html").locator("td a[href^='audit.html']").click()
         page.get_by_role("heading", name="Stability audit").wait_for()
         assert "There is no audit 'x'" in watch.open("audit.html#audit=x").inner_text("main")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_map_and_on_a_desk_the_models_are_seen_whole(browser: Any, root: Path, width: int) -> None:
+    with watched(browser, f"file://{root}/site/", viewport={"width": width, "height": 900}) as watch:
+        page = watch.open_drawn(f"audit.html#audit={NEW}")
+        words = [page.locator("[data-chart=map] text", has_text=text).first for text in ("ability: %", "safe default")]
+        axis, best = (text.bounding_box()["y"] for text in words)
+        assert best > axis  # where no point is
+        assert page.get_by_text("points from the model's ability", exact=True).count() == 1
+        for whole in ("[data-chart=map]", *["[aria-label^='Models, the best']"] * (width == 1280)):
+            assert page.locator(whole).evaluate("(place) => place.scrollWidth <= place.clientWidth"), whole

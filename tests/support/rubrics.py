@@ -3,8 +3,6 @@
 from copy import deepcopy
 from typing import Any
 
-LEVEL_KEYS = ("label", "description", "characteristics")
-
 
 def level(label: str) -> dict[str, Any]:
     return {

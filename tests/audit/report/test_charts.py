@@ -1,12 +1,13 @@
 """The charts of an audit: XML that holds every name, the same bytes for the same result, names never mark-up."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.report.charts import overall_map
+from skill_evaluator.audit.report.charts import box_chart, odds_chart, overall_map
 from skill_evaluator.audit.report.page import audit_page, draw, map_names
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
@@ -60,7 +61,7 @@ def test_the_figures_are_the_results(charts: Mapping[str, str]) -> None:
 
 
 def test_the_same_result_gives_the_same_bytes(charts: Mapping[str, str]) -> None:
-    from skill_evaluator.audit.report.charts import box_chart, heat_map, neutrality_chart
+    from skill_evaluator.audit.report.charts import heat_map, neutrality_chart
 
     assert svg(heat_map(an_audit())) == charts["heat.svg"]
     for chart in (overall_map, box_chart, neutrality_chart):
@@ -82,6 +83,13 @@ def test_a_model_alone_has_no_quadrant_and_many_are_all_there_if_not_named() -> 
     assert named == set()
     said = words(chart)
     assert all(f"{name}: ability" in said for name in models)
+
+
+def test_a_grade_has_one_colour_in_every_chart() -> None:
+    """Of three models none has the third grade, of which each has a probability."""
+    for chart in (overall_map, box_chart, odds_chart):
+        specified = json.dumps(chart(an_audit(models=("ash", "birch", "cedar"))).to_dict(validate=False))
+        assert {*re.findall(r'"domain": (\["AAA"[^]]*)], "range": \["#', specified)} == {'["AAA", "AA", "A", "BBB"'}
 
 
 def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from skill_evaluator.parsing import Parsed
 
 PROMPT_YML = formats()["prompt_yml"]
 MESSAGES = "messages: [{role: user, content: 'Say {{input}}'}]\n"
-TEST = "testData: [{input: x}]\n"
 
 
 def tree_of(files: dict[str, str]) -> FileTree:

@@ -37,7 +37,7 @@ def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
 
 def grade_legend() -> alt.Legend:
     """Return the legend of the grades: one line above the chart, in the colours of the points."""
-    return alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1)
+    return alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1, offset=24)
 
 
 def short_name(name: str) -> str:

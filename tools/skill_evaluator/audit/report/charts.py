@@ -15,7 +15,6 @@ from skill_evaluator.audit.report.wording import (
     best_first,
     fall_words,
     finding_words,
-    grades,
     likelihood,
     odds_words,
     points,
@@ -23,6 +22,7 @@ from skill_evaluator.audit.report.wording import (
     spread_words,
 )
 from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
+from skill_evaluator.audit.statistics.grades import SCALES
 from skill_evaluator.display import probability
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
@@ -41,7 +41,7 @@ from skill_evaluator.display.safe_text import name_text, visible
 MOST_NAMED = 25  # models; beyond that names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _ROOM = 0.06
-_INSET = 8  # of a quadrant's name
+_BELOW = 52  # pixels from the axis to the name of a quadrant, below its title
 _BESIDE, _LINE = 9, 13  # pixels from a point to its name, and between names
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
@@ -144,11 +144,10 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
         lines.encode(x=axes.x("x")),
         lines.encode(y=axes.y("y")),
     ]
-    for (side, end), name in _CORNERS.items():
+    for (side, end), name in _CORNERS.items():  # outside, where no point is
         corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": name}
-        look = {"align": side, "baseline": end, "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
-        inward = {"dx": _INSET if side == "left" else -_INSET, "dy": _INSET if end == "top" else -_INSET}
-        layer = drawn_from([corner]).mark_text(**look, **inward)
+        look = {"align": side, "baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
+        layer = drawn_from([corner]).mark_text(**look, dy=-4 if end == "top" else _BELOW)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
     return layers
 
@@ -162,7 +161,7 @@ def _noise_lines(about: AuditResult | BenchmarkUsed, axes: _Axes) -> list[Any]:
             look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
             layers += [
                 line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=dash).encode(y=axes.y("y")),
-                line.mark_text(**look).encode(x=axes.x("x"), y=axes.y("y"), text="name:N"),
+                *_haloed(line.encode(x=axes.x("x"), y=axes.y("y"), text="name:N"), **look),
             ]
     return layers
 
@@ -170,13 +169,7 @@ def _noise_lines(about: AuditResult | BenchmarkUsed, axes: _Axes) -> list[Any]:
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     """Draw intervals, points in the colours of their grades, and the names beside them."""
     steadiest = sorted(shown, key=lambda point: point["fluctuation"])
-    graded = list(dict.fromkeys(point["grade"] for point in steadiest if point["grade"] != _UNGRADED))
-    if any(point["grade"] == _UNGRADED for point in shown):
-        graded.append(_UNGRADED)
-    colours, shapes = grade_scales(graded)
-    legend = grade_legend() if graded != [_UNGRADED] else None  # only where there are grades
-    colour = alt.Color("grade:N", scale=colours, sort=graded, legend=legend)
-    shape = alt.Shape("grade:N", scale=shapes, sort=graded, legend=legend)
+    colour, shape = _of_grades(point["grade"] for point in shown)
     look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_NAMED else 0.22, "aria": False}
     bars = (  # each from low to high
         [dict(zip(("low", "high"), point[name], strict=True)) | _drawn([point])[0] for point in shown if point[name]]
@@ -206,10 +199,21 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
     return layers
 
 
+def _of_grades(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
+    """Return the colour and the shape of each grade: the same in every chart, whichever of the scale are there."""
+    plain = {_UNGRADED}.intersection(shown := set(names))
+    scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
+    graded = [*(scale if shown - plain else ()), *plain]
+    colours, shapes = grade_scales(graded)
+    legend = grade_legend() if shown - plain else None
+    look: dict[str, Any] = {"sort": graded, "legend": legend}
+    return alt.Color("grade:N", scale=colours, **look), alt.Shape("grade:N", scale=shapes, **look)
+
+
 def _haloed(text: alt.Chart, **look: Any) -> list[alt.Chart]:
     """Draw words that can be read on any ground."""
     halo = text.mark_text(**look, stroke="white", strokeWidth=3, aria=False)
-    return [halo, text.mark_text(**look, color=INK)]
+    return [halo, text.mark_text(**{"color": INK, **look})]
 
 
 def heat_map(result: AuditResult) -> Any:
@@ -223,7 +227,9 @@ def heat_map(result: AuditResult) -> Any:
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-most, most], domainMid=0),
-        legend=alt.Legend(title="points from the model's ability", orient="bottom", gradientLength=240, format="+.1f"),
+        legend=alt.Legend(
+            title="points from the model's ability", titleLimit=0, orient="bottom", gradientLength=240, format="+.1f"
+        ),
     )
     text = base.mark_text(fontSize=FONT_SIZE - 1, aria=False).encode(
         text="score:N", color=alt.condition("datum.pale", alt.value(_ON_DEEP), alt.value(_ON_PALE))
@@ -310,13 +316,10 @@ def _means(result: AuditResult) -> list[dict[str, Any]]:
 def box_chart(result: AuditResult) -> Any:
     """Draw the spread of each model over the scenarios; the ablest is on top."""
     rows = [
-        {**row, "own": score, "grade": "" if model.grade is None else visible(model.grade)}
+        {**row, "own": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
         for model in result.models
         for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
     ]
-    graded = [visible(grade) for grade in grades(result)]
-    plain = any(model.grade is None for model in result.models)
-    colours, _ = grade_scales([*graded, ""] if plain else graded)
     base = drawn_from(rows).encode(
         x=alt.X("own:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
         y=_model_axis(ablest_first(result)),
@@ -328,7 +331,7 @@ def box_chart(result: AuditResult) -> Any:
         median={"color": INK, "strokeWidth": 2},
         rule={"color": GREY},
         box={"stroke": GREY, "strokeWidth": 0.6},
-    ).encode(color=alt.Color("grade:N", scale=colours, sort=graded, legend=grade_legend() if graded else None))
+    ).encode(color=_of_grades(row["grade"] for row in rows)[0])
     dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
     heading = title(
         spread_words(result),
@@ -342,8 +345,6 @@ def box_chart(result: AuditResult) -> Any:
 def odds_chart(result: AuditResult) -> Any:
     """Draw how likely each grade is for each model, the best grade first."""
     possible = possible_grades(result.models)
-    shown = [visible(grade) for grade in possible]
-    colours, _ = grade_scales(shown)
     rows = [
         {
             "model": name_text(model.model),
@@ -361,7 +362,7 @@ def odds_chart(result: AuditResult) -> Any:
     return bars.encode(
         x=alt.X("odds:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
         y=_model_axis(best_first(result)),
-        color=alt.Color("grade:N", scale=colours, sort=shown, legend=grade_legend()),
+        color=_of_grades(map(visible, possible))[0],
         order=alt.Order("place:Q"),
         **_SAID,
     ).properties(

@@ -62,7 +62,9 @@
         const spec = own ? { ...filled(own, named()), description: title } : { ...filled(specs[kind], { ...named(), ticks: ticks(rows), ...words }), datasets: { ...specs[kind].datasets, rows, ...more }, description: title };
         const stepped = typeof spec.height === "object"; // Vega-Lite warns of a step in a chart that takes the width of its place
         if (stepped) spec.height = spec.height.step * lines(rows);
-        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own ? { ...colours(), autosize: "pad" } : colours(stepped) });
+        const narrowed = own && kind !== "heat" && kind !== "neutrality" && spec.width > place.clientWidth; // as on a phone; a scenario keeps its width
+        if (narrowed) spec.width = place.clientWidth;
+        await window.vegaEmbed(place, spec, { ast: true, actions: false, defaultStyle: false, renderer: "svg", tooltip: showTip, logLevel: 1, config: own && !narrowed ? { ...colours(), autosize: "pad" } : colours(stepped || narrowed) });
         for (const empty of place.querySelectorAll('[role="graphics-symbol"]:empty')) empty.setAttribute("aria-hidden", "true");
         place.setAttribute("data-drawn", "true");
       } catch (problem) {

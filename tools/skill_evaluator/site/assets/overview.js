@@ -96,7 +96,7 @@
       roomy ? search : el("details", { open: ["q", "model", "verdict"].some((key) => now[key]) }, el("summary", {}, "Search, filter and order"), search),
       count, place,
       problems.length ? el("section", {}, el("h2", {}, "Not shown"), el("ul", { class: "remarks" }, problems.map(({ name, why }) => el("li", {}, el("strong", {}, name), `: ${why}`)))) : null,
-      el("p", { class: "soft legend" }, "The newest version of each component with each model. Where the verdict since the accepted version, else since the first, differs from that since the one before, both stand there. Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case."),
+      el("p", { class: "soft legend" }, "The newest version of each component with each model. Where the verdict since the accepted version, else since the first, differs from that since the one before, both stand there. Accuracy is the strict mean of the component's primary metric with its 95 % interval over cases", roomy ? "; reproducibility the share of pairs of answers that are equal. USD: what 1,000 answers cost, one to a case." : ". Its page has the other figures."),
     ];
   });
 })();

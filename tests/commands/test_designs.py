@@ -369,6 +369,9 @@ def test_aa_of_the_work_tree_s_own_version_needs_no_git(served: Library, asking:
     assert [row["skill_version"] for row in served.rows()] == ["1.0.0", "1.0.0"]
     assert {record["seed"] for record in served.records()} == {0, 1}
     assert {prompt for prompt, _ in asking.seen} == {OLD}
+    models = served.root / ".evaluator" / "models.yaml"
+    models.write_text(models.read_text().replace('"provider"', '"params": {"max_output_tokens": 77}, "provider"'))
+    assert "served 1.0.0, measured once with these settings: " in served.evaluate_here("--aa").out
 
 
 def test_aa_goes_on_where_it_was_stopped(bumped: Library, asking: Asking) -> None:

@@ -191,9 +191,8 @@ def _spread(spread: RunSpread) -> str:
     name = visible(f"{spread.model_id} {spread.version}")
     scores = [visible(f"{label} {number(score)}") for label, score in spread.scores.items()]
     if spread.over == "runs":
-        counted = (
-            f"{name}, measured {len(scores)} times: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
-        )
+        times = "once with these settings" if len(scores) == 1 else f"{len(scores)} times"
+        counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
         between = "standard deviation between runs"
     else:
         counted = f"{name} under {len(scores)} scenarios: {spread.metric} {', '.join(scores)}"

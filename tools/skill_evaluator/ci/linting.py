@@ -96,7 +96,8 @@ def lint(request: LintRequest) -> LintedLibrary:
     today = datetime.datetime.now(datetime.UTC).date()
     every, broken = check_waivers(request.config, limits)
     waivers = [waiver for waiver in every if today <= waiver.expires]
-    unknown = list(_unknown_names(settings.policy, every, _names_of_all(request.components), models))
+    known = _names_of_all(request.components) if request.components.is_dir() else names
+    unknown = list(_unknown_names(settings.policy, every, known, models))
     broken |= {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
 
     def check(name: str) -> _Checked:

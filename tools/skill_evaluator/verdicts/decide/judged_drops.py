@@ -6,9 +6,8 @@ from dataclasses import replace
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.reasons import ALONE
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
+from skill_evaluator.verdicts.decide.rules import ALONE, VerdictRules, component_verdict
 from skill_evaluator.verdicts.decide.same_checks import cut_to_checks
 
 NOT_CALIBRATED = "judged, not calibrated"

@@ -21,7 +21,7 @@ from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
 from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls
-from skill_evaluator.verdicts.decide.rules import OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
+from skill_evaluator.verdicts.decide.rules import ALONE, OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
 
 _MOST = 20  # times as many cases or replicates; more is no advice
 _SETTLED = 2  # replicates of a case that show a model to repeat itself
@@ -105,7 +105,6 @@ def _fewest(counts: Sequence[int], suffices: Callable[[int], bool]) -> Iterator[
     yield from counts[place : place + 1]
 
 
-ALONE = ", which alone is a regression"
 _MISSING = "the answers that are missing would decide it"
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # numpy is imported where an effect is measured
 _FEWEST_LOST = 3  # cases
 _EQUAL_LOOKS = 20  # looks at one anchor that keep their power
 MOSTLY = 0.9  # right in so large a share of answers, and then wrong in as large a one
+ALONE = ", which alone is a regression"
 OF_CRITICAL, OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 

@@ -8,7 +8,7 @@ import datetime
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -258,17 +258,19 @@ def _judge_problems(
 
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
     """Yield the fields and cases that the policy names and the component does not have."""
-    own = settings.policy.components.get(component.name, ComponentPolicy())
-    plan = component.plan
-    fields = {*plan.leaves, *plan.arrays, *(f"checks.{check.id}" for case in cases for check in case.checks)}
-    for key, named, known in (
-        ("fields", own.fields if plan.leaves and not plan.stars else (), fields),
-        ("critical_cases", own.critical_cases, {case.id for case in cases}),
-    ):
-        for name in named:
-            if name not in known:
-                where = f"policy.components.{component.name}.{key} in settings.yaml"
-                yield f"{where}: nothing is called '{name}' {nearest(name, known)}"
+    own, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.plan
+    where = f"policy.components.{component.name}"
+    if plan.leaves and not plan.stars:
+        checks = {f"checks.{check.id}" for case in cases for check in case.checks}
+        yield from unknown_names(f"{where}.fields", own.fields, {*plan.leaves, *plan.arrays, *checks})
+    yield from unknown_names(f"{where}.critical_cases", own.critical_cases, {case.id for case in cases})
+
+
+def unknown_names(where: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    """Yield the names at a place of the settings that nothing has, each with the nearest."""
+    for name in names:
+        if name not in known:
+            yield f"{where}: nothing is called '{name}' {nearest(name, known)}"
 
 
 def _hint_at_sections(component: Component) -> Iterator[str]:

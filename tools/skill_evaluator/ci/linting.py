@@ -5,11 +5,11 @@ A component that is wrong does not hide the others.
 
 import datetime
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from skill_evaluator.checking.lint import Linted, answer_problems, lint_component
+from skill_evaluator.checking.lint import Linted, answer_problems, lint_component, unknown_names
 from skill_evaluator.ci.layout import secrets_of, stale_workflows
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import attested_records, edited_checks, needing_no_proof
@@ -42,7 +42,7 @@ from skill_evaluator.providers import read_configuration
 from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
-from skill_evaluator.text import counted, nearest
+from skill_evaluator.text import counted
 
 _Checked = tuple[Linted, list[Problem]]
 
@@ -135,22 +135,16 @@ def lint(request: LintRequest) -> LintedLibrary:
 def _unknown_names(
     policy: Policy, waivers: Sequence[Waiver], components: Sequence[str], models: Sequence[Model]
 ) -> Iterator[str]:
-    """Yield the names of components, judges and metrics in the policy and in waivers that nothing has."""
-    metrics = [*METRICS, *REPRODUCIBILITY]
-    named: list[tuple[str, Iterable[str], Sequence[str]]] = [
-        ("policy.components", policy.components, components),
-        ("waivers", [waiver.component for waiver in waivers], components),
-        ("policy.judge.trusted", policy.judge.trusted, [model.id for model in models]),
-        ("policy.judge.panel.weights", policy.judge.panel.weights, [model.id for model in models]),
-        ("policy.metrics", policy.metrics, metrics),
-        ("waivers", [waiver.metric for waiver in waivers if waiver.metric], metrics),
-        *((f"policy.components.{name}.metrics", own.metrics, metrics) for name, own in policy.components.items()),
-    ]
-    for where, names, known in named:
-        for name in names:
-            meant = "" if name in known else nearest(name, known)
-            if meant and (known is not metrics or "did you mean" in meant):  # results of other tools have their own
-                yield f"{where}: nothing is called '{name}' {meant}"
+    """Yield the components, judges and metrics that the policy and waivers name and nothing is called."""
+    judges, ids = policy.judge, [model.id for model in models]
+    yield from unknown_names("policy.components", policy.components, components)
+    yield from unknown_names("policy.judge.trusted", judges.trusted, ids)
+    yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
+    yield from unknown_names("component of a waiver", [waiver.component for waiver in waivers], components)
+    metrics = [*policy.metrics, *(name for own in policy.components.values() for name in own.metrics)]
+    metrics += [waiver.metric for waiver in waivers if waiver.metric]
+    wrong = unknown_names("metrics of the policy and waivers", metrics, [*METRICS, *REPRODUCIBILITY])
+    yield from (words for words in wrong if "did you mean" in words)  # results of other tools have their own
 
 
 def _names_of_all(components: Path) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def test_a_real_model_compares_in_both_orders_and_is_asked_nothing_twice(library
     library.rubric({"method": method("pairwise_comparison")})
     library.items({"id": "a", **PAIR}, {"id": "b", **PAIR, "output_2": "Blue, I think."})
     done = library.judge("pairwise", "--judge", "local", "--format", "json")
-    assert done.code == 0, done.err
+    assert done.code in (0, 4), done.err  # 4: none of its answers counts
     (judge,) = done.json["judges"]
     assert (judge["judge"]["answered"], judge["judge"]["cost_usd"]) == (4, 0.0)
     _all_accounted_for([order for match in judge["matches"] for one in match["judgements"] for order in one["orders"]])
@@ -63,7 +63,7 @@ def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_
     assert 5 <= len(library.asked()) < 80, killed.err
     with library.command(*words, "--resume", env=place) as process:  # whoever stops the tests does not stop a command
         done = ended(process, seconds=EVER)
-    assert done.code == 0, done.err
+    assert done.code in (0, 4), done.err  # 4: none of its answers counts
     asked = [line["case_id"] for line in library.asked()]
     assert len(asked) == len(set(asked)) == 80
     verdicts = str((library.judging() / "verdicts.jsonl").relative_to(library.root))
@@ -77,7 +77,7 @@ def test_what_a_real_judge_is_worth_on_40_labelled_pairs_is_said_and_nothing_is_
 def test_a_real_model_scores_on_the_scale_or_not_at_all(library: JudgingLibrary) -> None:
     library.items({"id": "a", "input": "Add 5 and 7.", "output": "The sum is 12."})
     done = library.judge("score", "--judge", "local", "--format", "json")
-    assert done.code == 0, done.err
+    assert done.code in (0, 4), done.err  # 4: none of its answers counts
     (item,) = done.json["judges"][0]["items"]
     _all_accounted_for(item["judgements"])
     assert item["scores"]["totals"] in (None, 1, 2, 3, 4, 5)

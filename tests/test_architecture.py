@@ -104,6 +104,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.display.chart_style",
     "jinja2",
     "skill_evaluator.site.charts",
+    "skill_evaluator.judges.calibration.results",
 }
 
 

@@ -55,7 +55,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "google",
     "xllamacpp",
     "zstandard",
-    "pyarrow",
     "jsonschema",
     "github",
     "numpy",

@@ -162,7 +162,6 @@ class Server(FrozenModel):
 
     concurrency: PositiveInt
     version: Label | None = LATER
-    load: Label | None = LATER
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
 
 

@@ -431,9 +431,7 @@ def _value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """Which results to import, and what they are of: the options of `records import`."""
 
-    file: Path = argument(
-        "promptfoo's .json, inspect's .eval or .json, .csv, .tsv, .jsonl.", metavar="FILE"
-    )
+    file: Path = argument("promptfoo's .json, inspect's .eval or .json, .csv, .tsv, .jsonl.", metavar="FILE")
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
     version: str | None = option("Version that was measured; default: as the source says.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")

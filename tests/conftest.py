@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         if marks & SLOW:
             item.add_marker(pytest.mark.slow)
-        elif item.path.relative_to(HERE).parts[0] in UNIT and not marks & {"process", "embeddings", "newest"}:
+        elif item.path.relative_to(HERE).parts[0] in UNIT and not marks & {"process", "newest"}:
             item.add_marker(pytest.mark.unit)
         if "live" in marks and not config.getoption("--live"):
             item.add_marker(pytest.mark.skip(reason="calls a vendor's real API; say --live"))

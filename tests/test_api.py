@@ -423,7 +423,7 @@ def test_a_program_may_write_paths_and_single_names_as_texts_and_never_pays_for_
     with pytest.raises(SkillEvaluatorError, match=r"use Library\.audit_size"):
         library.audit(dry_run=True)
     for method, options, says in (
-        ("export", {"to": "xml"}, "'to' takes csv or jsonl or parquet or junit, not 'xml'"),
+        ("export", {"to": "xml"}, "'to' takes csv or jsonl or junit, not 'xml'"),
         ("export", {"out": "x.csv"}, "this writes no file"),
         ("dry_run", {"skill": "receipts", "max_csot": 2}, "did you mean 'max_cost'"),
         ("dry_run", {"skill": "receipts", "max_cost": "abc"}, "'max_cost' takes float or NoneType, not 'abc'"),

@@ -113,29 +113,3 @@ def test_a_record_does_not_say_deterministic_of_what_is_not_set(served: Library,
     assert settings["unavailable"] == ["temperature", "top_p", "top_k"]
     assert [name for body in bodies for name in ("temperature", "top_p", "top_k") if name in body] == []
     assert len(bodies) == 6
-
-
-def test_a_server_that_tells_its_load_has_it_in_a_line(served: Library, server: ChatServer) -> None:
-    served.served_by(server.url, server="vllm")
-    server.metrics = lambda: (
-        f'vllm:num_requests_running{{engine="0"}} {server.requests}.0\nvllm:num_requests_waiting{{engine="0"}} 1.0\n'
-        f'vllm:prefix_cache_hits_total{{engine="0"}} {100 + server.requests}\nvllm:kv_cache_usage_perc 0.25\n'
-        f'vllm:prefix_cache_queries_total{{engine="0"}} {1_000 + 2 * server.requests}\n'
-    )
-    ended = served.evaluate_here("--replicates", "2")
-    line = "at most 6 calls running, 1 waiting, 25% of the cache in use, 50% of the prompts' tokens read from the cache"
-    assert (ended.code, f"served: {line}" in ended.err) == (0, True)
-    manifest, record = facts(served)
-    assert manifest["load"] == record["load"] == line
-    in_flight = read(served.run_folder() / "manifest.json")["in_flight"]
-    assert (in_flight["least"], in_flight["most"], 0 < in_flight["mean"] <= 3) == (3, 3, True)
-    served.served_by(server.url, server="sglang")
-    assert "served: its metrics are those of vllm: correct `server: sglang` in" in served.evaluate_here().err
-
-
-@pytest.mark.parametrize("text", ["", "no metrics", "vllm:num_requests_running NaN\n", "x" * 5_000_000])
-def test_a_server_that_tells_no_load_is_none_the_worse_for_it(served: Library, server: ChatServer, text: str) -> None:
-    served.served_by(server.url, server="vllm")
-    server.metrics = lambda: text
-    assert served.evaluate_here().code == 0
-    assert "load" not in facts(served)[0]

@@ -46,7 +46,7 @@ def bump(pipeline: Pipeline, version: str) -> str:
 
 
 def test_a_record_reaches_the_branch_byte_for_byte_as_it_was_collected(pipeline: Pipeline) -> None:
-    """The workflow attests the collected files; the committed ones have the digests that were attested."""
+    """The committed files are the collected files, byte for byte."""
     collected = sorted(pipeline.collected.glob("records/*/*.json"))
     pipeline.publish()
     for path in collected:

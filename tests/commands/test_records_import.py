@@ -29,7 +29,7 @@ from tests.support.records import a_run
 
 MADE = ROOT / "tests" / "data" / "elsewhere"
 PAIRS = {path.name.partition("_a.")[0]: path for path in sorted(MADE.glob("*_a.*"))}
-assert set(PAIRS) == {"inspect", "lm_eval", "promptfoo"}
+assert set(PAIRS) == {"inspect", "promptfoo"}
 INSPECT = json.loads((MADE / "inspect_a.json").read_text())
 
 
@@ -197,7 +197,6 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "'-2' at x.csv:2, cost_usd is not a number of 0 or more"),
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "7 at x.jsonl:1, scores.f1 is not a score from 0 to 1"),
         ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "x.jsonl:1: 'model' must be a text"),
-        ("x.jsonl", '{"doc_id": 1, "target": "a"}\n', "x.jsonl:1 names no metrics"),
         ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds no result"),
         ("x.json", {"results": {"prompts": [], "results": [{}]}}, "missing at results.results[0].provider in x.json"),
         ("x.json", {**INSPECT, "samples": INSPECT["samples"][:1] * 2}, "x.json: sample cuba epoch 1 is there twice"),

@@ -208,14 +208,6 @@ def test_the_order_of_a_schemas_keys_is_not_in_its_digest(tmp_path: Path) -> Non
             {"fields": {"total": {"compare": "numbr"}}},
             "unknown comparator 'numbr' (did you mean 'number'?) at datasets[0].fields.total.compare",
         ),
-        (
-            {"fields": {"shop": {"compare": "text", "similarity": "cosine"}}},
-            "Input should be 'token_f1' or 'embedding' at datasets[0].fields.shop.similarity",
-        ),
-        (
-            {"fields": {"shop": {"similarity": "token_f1"}}},
-            "similarity: token_f1 without compare: text at datasets[0].fields.shop.similarity in <component>/evals",
-        ),
         ({"fields": {"total": {"tolerence": 1}}}, "unknown key at datasets[0].fields.total.tolerence"),
         ({"field": {}}, "unknown key at datasets[0].field in <component>/evals/datasets.json"),
     ],

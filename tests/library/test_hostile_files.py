@@ -122,7 +122,6 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "replicates.jsonl": (_ANSWERED, lambda root: list(read_answers(root))),
     "promptfoo.json": ((_ELSEWHERE / "promptfoo_a.json").read_text(), _results("promptfoo.json")),
     "inspect.json": ((_ELSEWHERE / "inspect_a.json").read_text(), _results("inspect.json")),
-    "samples.jsonl": ((_ELSEWHERE / "lm_eval_a.jsonl").read_text(), _results("samples.jsonl")),
     "scores.csv": (_SCORES, _results("scores.csv")),
     "rows.csv": ('text,shop,total\n"A, 9",A,9\nB 1,B,1\n', _table),
 }

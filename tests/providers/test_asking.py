@@ -149,7 +149,7 @@ def test_metadata_of_any_type_leaves_the_text_and_only_what_can_be(
         assert kept == (said if type(said) is int and 0 <= said < 10**12 else None)
     for name in (completion.served_model, completion.request_id):
         assert name is None or name.isprintable()
-    cut = completion.redacted(str, str)
+    cut = completion.redacted(str)
     assert read_back({**asdict(cut), "latency_s": 0.1}).completion == cut
     assert Completion(text="fine", usage=given_tokens).usage == Usage()  # type: ignore[arg-type]
 
@@ -167,7 +167,7 @@ def test_an_error_of_any_content_can_be_kept_and_waited_for(
 def test_keys_are_struck_out_before_an_identifier_is_cut() -> None:
     key = "key-0123456789"
     completion = Completion(text=key, served_model="x" * 290 + key, request_id="y" * 5_000)
-    redacted = completion.redacted(*[lambda text: text.replace(key, "***")] * 2)
+    redacted = completion.redacted(lambda text: text.replace(key, "***"))
     assert (redacted.text, redacted.served_model) == ("***", "x" * 290 + "***")
     assert redacted.request_id == "y" * 300
 

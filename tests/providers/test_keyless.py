@@ -52,7 +52,7 @@ def identities(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdentityServer]:
         for name, value in server.variables().items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr("skill_evaluator.providers.redaction._LATER", set())  # else later tests strike out tokens
+        monkeypatch.setattr("skill_evaluator.providers.redaction._TOKENS", set())  # else later tests strike out tokens
         monkeypatch.setitem(
             WorkloadIdentityAuth.__init__.__kwdefaults__, "token_exchange_url", f"{server.url}/oauth/token"
         )

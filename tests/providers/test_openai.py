@@ -81,8 +81,3 @@ def test_a_server_is_one_of_openais_kind_at_an_address() -> None:
     for fields in ({"provider": "anthropic", "base_url": "http://h"}, {"provider": "openai"}):
         with pytest.raises(ValueError, match="server: vllm is for provider openai with the base_url of that server"):
             Model(id="m", server="vllm", **fields)
-
-
-def test_metrics_are_summed_over_engines_and_whatever_is_strange_in_them_is_left_out() -> None:
-    text = "# HELP a:calls\n" + 'a:calls{engine="0",model="x y"} 2.0\na:calls{engine="1"} 1e0\na:odd 1e\na:nan NaN\nb\n'
-    assert openai.metrics_of(text, ["calls", "odd", "nan", "b"]) == [3.0, None, None, None]

@@ -109,22 +109,6 @@ def test_an_error_for_the_user_stays_one() -> None:
         do(workers, "refuse")
 
 
-def test_preparation_is_done_once_a_worker_and_has_no_limit() -> None:
-    prepared: list[int] = []
-
-    def prepare() -> None:
-        end = time.process_time() + 2 * LIMITS.score_seconds
-        while time.process_time() < end:
-            pass
-        prepared.append(os.getpid())
-
-    with Workers(lambda: list(prepared), LIMITS, 1, prepare) as workers:
-        first = do(workers)
-        assert len(first) == 1
-        assert do(workers) == first
-    assert not prepared
-
-
 def test_closing_ends_work_that_would_take_long() -> None:
     begun = time.monotonic()
     with Workers(work, SafetyLimits(), 1) as workers:

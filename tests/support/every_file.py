@@ -103,7 +103,6 @@ FILES = tuple(
             ("record", f"{COMPONENT}/evals/records/*.json", (("lint",), ("compare", SKILL), ("history", SKILL))),
             ("results of promptfoo", "promptfoo.json", (("records", "import", "promptfoo.json", *MEASURED),)),
             ("results of inspect", "inspect.json", (("records", "import", "inspect.json", *MEASURED),)),
-            ("samples of lm-eval", "samples.jsonl", (("records", "import", "samples.jsonl", *MEASURED),)),
             ("accepted", f"{COMPONENT}/evals/accepted.json", (("lint",), ("compare", SKILL), ("history", SKILL))),
         ),
         "plans and artifacts": (
@@ -170,7 +169,6 @@ class EveryFile(AuditLibrary):
         for name, copied in (
             ("promptfoo_a.json", "promptfoo.json"),
             ("inspect_a.json", "inspect.json"),
-            ("lm_eval_a.jsonl", "samples.jsonl"),
         ):
             shutil.copy(data / "elsewhere" / name, self.root / copied)
         self.write("cases.csv", "text,title,year\nA notice of 2024,a,2024\nAnother,b,2025\n")

@@ -107,7 +107,6 @@ class Server:
         self.opened = 0  # connections so far
         self.version: str | None = None  # what it tells who asks for it
         self.asked_version = 0
-        self.metrics: Callable[[], str] | None = None  # what it tells at /metrics
         self._connections: set[socket.socket] = set()
 
     @property
@@ -158,8 +157,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _handle(self) -> None:
-        if self.command == "GET" and (name := self.path.rpartition("/")[2]) in ("version", "metrics"):
-            self._tell(self._version() if name == "version" else self.served.metrics and self.served.metrics())
+        if self.command == "GET" and self.path.rpartition("/")[2] == "version":
+            self._tell(self._version())
             return
         length = int(self.headers.get("content-length") or 0)
         raw = self.rfile.read(length)

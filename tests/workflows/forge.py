@@ -33,7 +33,6 @@ class Forge:
         self.origin = f"file://{root}/origin.git"
         self.artifacts = root / "artifacts"
         self.artifacts.mkdir()
-        self.attested = root / "attested"
         self.pages = root / "pages"
         self.library = Library(root / "clone")
         shutil.rmtree(self.library.component)
@@ -120,7 +119,6 @@ class Forge:
             **(env or {}),
             "STAND_IN_ORIGIN": self.origin,
             "STAND_IN_ARTIFACTS": str(self.artifacts),
-            "STAND_IN_ATTESTED": str(self.attested),
             "STAND_IN_PAGES": str(self.pages),
             "GITHUB_REPOSITORY": "octo/library",
             **({} if self.fixtures == "fixtures" else {"XDG_CACHE_HOME": str(self.root / "cache")}),

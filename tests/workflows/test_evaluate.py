@@ -1,6 +1,5 @@
 """The workflow evaluate.yml, run by act: pushes, a dispatch, a dry run, a failed job, a re-run. Off the network."""
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -61,32 +60,7 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
     assert "6 runs (2 complete, 2 incomplete, 2 skipped); 24 calls planned: 12 scored, 4 failed, 8 not run" in verdict
     (comment,) = forge.world["comments"]
     assert verdict.strip() in comment
-    assert not forge.attested.exists()  # unless it is switched on
     assert {acted.jobs[job] for job in ("plan", "collect", "publish", "verdict")} == {"success"}
-
-
-def test_the_records_that_are_published_are_those_that_were_attested_where_that_is_switched_on(forge: Forge) -> None:
-    forge.component("one", "1.0.0")
-    forge.library.settings(attestations={"since": forge.push()["after"]})
-    forge.push()
-    forge.component("one", "1.1.0")
-    event = forge.push()
-    acted = forge.run(event)
-    assert acted.code == 0
-    assert (acted.steps("Install the evaluator").get("attest"), acted.jobs["attest"]) == (None, "success")
-    (published,) = (file for file in forge.landed(event["after"])[0].split() if "/records/" in file)
-    digest = hashlib.sha256(forge.git("show", f"origin/main:{published}").encode() + b"\n").hexdigest()
-    assert forge.attested.read_text().split() == [digest, Path(published).name]
-
-
-def test_a_run_that_recorded_nothing_has_nothing_to_attest_and_is_no_failure(forge: Forge) -> None:
-    forge.component("one", "1.0.0")
-    forge.library.models(KEYLESS)
-    forge.library.settings(attestations={"since": forge.push()["after"]})
-    forge.component("one", "1.1.0")
-    acted = forge.run(forge.push())
-    assert (acted.jobs["collect"], acted.jobs["publish"]) == ("success", "success")
-    assert ("attest" in acted.jobs, forge.attested.exists()) == (False, False)
 
 
 def test_a_push_of_patches_alone_runs_no_evaluation(forge: Forge) -> None:

@@ -55,7 +55,7 @@ def test_a_field_that_neither_side_has_is_not_counted() -> None:
 )
 def test_free_text_adds_its_overlap(truth: Any, output: Any, tokens: float, sequence: float) -> None:
     (overlap,) = scores({"note": truth}, {"note": output}).texts
-    assert overlap == ("note", pytest.approx(tokens), pytest.approx(sequence), None)
+    assert overlap == ("note", pytest.approx(tokens), pytest.approx(sequence))
 
 
 @pytest.mark.parametrize(

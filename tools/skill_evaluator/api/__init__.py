@@ -481,12 +481,12 @@ class Library:
         return publish(request or request_of(PublishRequest, self, **options))
 
     def export(self, request: "ExportRequest | None" = None, **options: Any) -> "Exported":
-        """Return records as a table, or verdicts as JUnit XML, in blocks, as `export` writes them."""
-        from skill_evaluator.exchange.exported import Exported, ExportRequest
+        """Export records as a table, or verdicts as JUnit XML, as `export` does."""
+        from skill_evaluator.exchange.exported import ExportRequest, export_records
 
         if "out" in options:
             raise ConfigError("this writes no file; give save() of the result its path")
-        return Exported(request or request_of(ExportRequest, self, **options), self.recorded)
+        return export_records(request or request_of(ExportRequest, self, **options), self.recorded)
 
     def import_results(
         self, request: "ImportRequest | None" = None, *, odd: "Odd" = refuse, **options: Any

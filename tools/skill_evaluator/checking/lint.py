@@ -151,9 +151,8 @@ class KeyBalance:
 class Linted:
     """What lint says of a component; `version`, `output` and `primary_metric` are None when it could not be loaded.
 
-    `attested` counts its records by what a platform attests of them, if that was asked for. `not_evaluated` says why
-    it is not to be evaluated, or not yet, and `waiting` are the ids of its cases that have no document yet. `checks`
-    are those of all cases, by id the first. It can be sent between processes.
+    `not_evaluated` is the reason why the component is not evaluated; `waiting` are the ids of its cases without a
+    document; `checks` are those of all cases, one per id. The value can be pickled.
     """
 
     name: str
@@ -168,7 +167,6 @@ class Linted:
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
     balance: KeyBalance | None = None
-    attested: Mapping[str, int] | None = None
     not_evaluated: str | None = None
     waiting: Sequence[str] = ()
     checks: Sequence[Check] = ()

@@ -1,4 +1,4 @@
-"""Lint of a library: its components side by side, what changed since a commit, attestations, waivers and workflows.
+"""Lint of a library: its components side by side, what changed since a commit, waivers and workflows.
 
 A component that is wrong does not hide the others.
 """
@@ -6,13 +6,12 @@ A component that is wrong does not hide the others.
 import datetime
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, answer_problems, lint_component, unknown_names
 from skill_evaluator.ci.layout import secrets_of, stale_workflows
-from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.ci.publishing import attested_records, edited_checks, needing_no_proof
+from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
     ComponentsOption,
     ConfigOption,
@@ -26,20 +25,12 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
-from skill_evaluator.library.config import (
-    Model,
-    Policy,
-    Waiver,
-    attestations_at,
-    check_waivers,
-    load_models,
-    load_settings,
-)
+from skill_evaluator.library.config import Model, Policy, Waiver, check_waivers, load_models, load_settings
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.records.integrity import Past, books_in, past_at, problems_of
+from skill_evaluator.records.integrity import Past, past_at, problems_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import counted
@@ -49,16 +40,13 @@ _Checked = tuple[Linted, list[Problem]]
 
 @options
 class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption):
-    """What is to be checked; the platform is asked what it attests."""
+    """The components to check and how: the options of `lint`."""
 
     names: Names = ()
     base: str | None = option(
         "Check only what changed since: also that versions rise, and that records are only added.", metavar="COMMIT"
     )
-    no_cases: bool = rare("Check versions, records and attestations alone: read no case and no contract.", False)
-    attested: bool = rare(
-        "Have `gh` verify that the workflow wrote each record; with --base, older records need no proof.", False
-    )
+    no_cases: bool = rare("Check versions and records only: read no case and no schema.", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,18 +69,15 @@ def lint(request: LintRequest) -> LintedLibrary:
     names = tuple(dict.fromkeys(request.names)) or _names_of_all(request.components)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
-    limits, trusted = settings.limits, settings.attestations
+    limits = settings.limits
     folder, commit, names, past = _read_past(request, names)
-    old, edited = past, {}
+    edited = {}
     if commit is not None:  # what a change says of itself is not what it is checked by
         repository = Repository(request.components)
-        trusted = attestations_at(repository, commit, request.config)
-        old = needing_no_proof(trusted, repository, folder, names) or past
         why = "this change edits what checks it; a person must read it before it is merged"
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
     models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
-    must_prove = request.attested or (commit is not None and trusted.since is not None)
     today = datetime.datetime.now(datetime.UTC).date()
     every, broken = check_waivers(request.config, limits)
     waivers = [waiver for waiver in every if today <= waiver.expires]
@@ -101,13 +86,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     broken |= {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
 
     def check(name: str) -> _Checked:
-        problems, attested = _problems_of_history(request, name, folder, past), None
-        if must_prove:
-            platform = PLATFORMS[request.platform or "github"]
-            attested, unproven = attested_records(
-                platform, request.components, [books_in(request.components, name, folder)], old, trusted
-            )
-            problems = [*problems, *unproven]
+        problems = _problems_of_history(request, name, folder, past)
         lines = {_line(problem): problem for problem in problems}
         if request.no_cases:
             linted = Linted(
@@ -117,7 +96,7 @@ def lint(request: LintRequest) -> LintedLibrary:
             linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, settings, models)
         prompt = prompt_file(request.components, name, folder)  # the mark of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
-        return replace(linted, attested=attested), placed
+        return linted, placed
 
     checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}

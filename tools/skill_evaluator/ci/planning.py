@@ -15,14 +15,12 @@ from skill_evaluator.ci.judging import plan_checks, plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
 from skill_evaluator.ci.pending import component_of, lying_versions, overdue, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
-from skill_evaluator.ci.platforms import PLATFORMS
-from skill_evaluator.ci.publishing import attested_records, needing_no_proof
 from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Model, attestations_at, retiring, select_models
+from skill_evaluator.library.config import Model, retiring, select_models
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
@@ -38,7 +36,6 @@ from skill_evaluator.library.versions import (
 )
 from skill_evaluator.providers import asking, program, why_unbatched
 from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
-from skill_evaluator.records.integrity import books_in, disagreements, past_at
 from skill_evaluator.records.leaderboard import newest_recorded
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import short_digest
@@ -161,12 +158,8 @@ def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked
     asked = _Asked()
     repository, policy = Repository(request.components), request.configuration.settings.policy
     skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
-    unproven = _unproven(request, repository, skills)
     for skill in skills:
         ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
-        if unproven.get(skill):
-            asked.faults.extend(unproven[skill])
-            continue
         try:
             component = apply_scenario(request.component(skill), request.config, request.scenario)
             cases = load_cases(component, request.fixtures)
@@ -208,30 +201,6 @@ def _asked_of(version: ComponentVersion | None, models: Sequence[Model], request
     if version is None or version.program is None:
         return [model.id for model in models]
     return [] if request.models else [program.MODEL.id]
-
-
-def _unproven(request: PlanRequest, repository: Repository, skills: Sequence[str]) -> dict[str, list[Problem]]:
-    """Return by component the records that no trusted job wrote, and rows that are not their records'.
-
-    The settings before the push say who is trusted, as for `lint`.
-    """
-    base = repository.commit(request.base or "")
-    trusted = request.configuration.settings.attestations
-    if base is not None:
-        trusted = attestations_at(repository, base, request.config)
-    folder = repository.place(request.components)
-    if request.platform is None or trusted.since is None:
-        return {}
-    platform, old = PLATFORMS[request.platform], needing_no_proof(trusted, repository, folder, skills)
-    commits = dict.fromkeys(filter(None, map(repository.commit, request.recorded)))
-    branches = [past_at(repository, commit, folder, skills).books for commit in commits]
-    unproven = {}
-    for skill in skills:
-        books = [books_in(request.components, skill, folder), *(each[skill] for each in branches if skill in each)]
-        _, problems = attested_records(platform, request.components, books, old, trusted)
-        # a row may point to a record and lie
-        unproven[skill] = [*problems, *(problem for each in books for problem in disagreements(each))]
-    return unproven
 
 
 def _on_models(

@@ -1,16 +1,13 @@
 """Records → one pushed commit on a branch that adds them and derives their leaderboards; never a textual merge.
 
 When somebody else pushes meanwhile, their commit is fetched and everything derived again on top of it. Publishing
-records that are there already changes nothing. `attested_records` says which the workflow wrote, and nobody since.
+records that are there already changes nothing.
 """
 
 import datetime
 import random
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -20,15 +17,10 @@ from typing import Any, Literal
 from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
 from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
-from skill_evaluator.ci.platforms import Platform
 from skill_evaluator.display.options import ComponentsOption, argument, option, options, rare
-from skill_evaluator.errors import ConfigError, GitError, LeaderboardError, PlanError
-from skill_evaluator.files import decoded, json_text, parse_json, read_bytes, read_json, validated
+from skill_evaluator.errors import GitError, LeaderboardError, PlanError
+from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
 from skill_evaluator.identifiers import is_file_name, moment
-from skill_evaluator.library.config import Attestations
-from skill_evaluator.library.versions import Problem
-from skill_evaluator.records.archive import parse_entries
-from skill_evaluator.records.integrity import Books, Past, past_at
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
@@ -313,68 +305,6 @@ def _derive_files(
     return files, problems
 
 
-_MEANINGS = {"absent": "this record has no attestation", "failed": "the attestation of this record does not hold"}
-
-
-def attested_records(
-    platform: Platform, components: Path, books: Sequence[Books], old: Past | None, trusted: Attestations
-) -> tuple[Mapping[str, int], list[Problem]]:
-    """Return how many records of a component are `verified`, `absent` (without attestation) or `failed`, and problems.
-
-    Every record that is not verified is a problem, but for those without attestation that stand as they are in the
-    `old` library: they may be older than attesting. Drafts count for nothing, here too, unless a row names one. The
-    first `books` are those of the work tree, the others of branches, whose records that are in the work tree, too, are
-    passed over. Raise ConfigError.
-    """
-    here, *others = books
-    name = here.skill
-    stood = old.books[name].records if old is not None and name in old.books else {}
-    named = _named_in_rows(books)
-    on_branches = {each for book in others for each in book.records.items() if each[0] not in here.records}
-    asked: dict[Path, tuple[str, bool]] = {}
-    with tempfile.TemporaryDirectory(prefix="skill-evaluator-") as scratch:
-        for run_id, content in [*here.records.items(), *sorted(on_branches)]:
-            is_old = stood.get(run_id) == content
-            path = components / name / "evals" / "records" / f"{run_id}.json"
-            if (trusted.since and is_old) or (run_id not in named and _is_draft(content, path)):
-                continue
-            if run_id not in here.records:
-                path = Path(scratch, f"{len(asked)}.json")
-                path.write_bytes(content)
-            asked[path] = run_id, is_old
-        attestations = platform.attestations(list(asked), trusted)
-    problems = []
-    for path, attestation in attestations.items():
-        run_id, is_old = asked[path]
-        if attestation.status == "verified" or (attestation.status == "absent" and is_old):
-            continue
-        reason = f": {attestation.reason}" if attestation.reason else ""
-        message = f"{_MEANINGS[attestation.status]}{reason}"
-        problems.append(Problem(file=here.record_path(run_id), line=1, message=message))
-    counts = Counter(attestation.status for attestation in attestations.values())
-    return {status: counts[status] for status in ("verified", "absent", "failed")}, problems
-
-
-def _named_in_rows(books: Iterable[Books]) -> set[str]:
-    """Return the ids of the runs that rows are of, and of those asked beside them; a leaderboard may be broken."""
-    named: set[str] = set()
-    for book in books:
-        with suppress(LeaderboardError):  # said by the check of the file; nothing is read of it
-            rows = parse_entries(book.leaderboard, Path(book.board_path)) if book.leaderboard is not None else []
-            named |= {run_id for row in rows for run_id in (row.run_id, row.beside) if run_id is not None}
-    return named
-
-
-def needing_no_proof(trusted: Attestations, repository: Repository, folder: str, names: Iterable[str]) -> Past | None:
-    """Return the library as it was when attesting began (`attestations.since`); None where nothing says when."""
-    if trusted.since is None:
-        return None
-    commit = repository.commit(trusted.since)
-    if commit is None:
-        raise ConfigError(f"attestations.since in settings.yaml: {trusted.since} is no commit here")
-    return past_at(repository, commit, folder, names)
-
-
 def edited_checks(repository: Repository, base: str, config: str) -> list[str]:
     """Return the files that decide how a change is checked, and that the change itself edits, adds or removes."""
     edited, head = [], str(repository.commit("HEAD"))
@@ -382,10 +312,3 @@ def edited_checks(repository: Repository, base: str, config: str) -> list[str]:
         before, after = (repository.files(commit, folder) for commit in (base, head))
         edited += [path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, name)]
     return sorted(set(edited))
-
-
-def _is_draft(content: bytes, path: Path) -> bool:
-    try:
-        return parse_record(parse_json(decoded(content, path, LeaderboardError), path, LeaderboardError), path).draft
-    except LeaderboardError:  # said by the check of the file
-        return False

@@ -3,25 +3,22 @@
 from skill_evaluator.api import Library
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import write
-from skill_evaluator.errors import EXIT_OK, LeaderboardError
+from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.exchange.exported import ExportRequest
 from skill_evaluator.text import counted
 
 EXAMPLES = (
-    "skill-evaluator export --table cases --to parquet --out cases.parquet",
+    "skill-evaluator export --table cases --to jsonl --out cases.jsonl",
     "skill-evaluator export <component> --table leaves > leaves.csv",
     "skill-evaluator export --to junit --out verdicts.xml",
 )
 
 
 def export(options: ExportRequest) -> int:
-    """Write records as tables, or verdicts as JUnit XML; CSV, JSON Lines, Parquet. Makes no call."""
-    if options.to == "parquet" and options.out is None:
-        raise LeaderboardError("Parquet cannot be printed; use --out FILE")
+    """Write records as tables, or verdicts as JUnit XML; CSV, JSON Lines. Makes no call."""
     exported = Library.at(options).export(options)
     if options.out is None:
-        for block in exported:
-            write(block if isinstance(block, str) else block.decode())
+        write(exported.text)
         return EXIT_OK
     exported.save(options.out)
     if options.to != "junit":

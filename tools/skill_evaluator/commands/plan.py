@@ -42,5 +42,5 @@ def plan(options: PlanOptions) -> int:
     made = library.plan(options)
     library.write_plan(made, options.out)
     print_plan(made, options.format)
-    tell_plan(made, options.platform, options.legs, attests=library.settings.attestations.since is not None)
+    tell_plan(made, options.platform, options.legs)
     return EXIT_OK

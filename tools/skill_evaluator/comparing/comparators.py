@@ -15,7 +15,7 @@ from typing import Any
 
 from skill_evaluator import plugins
 from skill_evaluator.comparing.declarations import COMPARATOR_GROUP, FieldRule
-from skill_evaluator.comparing.similarity import embedding_similarity, token_f1
+from skill_evaluator.comparing.similarity import token_f1
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
@@ -182,8 +182,7 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
 def _alike(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
         return typed(truth) == typed(output)
-    similarity = embedding_similarity if rule.similarity == "embedding" else token_f1
-    return similarity(truth, output) >= _threshold(rule)
+    return token_f1(truth, output) >= _threshold(rule)
 
 
 def _category(value: Any, rule: FieldRule) -> Hashable:

@@ -11,18 +11,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from skill_evaluator import plugins
-from skill_evaluator.comparing import similarity
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.text import listed, nearest
 
 Compare = Literal["exact", "string", "number", "date", "category", "text", "ignore"]
 Align = Literal["key", "best", "ordered", "set"]
-Similarity = Literal["token_f1", "embedding"]
 COMPARATOR_GROUP = "skill_evaluator.comparators"  # the entry points of packages that add some
 _NOT_NEGATIVE = {"ge": 0}
 _SHARE = {"ge": 0, "le": 1}
 _COMPARATOR = {"examples": list(get_args(Compare)), "description": "a comparator shipped, or added by a package"}
-_SIMILARITY = {"description": "what the threshold of a text is of; token_f1 when left out"}
 _KEY = {"description": "fields that identify an item, for align: key"}
 _NO_OPTIONS = {"compare", "weight", "align", "key"}
 _OPTIONS_OF: Mapping[str, set[str]] = {
@@ -31,7 +28,7 @@ _OPTIONS_OF: Mapping[str, set[str]] = {
     "number": {"tolerance", "relative_tolerance", "from_string"},
     "date": {"formats", "tolerance_days"},
     "category": set(),
-    "text": {"similarity", "threshold"},
+    "text": {"threshold"},
 }
 _SIMPLE = {"exact": "exact value", "ignore": "not looked at"}
 _ALIGNED = {"best": "by best assignment", "ordered": "in order", "set": "as a set"}
@@ -51,7 +48,6 @@ class FieldRule:
     casefold: bool = False
     ignore_punctuation: bool = False
     threshold: float | None = field(default=None, metadata=_SHARE)
-    similarity: Similarity | None = field(default=None, metadata=_SIMILARITY)
     formats: tuple[str, ...] = ()
     tolerance_days: float = field(default=0.0, metadata=_NOT_NEGATIVE)
     weight: float = field(default=1.0, metadata={"ge": 0, "le": 1_000_000})
@@ -86,11 +82,6 @@ def refuse_wrong_rules(rules: Mapping[str, FieldRule], place: str, where: str) -
             meant = f"(align: {rule.compare}?)" if rule.compare in get_args(Align) else ""
             meant = meant or nearest(rule.compare, (*shipped, *added))
             raise ComponentError(f"unknown comparator '{rule.compare}' {meant} at {place}.{path}.compare in {where}")
-        at = f"at {place}.{path}.similarity in {where}"
-        if rule.similarity is not None and rule.compare != "text":
-            raise ComponentError(f"similarity: {rule.similarity} without compare: text {at}")
-        if rule.similarity == "embedding" and not similarity.installed():
-            raise ComponentError(f"similarity: embedding {at} needs its model; install it with {similarity.INSTALL}")
         for form in rule.formats:
             _refuse_unreadable_format(form, f"at {place}.{path}.formats in {where}")
 
@@ -144,15 +135,12 @@ def compared_as(rule: FieldRule) -> str:
 
     >>> compared_as(FieldRule(compare="number", tolerance=0.005, from_string=True))
     'number, ± 0.005, also written as text'
-    >>> compared_as(FieldRule(compare="text", similarity="embedding", threshold=0.8))
-    'text, from embedding similarity 0.8'
+    >>> compared_as(FieldRule(compare="text", threshold=0.8))
+    'text, from token F1 0.8'
     """
     kind = rule.compare or "exact"
     if kind == "text":
-        embeds = rule.similarity == "embedding"
-        if rule.threshold is not None:
-            return f"text, from {'embedding similarity' if embeds else 'token F1'} {rule.threshold:g}"
-        return "text, embedding similarity reported only" if embeds else "text, reported only"
+        return "text, reported only" if rule.threshold is None else f"text, from token F1 {rule.threshold:g}"
     options = rule.options.items()
     words = [_OPTIONS[name](value) if name in _OPTIONS else f"{name} {value}" for name, value in options]
     return ", ".join([_SIMPLE.get(kind, kind), *words])

@@ -62,11 +62,6 @@ class FieldPlan:
         """Whether some field enters field_level_f1, or the plan names none; prose alone says nothing by it."""
         return not self.leaves or any(rule.counts and rule.weight > 0 for rule in self.leaves.values())
 
-    @property
-    def embeds(self) -> bool:
-        """Whether some field is compared by sentence embeddings."""
-        return any(rule.similarity == "embedding" for rule in self.leaves.values())
-
     def field(self, path: str) -> "Field":
         """Return the plan at one path, from which those below it are reached."""
         cached = self._fields.get(path)

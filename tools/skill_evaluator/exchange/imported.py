@@ -1,7 +1,7 @@
 """Results that another tool measured, in its own files → records, which verdicts, histories and rankings take.
 
-What a source does not say is None. What a file holds tells its tool: promptfoo's JSON, an inspect log, lm-eval's
-samples, else a table (CSV, TSV or JSON Lines) with a line an answer.
+What a source does not say is None. What a file holds tells its tool: promptfoo's JSON, an inspect log, else
+a table (CSV, TSV or JSON Lines) with one line per output.
 """
 
 import math
@@ -11,10 +11,10 @@ import sys
 import zipfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ class ForeignRun:
 def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
     """Read the runs in a file of another tool, by what it holds; raise LeaderboardError."""
     if path.suffix in _TABLES:
-        return _runs_of_table(path, odd)
+        return _table_runs(read_rows(path, CELL, odd), path, odd)
     value = _read_log(path) if path.suffix == ".eval" else read_json(path, LeaderboardError)
     if isinstance(value, dict) and "eval" in value:
         return [_inspect_run(validated(_InspectLog, value, path, LeaderboardError), path)]
@@ -123,7 +123,7 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
         return _promptfoo_runs(validated(_Promptfoo, value, path, LeaderboardError), path)
     raise LeaderboardError(
         f"{path} holds no results in a known format: a record, promptfoo's JSON, inspect's .eval or .json, "
-        "lm-eval's samples, or a table (.csv, .tsv, .jsonl)"
+        "or a table (.csv, .tsv, .jsonl)"
     )
 
 
@@ -318,14 +318,6 @@ def _inspect_answer(sample: _Sample, where: str) -> ForeignAnswer:
     )
 
 
-def _runs_of_table(path: Path, odd: Odd = refuse) -> list[ForeignRun]:
-    """Read a table of answers, or lm-eval's samples, one run a model; raise FixtureError or LeaderboardError."""
-    rows = read_rows(path, CELL, odd)
-    if all("doc_id" in row and "target" in row for _, row in rows):
-        return [ForeignRun(tool="lm-eval", answers=list(_lm_eval_answers(rows, path)))]
-    return _table_runs(rows, path, odd)
-
-
 def score_of(value: Any, where: str) -> float | None:
     """Return a score from 0 to 1; None for what was not measured; raise LeaderboardError for anything else."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
@@ -349,32 +341,6 @@ def _number(value: Any) -> float | None:
         return float(value) if isinstance(value, (int, float)) else None
     except OverflowError:
         return math.inf
-
-
-def _lm_eval_answers(rows: Rows, path: Path) -> Iterator[ForeignAnswer]:
-    """Yield the answers of lm-eval's samples: a line a document and filter, with the metrics it names."""
-    filters = {str(row.get("filter")) for _, row in rows}
-    documents: dict[str, ForeignAnswer] = {}
-    for line, row in rows:
-        names = row.get("metrics")
-        if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
-            raise LeaderboardError(
-                f"{path}:{line} names no metrics that it has; was it written by lm-eval 0.4.5 or newer?"
-            )
-        if len(filters) > 1 and not isinstance(row.get("filter"), str):
-            raise LeaderboardError(f"{path}:{line} names no filter, as other lines do")
-        ending = f",{row['filter']}" if len(filters) > 1 else ""
-        scores = {f"{name}{ending}": score_of(row[name], f"{path}:{line}, {name}") for name in names}
-        response = row.get("filtered_resps")
-        output = response[0] if isinstance(response, list) and response and isinstance(response[0], str) else None
-        case_id = str(row["doc_id"])
-        earlier = documents.get(case_id)
-        if earlier is None:
-            case = row.get("doc_hash") or row.get("doc")
-            documents[case_id] = ForeignAnswer(case_id=case_id, case=case, scores=scores, output=output)
-        else:
-            documents[case_id] = replace(earlier, scores={**earlier.scores, **scores})
-    yield from documents.values()
 
 
 def _table_runs(rows: Rows, path: Path, odd: Odd) -> list[ForeignRun]:
@@ -465,9 +431,7 @@ def _value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """Which results to import, and what they are of: the options of `records import`."""
 
-    file: Path = argument(
-        "promptfoo's .json, inspect's .eval or .json, lm-eval's samples, .csv, .tsv, .jsonl.", metavar="FILE"
-    )
+    file: Path = argument("promptfoo's .json, inspect's .eval or .json, .csv, .tsv, .jsonl.", metavar="FILE")
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
     version: str | None = option("Version that was measured; default: as the source says.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")

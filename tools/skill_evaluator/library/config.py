@@ -26,10 +26,9 @@ from pydantic import (
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
-from skill_evaluator.identifiers import Commit, Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
+from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
 from skill_evaluator.library.messages import FileKind
-from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, parse_yaml, read_yaml
-from skill_evaluator.repository import Repository, within
+from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
 
@@ -422,17 +421,6 @@ class SafetyLimits(StrictModel):
 DEFAULT_LIMITS = SafetyLimits()
 
 
-class Attestations(StrictModel):
-    """Which records must be attested by the platform, and whose attestation is believed."""
-
-    since: Commit | None = Field(
-        default=None, description="records that are not in this commit need an attestation; none = no record does"
-    )
-    workflows: Annotated[tuple[str, ...], Field(min_length=1)] = (".github/workflows/evaluate.yml",)
-    branches: tuple[str, ...] = Field(default=(), description="whose runs are believed, beside the default branch's")
-    self_hosted: bool = Field(default=False, description="whether runs on runners of your own are believed")
-
-
 class DeclaredSource(StrictModel):
     """A folder of components in a format of its own, which are read in place: skills, say."""
 
@@ -462,7 +450,6 @@ class Settings(StrictModel):
     sources: tuple[DeclaredSource, ...] = Field(default=(), description="where components in other formats lie")
     ceilings: dict[str, Limits] = Field(default={}, description="by provider: what all its models and jobs share")
     site: SiteSettings = SiteSettings()
-    attestations: Attestations = Attestations()
 
 
 def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tuple[Model, ...]:
@@ -480,25 +467,6 @@ def load_settings(config_dir: Path) -> Settings:
     if not path.exists():
         return Settings()
     return _settings_of(read_yaml(Root(config_dir, ConfigError).inside(path)), path)
-
-
-def attestations_at(repository: Repository, commit: str, config_dir: Path) -> Attestations:
-    """Read which records settings.yaml wanted attested at a commit; none if it was not there, or said nothing.
-
-    The rest may be refused by this version, since the change under check may be what mends it. Raise ConfigError,
-    GitError.
-    """
-    folder = repository.place_without_links(config_dir)
-    path = within(folder, "settings.yaml")
-    blob = repository.files(commit, folder).get(path)
-    if blob is None:
-        return Attestations()
-    text = repository.contents([blob])[blob].decode("utf-8", "replace")
-    place = Path(f"{commit[:12]}:{path}")
-    values = parse_yaml(text, place)
-    if isinstance(values, dict):
-        values = {key: value for key, value in values.items() if key == "attestations"}
-    return _settings_of(values, place).attestations
 
 
 def _settings_of(values: Any, place: Path) -> Settings:

@@ -149,14 +149,14 @@ class Completion:
     fingerprint: Identifier = None
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_else(None)] = field(default=None, compare=False)
 
-    def redacted(self, redact: Callable[[str], str], redact_answer: Callable[[str], str]) -> "Completion":
+    def redacted(self, redact: Callable[[str], str]) -> "Completion":
         """Return the same without keys, identifiers cut to length after that, so that no part of one is left."""
         kept: dict[str, Any] = {
             name: redact(value)[:_LONGEST_IDENTIFIER]
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        kept["text"] = redact_answer(self.text)
+        kept["text"] = redact(self.text)
         return self if all(getattr(self, name) == value for name, value in kept.items()) else replace(self, **kept)
 
 

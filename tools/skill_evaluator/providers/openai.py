@@ -2,12 +2,9 @@
 
 import json
 import math
-import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File
@@ -33,9 +30,6 @@ from skill_evaluator.providers.keyless import Identity, of_its_library
 from skill_evaluator.providers.wire import Base64, Content, ErrorAnswer, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
 
-if TYPE_CHECKING:
-    from skill_evaluator.providers.client import Client
-
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
 _STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
@@ -52,16 +46,6 @@ _OFF: Mapping[str, Mapping[str, float | bool]] = {
     "sglang": {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
     "llama.cpp": {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
 }
-# calls running, calls waiting, the part of the cache in use, tokens read from it, tokens of prompts
-_METRICS: Mapping[str, str] = {
-    "vllm": "num_requests_running num_requests_waiting kv_cache_usage_perc"
-    " prefix_cache_hits_total prefix_cache_queries_total",
-    "sglang": "num_running_reqs num_queue_reqs token_usage cached_tokens_total prompt_tokens_total",
-    "llama.cpp": "requests_processing requests_deferred - - -",
-}
-_LOOK_S = 5.0
-_SERVER = re.compile(r"(?m)^(vllm|sglang|llamacpp):")
-_METRIC = re.compile(r"(?m)^\w+:(\w+)(?:\{.*\})? ([\d.e+-]+)$")  # a line of Prometheus' text
 # tokens by the vendor's page on images and vision, read in November 2026: 1.2 for each square of 32 pixels, or by older
 # rules up to 2.46 for each of 1,536 squares, or 1,445; of PDFs it says only that a page is its text and its image
 _SQUARE, _OF_SQUARE, _OLDER = 32, 1.2, (2.46, 1_536, 1_445)
@@ -170,7 +154,9 @@ async def told_version(model: Model) -> str | None:
     """Return the version that a compatible server tells at `/version`; None where it tells none."""
     if model.provider != "openai" or not model.base_url:
         return None
-    client = _beside(model.base_url, "/version")
+    from skill_evaluator.providers.client import Client
+
+    client = Client(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 4_000_000)
     try:
         told = parsed_body((await client.send("GET")).content)["version"]
         return "".join(filter(str.isprintable, str(told)))[:100] or None
@@ -178,79 +164,6 @@ async def told_version(model: Model) -> str | None:
         return None
     finally:
         await client.close()
-
-
-def _beside(base_url: str, path: str, headers: Mapping[str, str] | None = None) -> "Client":
-    """Return a client of a path of a server that is none of its API."""
-    from skill_evaluator.providers.client import Client
-
-    return Client(base_url.rstrip("/").removesuffix("/v1") + path, headers or {}, 3.0, 4_000_000)
-
-
-class Load:
-    """What `/metrics` of a model's `server` tells while it is asked; as a text a line, empty where it tells nothing."""
-
-    def __init__(self, model: Model, key: str | None) -> None:
-        self._server, self._other = model.server or "", ""
-        self._names = _METRICS.get(self._server, "").split()
-        self._url, self._headers = model.base_url or "", {"authorization": f"Bearer {key or 'no-key'}"}
-        self._looks: list[Sequence[float | None]] = []  # the first, the most so far, the last
-
-    async def look(self) -> None:
-        """Read the metrics once; a server that tells none is none the worse for it."""
-        if not self._names:
-            return
-        client = _beside(self._url, "/metrics", self._headers)
-        try:
-            text = (await client.send("GET")).content.decode(errors="replace")
-            told = metrics_of(text, self._names)
-            self._other = next(iter({*_SERVER.findall(text)} - {self._server.replace(".", "")}), "")
-        except Exception:  # an answer is welcome, and no more than that
-            return
-        finally:
-            await client.close()
-        first, most, _ = self._looks or (told, told, told)
-        self._looks = [
-            first,
-            [max((one, two), key=lambda v: v or 0) for one, two in zip(most, told, strict=True)],
-            told,
-        ]
-
-    async def watch(self) -> None:
-        """Look again every few seconds, until it is cancelled."""
-        import asyncio
-
-        while self._looks:
-            await asyncio.sleep(_LOOK_S)
-            await self.look()
-
-    def __str__(self) -> str:
-        if not self._looks:
-            return ""
-        if self._other:
-            return f"its metrics are those of {self._other}: correct `server: {self._server}` in models.yaml"
-        first, (running, waiting, used, _, _), last = self._looks
-        parts = [] if running is None else [f"at most {running:,.0f} calls running"]
-        parts += [] if waiting is None else [f"{waiting:,.0f} waiting"]
-        parts += [] if used is None else [f"{used:.0%} of the cache in use"]
-        read, tokens = (
-            after - (before or 0) for before, after in zip(first[3:], (v or 0 for v in last[3:]), strict=True)
-        )
-        parts += [f"{min(read / tokens, 1):.0%} of the prompts' tokens read from the cache"] if tokens > 0 else []
-        return ", ".join(parts)
-
-
-def metrics_of(text: str, names: Sequence[str]) -> list[float | None]:
-    """Return metrics by their names from Prometheus' text, over all engines: a share's largest, a count's sum.
-
-    >>> metrics_of('a:b{of="0"} 2.0\\na:b{of="1"} 1\\na:usage 0.5\\na:usage 0.25\\na:c NaN', ["b", "usage", "c"])
-    [3.0, 0.5, None]
-    """
-    told: dict[str, list[float]] = defaultdict(list)
-    for name, value in _METRIC.findall(text):
-        with suppress(ValueError):
-            told[name].append(float(value))
-    return [(max if "usage" in name else sum)(told[name]) if told[name] else None for name in names]
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:

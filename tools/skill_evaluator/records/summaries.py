@@ -49,7 +49,7 @@ class FieldSummary(FrozenModel):
     """One leaf path over a run: accuracy is right ÷ n, `confusion` is {truth: {output: count}} of a category.
 
     `macro_f1` is of that confusion, `alpha` Krippendorff's between replicates with the cases as units. `token_f1` and
-    `rouge_l` are means over the leaves of a free text, and so is `embedding` where the field declares that similarity.
+    `rouge_l` are means over the values of a free text.
     """
 
     compare: str
@@ -62,7 +62,6 @@ class FieldSummary(FrozenModel):
     stability: float | None
     token_f1: float | None = None
     rouge_l: float | None = None
-    embedding: float | None = None
     confusion: dict[str, dict[str, NonNegativeInt]] | None = None
     macro_f1: float | None = None
     alpha: float | None = None
@@ -162,7 +161,6 @@ class Server(FrozenModel):
 
     concurrency: PositiveInt
     version: Label | None = LATER
-    load: Label | None = LATER
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
 
 

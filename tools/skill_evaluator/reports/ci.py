@@ -83,10 +83,10 @@ def print_plan(plan: Plan, form: Format) -> None:
     )
 
 
-def tell_plan(plan: Plan, platform: PlatformName | None, legs: str, *, attests: bool) -> None:
+def tell_plan(plan: Plan, platform: PlatformName | None, legs: str) -> None:
     """Hand a plan to the jobs that come after, and tell its page and faults, where it is made in CI."""
     if platform is not None:
-        PLATFORMS[platform].set_outputs({**outputs_of(plan, legs.split()), "attest": attests})
+        PLATFORMS[platform].set_outputs(outputs_of(plan, legs.split()))
         PLATFORMS[platform].add_summary(plan_page(plan))
         for fault in plan.faults:
             PLATFORMS[platform].annotate("warning", fault.message, fault.file, fault.line)

@@ -293,7 +293,7 @@ def incomplete(record: Record, quote: Quote) -> str:
 
 
 def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
-    """Return the fields with the lowest accuracy below 1; free text shows embedding similarity, else token F1."""
+    """Return the fields with the lowest accuracy below 1; free text shows its token F1."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -301,7 +301,7 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
         score = _field_score(field)
         if score >= 1:
             break
-        unit = " cosine" if field.embedding is not None else " F1" if field.token_f1 is not None else ""
+        unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(
             name_text(path) or WHOLE, code=True, link=site.page(record.skill, model=record.model_id, field=path)
@@ -388,7 +388,7 @@ def _more(count: int) -> str:
 
 
 def _field_score(field: FieldSummary) -> float:
-    return next(float(score) for score in (field.embedding, field.token_f1, field.accuracy) if score is not None)
+    return next(float(score) for score in (field.token_f1, field.accuracy) if score is not None)
 
 
 def _count(value: int | None) -> str:

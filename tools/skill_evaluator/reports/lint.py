@@ -1,7 +1,7 @@
 """Linted components and rubrics → text, Markdown or JSON: field plans, hints, remarks and problems."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -76,7 +76,6 @@ def _as_json(linted: Linted) -> dict[str, Any]:
             {"id": check.id, "words": check.words, "weight": check.weight, "tier": check.tier}
             for check in linted.checks
         ],
-        "attested": linted.attested,
         "not_evaluated": linted.not_evaluated,
         "waiting": list(linted.waiting),
         "hints": list(linted.hints),
@@ -123,8 +122,7 @@ def _blocks(linted: Linted) -> Iterator[Block]:
     if linted.version:
         yield Line(_facts(linted))
         yield _sheet(linted.lines, linted.checks)
-    records = [] if linted.attested is None else [f"records: {_attested(linted.attested)}"]
-    yield Lines([*records, *_left_out(linted)])
+    yield Lines(_left_out(linted))
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     yield Lines([Line(Cell("problem:", "bold"), f" {problem}", style="red") for problem in linted.problems])
 
@@ -134,11 +132,6 @@ def _left_out(linted: Linted) -> list[str]:
     if linted.not_evaluated is not None:
         return [linted.not_evaluated]
     return [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
-
-
-def _attested(counts: Mapping[str, int]) -> str:
-    words = {"verified": "verified", "absent": "without attestation", "failed": "whose attestation does not hold"}
-    return ", ".join(f"{counts[status]} {meaning}" for status, meaning in words.items() if counts[status]) or "none"
 
 
 def print_rubric_lint(linted: RubricLint, form: Format) -> None:

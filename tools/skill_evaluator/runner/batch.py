@@ -227,7 +227,7 @@ class BatchEngine:
                 cost = dearest_cost(self._job.run.model, self._job.price, outcome)
                 self._budget.settle(most, most if cost is None else cost)
                 answered_at = answer_cost(self._job.run.model, self._job.price, outcome)
-                outcome = within_limits(outcome, self._settings).redacted(self._redact, self._redact.answer)
+                outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
                 await self._hand_on(replicate, answered_at)
         self._journal.collected(batch, status.state, answered=answered, failed=failed, again=again)

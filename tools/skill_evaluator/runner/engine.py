@@ -247,7 +247,7 @@ class Engine:
             self._succeeded = True
             return Replicate(
                 call=call,
-                completion=completion.redacted(self._redact, self._redact.answer),
+                completion=completion.redacted(self._redact),
                 latency_s=latency_s,
                 attempts=attempt,
             )

@@ -24,7 +24,7 @@ from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
 from skill_evaluator.providers.base import Failure, ProviderKind, Request, is_in_process, opened
 from skill_evaluator.providers.batch import open_batches
-from skill_evaluator.providers.openai import Load, told_version
+from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
@@ -236,9 +236,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         for part in parts:
             part.finish()
     await beside
-    for model in models:
-        if model.load:
-            print(f"{model.progress.model_id}: {model.load}", file=sys.stderr)
     return {run_id: failure for model in models for run_id, failure in model.halted.items()}
 
 
@@ -349,8 +346,6 @@ class _RunningModel:
         self._engines: list[Engine] | list[BatchEngine] = []
         self._gate: Gate | None = None
         self._job: ModelJob | None = None
-        self._load = Load(model, key)
-        self.load = ""
         self._is_batched = first.run.manifest.transport == "batch"
         if self._is_batched:
             jobs = [(part, _batch_job(part, kind, key, shared)) for part in parts]
@@ -403,24 +398,15 @@ class _RunningModel:
             part.begin(server)
 
     async def run(self) -> None:
-        """Make the calls that are left, if any; then note how the server was asked, and what it told."""
-        await self._load.look()
-        watching = asyncio.create_task(self._load.watch())
-        try:
-            await asyncio.gather(*(engine.run() for engine in self._engines))
-        finally:
-            watching.cancel()
+        """Make the remaining calls, then write the server's version and concurrency to the manifest."""
+        await asyncio.gather(*(engine.run() for engine in self._engines))
         if self._job is None or not self.progress.answered:
             return
-        await self._load.look()
-        self.load = str(self._load)
         version = self._job.shared.redact(await told_version(self._job.model) or "") or None
         in_flight = self._gate and self._gate.used
         for part in self._parts:
             commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
-            server = Server(
-                concurrency=self._job.concurrency, version=version, load=self.load or None, fingerprints=commonest
-            )
+            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
-from skill_evaluator.comparing.similarity import load_model
 from skill_evaluator.display import told
 from skill_evaluator.errors import ConfigError, FixtureError, RunError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
@@ -98,9 +97,8 @@ def open_workers(scorer: AnswerScorer, short: Container[str], calls: int, until:
     if calls and any(len(items) >= _MANY and pairs_by_best(field.array_rule(*items), field) for field, items in arrays):
         import scipy.optimize  # noqa: F401 - once here, and not once in every worker
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    prepare = load_model if component.plan.embeds else None
     with (
-        Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1)), prepare) as workers,
+        Workers(work, component.limits, min(cores, max(calls, len(scorer.cases), 1))) as workers,
         contextlib.closing(_WorkerScores(scorer, short, workers, until)) as scores,
     ):
         yield scores
@@ -150,19 +148,17 @@ class _WorkerScores(AnswerScorer):
 class Workers:
     """As many worker processes as `count`, begun when there is work; `work` is what they do, with what is submitted.
 
-    Each piece of work has `limits` on its processor time and memory. `prepare` is called in a worker once, without
-    limits. Close it, or use it in a `with`: what has not been done by then is never done.
+    Each piece of work has `limits` on its processor time and memory. Close it, or use it in a `with`: what has not been
+    done by then is never done.
     """
 
-    def __init__(
-        self, work: Callable[..., Any], limits: SafetyLimits, count: int, prepare: Callable[[], object] | None = None
-    ) -> None:
+    def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
         self._nursery, theirs = socket.socketpair()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads, whose locks nobody needs
             self._pid = os.fork()
         if self._pid == 0:
-            _live(lambda: _Nursery(theirs, _Worker(work, limits, prepare)).serve(self._nursery))
+            _live(lambda: _Nursery(theirs, _Worker(work, limits)).serve(self._nursery))
         theirs.close()
         self._asking = threading.Lock()
         self._threads = ThreadPoolExecutor(count)
@@ -314,10 +310,9 @@ class _Nursery:
 class _Worker:
     """A process that does one piece of work after the other."""
 
-    def __init__(self, work: Callable[..., Any], limits: SafetyLimits, prepare: Callable[[], object] | None) -> None:
+    def __init__(self, work: Callable[..., Any], limits: SafetyLimits) -> None:
         self._work = work
         self._limits = limits
-        self._prepare = prepare
 
     def serve(self, connection: socket.socket) -> None:
         """Do what is asked until nobody asks any more."""
@@ -336,9 +331,6 @@ class _Worker:
         """Return what came of a task, or the problem there was, as it is sent."""
         times, arguments = task
         try:
-            if self._prepare is not None:
-                self._prepare()
-                self._prepare = None
             with _limited(self._limits.score_seconds * times, self._limits.score_megabytes):
                 return pickle.dumps((self._work(*arguments), None), pickle.HIGHEST_PROTOCOL)
         except (SkillEvaluatorError, MemoryError) as problem:

@@ -187,7 +187,6 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
     right, wrong, missing, extra = (sum(total.counts[kind] for total in totals) for kind in range(4))
     n = right + wrong + missing + extra
     texts = sum(total.texts for total in totals)
-    embedded = [total.embedding for total in totals if total.embedding is not None]
     confusion: Counter[tuple[str, str]] = Counter()
     for total in totals:
         confusion.update(total.confusion)
@@ -209,7 +208,6 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
         stability=rounded(mean_or_none([case.stability[path] for case in cases if path in case.stability])),
         token_f1=rounded(sum(total.token_f1 for total in totals) / texts if texts else None),
         rouge_l=rounded(sum(total.rouge_l for total in totals) / texts if texts else None),
-        embedding=rounded(sum(embedded) / texts if embedded else None),
         confusion=by_truth or None,
         macro_f1=rounded(macro_f1({(_label(truth), _label(out)): count for (truth, out), count in confusion.items()})),
         # Where no answer to a case has the path, all of them gave the same: nothing.

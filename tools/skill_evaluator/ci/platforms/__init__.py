@@ -1,12 +1,10 @@
 """CI platforms: what a command tells them beside its own output. A platform is one file and one line in PLATFORMS."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from skill_evaluator.ci.platforms.github import Attestation, GitHub
+from skill_evaluator.ci.platforms.github import GitHub
 from skill_evaluator.display.pages import Page
-from skill_evaluator.library.config import Attestations
 
 
 class Platform(Protocol):
@@ -35,9 +33,6 @@ class Platform(Protocol):
 
         Return None when there is nothing to review: the branch is missing, or `to` has all that is on it.
         """
-
-    def attestations(self, files: Sequence[Path], trusted: Attestations) -> dict[Path, Attestation]:
-        """Return whether the platform attests each file to be of a trusted job; raise ConfigError if unknown."""
 
 
 PLATFORMS: Mapping[str, Platform] = {"github": GitHub()}

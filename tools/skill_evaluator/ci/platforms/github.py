@@ -1,4 +1,4 @@
-"""GitHub: outputs, summary and annotations by its files and commands, comments by its API, attestations by its `gh`.
+"""GitHub: outputs, summary and annotations by its files and commands, comments by its API.
 
 The texts come from outside (names, model answers, error messages); they are escaped and cut to GitHub's limits.
 """
@@ -8,17 +8,15 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
-from skill_evaluator.library.config import Attestations
 
 _MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
 _MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for what an action adds
@@ -28,14 +26,6 @@ _NOT_LOGGED_IN = 4  # the exit code of gh
 _PATIENCE_S = 120
 _MOST_REASON = 300  # characters
 _MARK = "<!-- skill-evaluator -->"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attestation:
-    """Whether a platform attests that a file is one of its own; `reason` is of one whose attestation does not hold."""
-
-    status: Literal["verified", "absent", "failed"]
-    reason: str = ""
 
 
 class GitHub:
@@ -97,22 +87,6 @@ class GitHub:
                 return None
             return str(request.html_url)
 
-    def attestations(self, files: Sequence[Path], trusted: Attestations) -> dict[Path, Attestation]:
-        """Have `gh` verify who attested each file; raise ConfigError where `gh` cannot be asked."""
-        if not files:
-            return {}
-        repository = os.environ.get("GITHUB_REPOSITORY") or name_of_repository(files[0].parent)
-        done = gh("repo", "view", repository, "--json", "defaultBranchRef", "--jq", ".defaultBranchRef.name")
-        if done.returncode or not done.stdout.strip():
-            raise ConfigError(f"gh does not know the default branch of {repository}: {last_line(done.stderr)}")
-        signers = [
-            ("--signer-workflow", f"{repository}/{workflow}", "--source-ref", f"refs/heads/{branch}")
-            for branch in (done.stdout.strip(), *trusted.branches)
-            for workflow in trusted.workflows
-        ]
-        runners = () if trusted.self_hosted else ("--deny-self-hosted-runners",)
-        return {file: _attestation(file, repository, signers, runners) for file in files}
-
 
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
@@ -132,26 +106,6 @@ def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
         "GIT_CONFIG_KEY_0": f"http.{server}/.extraheader",
         "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
     }
-
-
-def _attestation(
-    file: Path, repository: str, signers: Sequence[tuple[str, ...]], runners: Sequence[str]
-) -> Attestation:
-    """Return what `gh` says of a file's attestation by the first signer that it verifies.
-
-    Versions of gh have ended with 0 though they found none, so that it is believed only with what it verified.
-    """
-    said = ""
-    for signer in signers:
-        asked = ("--repo", repository, *signer, *runners, "--format", "json")
-        done = gh("attestation", "verify", str(file.absolute()), *asked)
-        with suppress(ValueError):
-            if done.returncode == 0 and json.loads(done.stdout):
-                return Attestation(status="verified")
-        said = f"{done.stdout}\n{done.stderr}"
-        if "no attestations found" in said.casefold() or ("HTTP 404" in said and "/attestations/" in said):
-            return Attestation(status="absent")
-    return Attestation(status="failed", reason=last_line(said) or f"gh ended with {done.returncode}")
 
 
 def name_of_repository(folder: Path) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.comparing.similarity import embedding_similarity, rouge_l, token_f1
+from skill_evaluator.comparing.similarity import rouge_l, token_f1
 from skill_evaluator.text import canonical_json, normalise
 
 
@@ -46,12 +46,11 @@ class FieldCounts(NamedTuple):
 
 
 class TextOverlap(NamedTuple):
-    """Agreement of one free-text leaf; `embedding` only where the field declares that similarity."""
+    """Agreement of one free-text value."""
 
     path: str
     token_f1: float
     rouge_l: float
-    embedding: float | None = None
 
 
 class Confusion(NamedTuple):
@@ -78,8 +77,7 @@ _LIKE_JSON = re.compile(r'null|true|false|-?\d[\d.eE+-]*|["\[{].*', re.DOTALL)
 def per_field(rows: Iterable[ComparedLeaf]) -> FieldScores:
     """Count by leaf path; a field's accuracy is right ÷ n.
 
-    Free text adds token F1, ROUGE-L and, where declared, its embedding similarity per leaf (0 for a missing or extra
-    one), a category (truth, output) pairs.
+    Free text adds token F1 and ROUGE-L per value (0 for a missing or extra value), a category (truth, output) pairs.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan
@@ -109,7 +107,7 @@ def added(left: FieldCounts, right: FieldCounts, times: int = 1) -> FieldCounts:
 
 
 def text_similarity(row: ComparedLeaf) -> float | None:
-    """Return how alike two free texts are by the similarity their field declares; None for any other leaf.
+    """Return the token F1 of a free text and its ground truth; None for any other value.
 
     >>> from skill_evaluator.comparing.comparison import compare
     >>> from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
@@ -119,17 +117,14 @@ def text_similarity(row: ComparedLeaf) -> float | None:
     """
     if row.rule.compare != "text" or row.outcome in ("missing", "extra"):
         return None
-    overlap = _overlap(row)
-    return overlap.token_f1 if overlap.embedding is None else overlap.embedding
+    return _overlap(row).token_f1
 
 
 def _overlap(row: ComparedLeaf) -> TextOverlap:
-    embeds = row.rule.similarity == "embedding"
     if row.outcome in ("missing", "extra"):
-        return TextOverlap(row.path, 0.0, 0.0, 0.0 if embeds else None)
+        return TextOverlap(row.path, 0.0, 0.0)
     left, right = (value if isinstance(value, str) else str(value) for value in (row.truth, row.output))
-    alike = embedding_similarity(left, right) if embeds else None
-    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right), alike)
+    return TextOverlap(row.path, token_f1(left, right), rouge_l(left, right))
 
 
 def label(value: object) -> str:
@@ -152,7 +147,6 @@ class FieldTotal:
     texts: int = 0
     token_f1: float = 0.0
     rouge_l: float = 0.0
-    embedding: float | None = None
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
@@ -168,8 +162,6 @@ def total_fields(outputs: Iterable[tuple[FieldScores, int]]) -> dict[str, FieldT
             total.texts += times
             total.token_f1 += text.token_f1 * times
             total.rouge_l += text.rouge_l * times
-            if text.embedding is not None:
-                total.embedding = (total.embedding or 0.0) + text.embedding * times
         for confusion in scores.confusions:
             totals[confusion.path].confusion[confusion.truth, confusion.output] += times
     return totals

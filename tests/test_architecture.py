@@ -69,7 +69,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "rich.live",
     "rich.text",
     "httpx2",
-    "huggingface_hub",
     "filelock",
     "rapidfuzz",
     "re2",

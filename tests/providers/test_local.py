@@ -219,8 +219,8 @@ def test_greedy_is_what_a_model_gets_that_asks_for_nothing() -> None:
 
 
 def test_an_unknown_param_is_refused() -> None:
-    with pytest.raises(ConfigError, match="unknown param 'thread' of local model 'm'"):
-        local.check(Model(id="m", provider="local", params=Params.model_validate({"thread": 2})))
+    with pytest.raises(ConfigError, match=r"unknown key at thread in params of local model 'm' in models.yaml"):
+        local.params_of(Model(id="m", provider="local", params=Params.model_validate({"thread": 2})))
 
 
 def test_weights_are_fetched_once_into_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,7 +355,7 @@ class ProviderKind:
     key_variables: tuple[str, ...] = ()
     free: bool = False
     one_at_a_time: bool = False
-    check: Callable[[Model], None] | None = None
+    check: Callable[[Model], object] | None = None
     context_tokens: Callable[[Model], int] | None = None
     revision: int = 1
     federation: Federation | None = None

@@ -6,7 +6,6 @@ otherwise equal requests would give different answers. So calls run one at a tim
 
 import hashlib
 import json
-import re
 import secrets
 import tempfile
 import threading
@@ -16,8 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import Field, PositiveInt
+
 from skill_evaluator.display import told_if_slow
 from skill_evaluator.errors import ENGINE_THREAD, ConfigError
+from skill_evaluator.files import StrictModel, validated
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import Message
 from skill_evaluator.providers.base import (
@@ -32,49 +34,36 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.weights import HUB, find_weights
+from skill_evaluator.providers.weights import find_weights
 from skill_evaluator.providers.wire import error_from_status
 
-_OWN_PARAMS = {"threads": 2, "context_tokens": 8192, "weights": None, "sha256": None}
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 512 << 20  # of saved states; further ones are evaluated again. A token of a 135M model takes 23 KB.
 _END = "(what the user says)"  # of what is the same in all prompts
 
 
+class LocalParams(StrictModel):
+    """The params of a local model beside `max_output_tokens`, `temperature` and `top_p`."""
+
+    threads: PositiveInt = 2
+    context_tokens: PositiveInt = 8192
+    weights: Path | None = Field(default=None, description="path of a GGUF file")
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", description="digest of the weights")
+
+
 def sampling(model: Model) -> Sampling:
     """Return the usual settings and those that make answers repeatable: the engine honours them all."""
-    sent = {**usual_sampling(model).sent, "threads": _own(model)["threads"], "prompt_cache": "prefixes"}
+    sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
 
 def context_tokens(model: Model) -> int:
     """Return how many tokens the engine reads in one call."""
-    return int(_own(model)["context_tokens"])
+    return params_of(model).context_tokens
 
 
-def check(model: Model) -> None:
-    """Raise ConfigError for params that the local engine does not have."""
-    unknown = sorted(set(model.params.extra) - set(_OWN_PARAMS))
-    if unknown:
-        raise ConfigError(
-            f"unknown param '{unknown[0]}' of local model '{model.id}' in models.yaml "
-            f"(known: {', '.join(_OWN_PARAMS)}, max_output_tokens, temperature, top_p)"
-        )
-    own = _own(model)
-    place = f"of local model '{model.id}' in models.yaml"
-    for name in ("threads", "context_tokens"):
-        if type(own[name]) is not int or own[name] < 1:
-            raise ConfigError(f"{name} {place} is no whole number above 0: {own[name]!r}")
-    if own["weights"] is not None and not isinstance(own["weights"], str):
-        raise ConfigError(f"weights {place} is no text (hf:<owner>/<repository>/<file>, or the path of a GGUF file)")
-    if own["weights"] is not None and own["weights"].startswith("hf:") and not HUB.fullmatch(own["weights"]):
-        raise ConfigError(f"weights '{own['weights']}' {place} are not like hf:<owner>/<repository>/<file>")
-    if own["sha256"] is not None and not _DIGEST.fullmatch(str(own["sha256"])):
-        raise ConfigError(f"sha256 {place} is no digest (64 hexadecimal digits, in quotes)")
-
-
-def _own(model: Model) -> dict[str, Any]:
-    return {**_OWN_PARAMS, **model.params.extra}
+def params_of(model: Model) -> LocalParams:
+    """Return the checked params of a local model; raise ConfigError with the key."""
+    return validated(LocalParams, model.params.extra, Path(f"params of local model '{model.id}' in models.yaml"))
 
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> Provider:
@@ -83,7 +72,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> Provider
     return LocalProvider(
         sampling={name: sent[name] for name in ("temperature", "top_p") if name in sent},
         structured_output=model.structured_output,
-        **_own(model),
+        params=params_of(model),
     )
 
 
@@ -113,15 +102,24 @@ class SharedStates:
     the answer. A saved state is that of the first or second step to the bit; an answer depends on no other call.
     """
 
-    def __init__(self, library: Any, params: Any) -> None:
+    def __init__(self, library: Any, weights: Path, params: LocalParams) -> None:
         """Start the engine, with an address on loopback that only this object knows the key of."""
+        common = library.CommonParams()
+        common.model.path = str(weights)
+        common.n_ctx = params.context_tokens
+        common.n_parallel = 1
+        common.cache_ram_mib = 0  # the engine keeps no states of earlier calls by itself
+        common.cpuparams.n_threads = common.cpuparams_batch.n_threads = params.threads
+        common.cpuparams.poll = common.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
+        common.ui = common.warmup = False
+        common.verbosity = 0
         self._folder = tempfile.TemporaryDirectory(prefix="skill-evaluator-")
         self._key = secrets.token_hex()
-        params.slot_save_path = f"{self._folder.name}/"
-        params.api_keys = [self._key]
-        params.swa_full = True  # else a restored state is shorter than the one that was saved
-        params.n_ctx_checkpoints = 0  # further saved states, which would depend on the calls before
-        self.engine = library.Server(params)
+        common.slot_save_path = f"{self._folder.name}/"
+        common.api_keys = [self._key]
+        common.swa_full = True  # else a restored state is shorter than the one that was saved
+        common.n_ctx_checkpoints = 0  # further saved states, which would depend on the calls before
+        self.engine = library.Server(common)
 
     def close(self) -> None:
         """Delete the saved states."""
@@ -185,18 +183,15 @@ class LocalProvider:
         *,
         sampling: Mapping[str, Any],
         structured_output: str,
-        weights: str | None,
-        sha256: str | None,
-        threads: int,
-        context_tokens: int,
+        params: LocalParams,
     ) -> None:
         try:
             import xllamacpp as library  # before 93 MB are fetched for it
         except ImportError:
             raise ConfigError("the local model needs its engine: pip install xllamacpp") from None
-        self._weights = find_weights(weights, sha256)
+        self._weights = find_weights(params.weights, params.sha256)
         with told_if_slow(f"loading {self._weights.name}"):
-            self.states = _load_engine(library, self._weights, threads=threads, context_tokens=context_tokens)
+            self.states = SharedStates(library, self._weights, params)
         self._turn = threading.Lock()  # a call that was given up goes on in its thread
         self._sampling = sampling
         self._structured = structured_output
@@ -261,27 +256,12 @@ async def _beside(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return await asyncio.wrap_future(answer)
 
 
-def _load_engine(library: Any, weights: Path, *, threads: int, context_tokens: int) -> SharedStates:
-    params = library.CommonParams()
-    params.model.path = str(weights)
-    params.n_ctx = context_tokens
-    params.n_parallel = 1
-    params.cache_ram_mib = 0  # no states of calls that were
-    params.cpuparams.n_threads = threads
-    params.cpuparams_batch.n_threads = threads
-    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # waiting threads sleep: others may need the cores
-    params.ui = False
-    params.warmup = False
-    params.verbosity = 0
-    return SharedStates(library, params)
-
-
 KIND = ProviderKind(
     open=open_provider,
     sampling=sampling,
     free=True,
     one_at_a_time=True,
-    check=check,
+    check=params_of,
     context_tokens=context_tokens,
     revision=2,  # 1 evaluated every prompt in one piece
 )

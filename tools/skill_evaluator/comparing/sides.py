@@ -34,7 +34,7 @@ class Side:
     """A value and its part of the work of comparing it."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
-        self.value = value
+        self.value = plan.with_numbers(value)
         self.plan = plan
         self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 

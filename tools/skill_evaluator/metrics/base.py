@@ -8,7 +8,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -39,13 +39,12 @@ class Comparison:
 
         Without a plan leaves are compared by the type of their values. `checks` are the weight and score of each.
         """
-        self.truth = truth
-        self.output = output
         self.plan = plan or FieldPlan()
         self.truth_side = truth_side or Side(truth, self.plan)
         self.output_side = Side(output, self.plan)
+        self.truth, self.output = self.truth_side.value, self.output_side.value
         self.checks = checks
-        self._schema_valid = schema_valid
+        self._schema_valid = partial(schema_valid, output)
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:
@@ -59,7 +58,7 @@ class Comparison:
 
     def conforms(self) -> bool:
         """Return whether the output validates against the component's schema."""
-        return self._schema_valid(self.output)
+        return self._schema_valid()
 
 
 # The arrays in which the order of items changes nothing: all that are not declared `ordered`; of these, the ones that

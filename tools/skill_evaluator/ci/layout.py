@@ -27,7 +27,11 @@ WORKFLOWS = Path(".github", "workflows")
 _CALLS = re.compile(r"^    uses: [$.]/\.github/workflows/leg\.yml$", re.MULTILINE)  # older servers know no $/
 _READS = "      contents: read\n"
 _MADE = f"# made from models.yaml by `{COMMAND}`"
-_ASKED_FOR = {"workflows": ("requirements", "schemas/"), "audit": ("scenarios/",), "judge": ("rubrics/",)}
+_ONLY_WITH = {
+    "workflows": (".github/", "tools/", f"{CONFIG}/requirements", f"{CONFIG}/schemas/"),
+    "audit": (f"{CONFIG}/scenarios/",),
+    "judge": (f"{CONFIG}/rubrics/",),
+}
 IDENTITY = "id-token"  # stands among names of secrets where models are asked with the job's identity instead
 
 Secrets = Mapping[str, Sequence[str]]
@@ -189,20 +193,9 @@ def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[s
     with suppress(ConfigError):  # of no models.yaml: those that are laid out need no key; lint names a wrong one
         secrets = secrets_of(read_configuration(request.folder / CONFIG))
     files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}}
-    return {
-        place: with_legs(text, secrets) if place.startswith(".github/") else text
-        for place, text in files.items()
-        if _is_wanted(place, request)
-    }
-
-
-def _is_wanted(place: str, request: InitRequest) -> bool:
-    """Return whether a file is needed for a first run, or was requested."""
-    if not place.startswith(f"{CONFIG}/"):
-        return request.workflows
-    name = place.removeprefix(f"{CONFIG}/")
-    kind = next((kind for kind, marks in _ASKED_FOR.items() if name.startswith(marks)), None)
-    return kind is None or bool(getattr(request, kind))
+    left_out = tuple(start for kind, starts in _ONLY_WITH.items() if not getattr(request, kind) for start in starts)
+    files = {place: text for place, text in files.items() if not place.startswith(left_out)}
+    return {place: with_legs(text, secrets) if place.startswith(".github/") else text for place, text in files.items()}
 
 
 def _write_legs(folder: Path) -> list[str]:

@@ -22,8 +22,7 @@ from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
-_JSON_NUMBER = re.compile(r"\s*-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\s*")
-_MAX_NUMBER_LENGTH = 400  # characters; longer texts are compared as texts
+_JSON_NUMBER = re.compile(r"\s*-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,2})?\s*")  # always finite
 _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 
@@ -129,16 +128,13 @@ def amount(text: str) -> float | None:
     return number if math.isfinite(number) else None  # hundreds of digits
 
 
-def parse_number(text: str) -> int | float | None:
-    """Return the number that a text states as JSON writes numbers. Return None for any other text.
+def read_number(text: str) -> int | float | str:
+    """Return the number that a text states as JSON writes numbers. Return any other text as it is.
 
-    >>> parse_number("4.750"), parse_number("1E+2"), parse_number("007"), parse_number("4 kg")
-    (4.75, 100.0, None, None)
+    >>> read_number("4.750"), read_number("1E+2"), read_number("007"), read_number("4 kg")
+    (4.75, 100.0, '007', '4 kg')
     """
-    if len(text) > _MAX_NUMBER_LENGTH or not _JSON_NUMBER.fullmatch(text):
-        return None
-    number: int | float = json.loads(text)
-    return number if abs(number) < math.inf else None
+    return json.loads(text) if _JSON_NUMBER.fullmatch(text) else text
 
 
 def _as_number(value: Any, rule: FieldRule) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skill_evaluator.comparing.comparators import comparator, parse_number
+from skill_evaluator.comparing.comparators import comparator, read_number
 from skill_evaluator.comparing.declarations import Align, FieldRule, refuse_idle_settings
 from skill_evaluator.comparing.schema_paths import Place, below, reached, schema_places
 from skill_evaluator.errors import ComponentError
@@ -100,8 +100,7 @@ class FieldPlan:
                 part = parent[key] = list(part)
                 ahead += [(part, index, f"{path}[]") for index in range(len(part))]
             elif isinstance(part, str) and path in self.numeric_texts:
-                number = parse_number(part)
-                parent[key] = part if number is None else number
+                parent[key] = read_number(part)
         return top[0]
 
     @property

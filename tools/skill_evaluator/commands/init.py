@@ -29,9 +29,9 @@ _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_NEXT_OF_ADOPTED = """
-Next: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1
-"""
+_NEXT_OF_ADOPTED = (
+    "\nNext: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1\n"
+)
 _WORKFLOWS = "`skill-evaluator init {adopt}--workflows{yes}` adds the workflows of GitHub.\n"
 
 

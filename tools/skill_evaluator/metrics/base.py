@@ -17,7 +17,6 @@ from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.sides import Side, values_by_path
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.text import canonical_json
 
 
 class Comparison:
@@ -51,10 +50,10 @@ class Comparison:
         """The aligned leaves."""
         return compare_sides(self.truth_side, self.output_side)
 
-    @cached_property
+    @property
     def output_key(self) -> str:
         """One text for all JSON values equal to the output."""
-        return canonical_json(self.output)
+        return self.output_side.canonical_text
 
     def conforms(self) -> bool:
         """Return whether the output validates against the component's schema."""

@@ -29,10 +29,8 @@ _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_NEXT_OF_ADOPTED = (
-    "\nNext: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1\n"
-)
-_WORKFLOWS = "`skill-evaluator init {adopt}--workflows{yes}` adds the workflows of GitHub.\n"
+_NEXT_OF_ADOPTED = "\nNext: check the models in .evaluator/models.yaml, then: skill-evaluator evaluate --max-cost 1"
+_WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
 def init(options: InitRequest) -> int:
@@ -47,7 +45,7 @@ def init(options: InitRequest) -> int:
     if done.branch:
         print(_NEXT_OF_WORKFLOWS.format(branch=done.branch), end="")
     elif not options.workflows:
-        print(_WORKFLOWS.format(adopt="", yes=""), end="")
+        print(_WORKFLOWS.format("--workflows"))
     return EXIT_OK
 
 
@@ -75,9 +73,9 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        print(
-            _NEXT_OF_ADOPTED + ("" if options.workflows else _WORKFLOWS.format(adopt="--adopt ", yes=" --yes")), end=""
-        )
+        print(_NEXT_OF_ADOPTED)
+        if not options.workflows:
+            print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
 

@@ -220,12 +220,12 @@ def test_what_is_written_down_of_texts_compares_as_before_and_stays_with_longer_
     assert '\'title\' as string, then text; to go on as before, write "title": {"compare": "string"} at' in ended.out
 
 
-def test_no_example_stands_beside_components_unless_asked_for(adopted: Library) -> None:
-    assert "kept     components (so no example is laid out)" in adopted.call("init").out
+def test_a_component_is_added_to_a_library_only_if_it_is_named(adopted: Library) -> None:
+    assert adopted.call("init").code == 0
     assert not (adopted.root / "components" / "example-component").exists()
-    assert adopted.call("init", "--adopt", "--yes", "--example").code == 0
-    assert (adopted.root / "components" / "example-component" / "prompt.md").exists()
-    assert adopted.call("lint", "example-component").code == 0
+    assert adopted.call("init", "--adopt", "--yes", "--name", "new").code == 0
+    assert (adopted.root / "components" / "new" / "prompt.md").exists()
+    assert adopted.call("lint", "new").code == 0
     assert adopted.call("init", "--yes").err == "error: --yes needs --adopt, whose proposal it writes\n"
 
 

@@ -292,6 +292,20 @@ def test_a_model_without_a_key_needs_variables_that_say_who_the_job_is(doctor: D
     ]
 
 
+def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) -> None:
+    doctor.library.write(".evaluator/requirements.txt", "# FILL IN is explained here\nFILL IN the address\n")
+    doctor.library.write(".evaluator/models.yaml", "models:\n  - id: MODEL-OF-OPENAI\n    provider: openai\n")
+    ended = doctor(GOOD)
+    found = [line for line in ended.out.splitlines() if line.startswith("problem: .evaluator/")]
+    assert (ended.code, found) == (
+        4,
+        [
+            "problem: .evaluator/models.yaml:2: - id: MODEL-OF-OPENAI",
+            "problem: .evaluator/requirements.txt:2: FILL IN the address",
+        ],
+    )
+
+
 def test_answers_that_git_would_add_are_a_problem_until_they_are_ignored(doctor: Doctor) -> None:
     root = doctor.library.root
     GitRepository(root)

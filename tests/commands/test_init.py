@@ -5,7 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,7 +16,7 @@ from skill_evaluator.ci.layout import secrets_of, with_legs
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scaffolding import EXAMPLE
+from skill_evaluator.library.scaffolding import DEMO, EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -52,8 +54,8 @@ def write_models(root: Path, *models: object) -> None:
 
 
 def test_every_file_that_people_write_names_its_schema_for_their_editor_and_keeps_to_it(root: Path) -> None:
-    assert skill_evaluator(root, "init").code == 0
-    written = [*root.glob(".evaluator/**/*.yaml"), *root.glob("components/*/evals/*.json")]
+    assert skill_evaluator(root, "init", "--workflows", "--judge").code == 0
+    written = list(root.glob(".evaluator/**/*.yaml"))
     assert len(written) > 5
     for path in written:
         text = path.read_text()
@@ -64,60 +66,68 @@ def test_every_file_that_people_write_names_its_schema_for_their_editor_and_keep
         jsonschema.validate(yaml.safe_load(text), schema)
 
 
-def test_what_is_laid_out_lints_plans_and_evaluates(root: Path) -> None:
-    done = skill_evaluator(root, "init")
+def test_init_writes_a_component_that_lints_plans_and_evaluates(root: Path) -> None:
+    done = skill_evaluator(root, "init", "--name", "invoices")
     assert (done.code, done.err) == (0, "")
+    case = Path("fixtures", "invoices", "cases", "stationer")
+    assert {place for place, content in tree(root).items() if content is not None} == {
+        *(".gitignore", ".evaluator/models.yaml", ".evaluator/settings.yaml"),
+        *(
+            f"components/invoices/{name}"
+            for name in ("CHANGELOG.md", "evals/datasets.json", "prompt.md", "schema.json")
+        ),
+        *(f"{case}/{name}" for name in ("document.md", "ground_truth.json")),
+    }
     linted = skill_evaluator(root, "lint", "--format", "json")
     assert linted.code == 0, linted.out
     (found,) = linted.json["components"]
-    assert (found["component"], found["labelled"], found["hints"]) == (EXAMPLE, 3, [can_show(3)])
-    env = {"PYTHONPATH": str(SCRIPT.parent)}
-    with start(root, "tools/evaluate_skill.py", EXAMPLE, "--dry-run", "--format", "json", env=env) as process:
-        dry = ended(process)
-    assert dry.code == 0, dry.err
-    assert [model["cost_upper_usd"] for model in dry.json["models"]] == [0.0]
+    assert (found["component"], found["labelled"], found["hints"]) == ("invoices", 1, [can_show(1)])
     git(root, "add", "-A")
     git(root, "commit", "-qm", "start")
     planned = skill_evaluator(root, "plan", f"--base={'0' * 40}", "--format", "json")
     assert [(entry["id"], entry["key_variable"]) for entry in planned.json["entries"]] == [
-        (f"{EXAMPLE}@smollm2-135m-instruct", "")
+        ("invoices@smollm2-135m-instruct", "")
     ]
 
-    cases = sorted((root / "fixtures" / EXAMPLE / "cases").iterdir())
-    answers = [
-        json.dumps({"case_id": case.name, "replicate": index, "text": (case / "ground_truth.json").read_text()})
-        for case in cases
-        for index in range(2)
-    ]
+    text = (root / case / "ground_truth.json").read_text()
+    answers = [json.dumps({"case_id": case.name, "replicate": index, "text": text}) for index in range(2)]
     (root / "answers.jsonl").write_text("\n".join(answers))
-    model = {"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}}
-    write_models(root, model)
-    made = skill_evaluator(root, "evaluate", EXAMPLE, "--replicates", "2")
+    write_models(root, {"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}})
+    made = skill_evaluator(root, "evaluate", "invoices", "--replicates", "2")
     assert made.code == 0, made.err
-    (row,) = read(root / "components" / EXAMPLE / "leaderboard.json")["runs"]
-    assert (row["scored"], row["accuracy"]["exact_match"]["strict_mean"]) == (6, 1.0)
+    (row,) = read(root / "components" / "invoices" / "leaderboard.json")["runs"]
+    assert (row["scored"], row["accuracy"]["exact_match"]["strict_mean"]) == (2, 1.0)
     assert skill_evaluator(root, "lint", "--base", "HEAD").code == 0
     status = git(root, "status", "--porcelain", "-uall")
     assert "results" not in status
     assert "plan.json" not in status
 
 
-def test_what_comes_next_names_no_model_that_models_yaml_lacks(tmp_path: Path) -> None:
-    vendors = {"id": "vendors", "provider": "openai"}
-    for index, (models, options) in enumerate(
-        (
-            (None, "--model smollm2-135m-instruct -n 2"),
-            ([vendors, {"id": "ours", "provider": "local"}], "--model ours -n 2"),
-            ([vendors], "--dry-run"),
-            ([], "--dry-run"),
-        )
-    ):
-        root = fresh(tmp_path / str(index))
-        if models is not None:
-            write_models(root, *models)
-        done = skill_evaluator(root, "init")
-        assert (done.code, done.err) == (0, "")
-        assert f"2. Try it: skill-evaluator lint && skill-evaluator evaluate {EXAMPLE} {options}\n" in done.out
+@pytest.mark.parametrize("models", [None, [{"id": "keyed", "provider": "openai", "price": {"input": 1, "output": 1}}]])
+def test_the_next_command_of_init_runs_as_printed(root: Path, models: Sequence[Any] | None) -> None:
+    if models is not None:
+        write_models(root, *models)
+    done = skill_evaluator(root, "init", "--name", "invoices")
+    (command,) = re.findall(r"(?m)^Next: skill-evaluator (.*)$", done.out)
+    assert command == "evaluate invoices --dry-run"
+    dry = skill_evaluator(root, *command.split())
+    assert (dry.code, "all in order" in dry.out) == (0, True), dry.err
+    (command,) = re.findall(r"`skill-evaluator (init .*)` adds", done.out)
+    assert "written  .github/workflows/evaluate.yml" in skill_evaluator(root, *command.split()).out
+    assert skill_evaluator(root, "lint", "--strict").code == 0
+
+
+def test_init_with_workflows_writes_no_component_unless_it_is_named(root: Path) -> None:
+    done = skill_evaluator(root, "init", "--workflows")
+    assert (done.code, "Next:" in done.out, (root / "components").exists()) == (0, False, False)
+    (root / ".github" / "workflows" / "drift.yml").unlink()
+    assert skill_evaluator(root, "init", "--workflows").out == "jobs of their own for 0 keys: none\n"
+    added = skill_evaluator(root, "init", "--workflows", "--audit", "--name", "invoices")
+    assert "written  components/invoices/prompt.md" in added.out
+    assert "written  .evaluator/scenarios/bare.md" in added.out
+    assert not (root / ".github" / "workflows" / "drift.yml").exists(), "a workflow that was removed stays away"
+    with start(root, "tools/evaluate_skill.py", "invoices", "--dry-run", env={"PYTHONPATH": str(SCRIPT.parent)}) as run:
+        assert ended(run).code == 0
 
 
 def test_examples_of_the_help_name_no_model_of_one_repository() -> None:
@@ -137,7 +147,7 @@ def test_the_workflows_are_this_projects_own() -> None:
 
 
 def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
-    skill_evaluator(root, "init")
+    skill_evaluator(root, "init", "--workflows", "--audit", "--judge")
     assert (root / "tools" / "evaluate_skill.py").read_bytes() == SCRIPT.read_bytes()
     lock = Path(".evaluator") / "requirements-lock.txt"
     assert (root / lock).read_bytes() == (ROOT / lock).read_bytes()
@@ -153,7 +163,7 @@ def test_entry_point_and_settings_are_this_projects_own(root: Path) -> None:
 
 def test_nothing_that_is_laid_out_names_a_vendors_model(root: Path) -> None:
     """Models are switched off; the comment says how to list those that there are."""
-    assert skill_evaluator(root, "init").code == 0
+    assert skill_evaluator(root, "init", "--workflows", "--name", "x").code == 0
     named = re.compile(rb"(?i)\b(gemini|gpt|claude|mistral|llama(?!\.cpp)|qwen)\b|\bo[134]-|sonnet|opus|haiku")
     laid_out = [
         path for path in (*root.rglob("*"), *SCAFFOLD.rglob("*")) if path.is_file() and ".git" not in path.parts
@@ -179,7 +189,7 @@ def test_the_first_push_costs_nothing_and_the_models_to_uncomment_are_right(root
 
 
 def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root: Path) -> None:
-    skill_evaluator(root, "init")
+    skill_evaluator(root, "init", "--workflows", "--name", "invoices")
     laid_out = tree(root)
     assert skill_evaluator(root, "lint", "--strict").err == ""
     models = [
@@ -241,12 +251,12 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
     assert tree(root) == laid_out
     write_models(root, *models)
     shutil.rmtree(root / ".github")
-    skill_evaluator(root, "init")
+    skill_evaluator(root, "init", "--workflows")
     assert skill_evaluator(root, "lint", "--strict").err == ""
 
 
 def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(root: Path) -> None:
-    skill_evaluator(root, "init")
+    skill_evaluator(root, "init", "--workflows")
     text = (root / ".evaluator" / "models.yaml").read_text()
     text = re.sub(r"^  # (?=- id|  \w+:)", "  ", text, flags=re.MULTILINE)
     own_token = "  - {id: of-github, provider: openai, base_url: https://example.com, api_key_env: GITHUB_TOKEN}\n"
@@ -265,7 +275,7 @@ def test_what_is_laid_out_and_made_for_keys_pleases_the_linters_of_workflows(roo
 
 
 def test_two_keys_of_one_environment_are_refused(root: Path) -> None:
-    skill_evaluator(root, "init")
+    skill_evaluator(root, "init", "--workflows")
     models = [{"id": name, "provider": "openai", "api_key_env": name} for name in ("MINE", "MINE_API_KEY")]
     write_models(root, *models)
     done = skill_evaluator(root, "init", "--workflows")
@@ -279,9 +289,9 @@ def test_two_keys_of_one_environment_are_refused(root: Path) -> None:
 def test_every_name_is_the_one_given(root: Path) -> None:
     done = skill_evaluator(root, "init", "--name", "invoice-reading")
     assert done.code == 0
-    assert EXAMPLE not in done.out
-    assert not [path for path, content in tree(root).items() if EXAMPLE in path or EXAMPLE.encode() in (content or b"")]
-    assert skill_evaluator(root, "lint", "invoice-reading").code == 0
+    for other in (EXAMPLE, DEMO):
+        assert other not in done.out
+        assert not [path for path, content in tree(root).items() if other in path or other.encode() in (content or b"")]
 
 
 def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
@@ -293,19 +303,20 @@ def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     for place, text in mine.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text)
-    done = skill_evaluator(root, "init")
+    arguments = ("init", "--workflows", "--name", EXAMPLE)
+    done = skill_evaluator(root, *arguments)
     assert done.code == 0
     for place, text in mine.items():
         assert (root / place).read_text() == text
     lines = done.out.splitlines()
     assert "kept     .evaluator/models.yaml (differs from this version's)" in lines
     assert "kept     .github/workflows/evaluate.yml (differs from this version's)" in lines
-    assert f"kept     components/{EXAMPLE} (so no example is laid out)" in lines
+    assert f"kept     components/{EXAMPLE} (it gets no example)" in lines
     assert "written  .github/workflows/check.yml" in lines
     assert [path.name for path in (root / "components" / EXAMPLE).iterdir()] == ["prompt.md"]
     assert not (root / "fixtures").exists()
     before = tree(root)
-    again = skill_evaluator(root, "init")
+    again = skill_evaluator(root, *arguments)
     assert again.code == 0
     assert "written" not in again.out
     assert "added" not in again.out
@@ -326,7 +337,7 @@ def test_gitignore_keeps_its_lines(root: Path) -> None:
 def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None:
     for index, (file, folder, arguments, words) in enumerate(
         (
-            (".github", None, (), ".github is a file, but a folder must go there; move it away"),
+            (".github", None, ("--workflows",), ".github is a file, but a folder must go there; move it away"),
             (None, ".evaluator/models.yaml", (), "models.yaml is a folder, but a file must go there; move it away"),
             (None, "sub", ("sub",), "sub is inside of the repository"),
             ("file", None, ("file",), "file is not a folder"),
@@ -344,7 +355,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 def test_outside_of_git_it_makes_the_folder(tmp_path: Path) -> None:
-    done = skill_evaluator(tmp_path, "init", "new/library")
+    done = skill_evaluator(tmp_path, "init", "new/library", "--workflows")
     assert done.code == 0
     assert (tmp_path / "new" / "library" / ".github" / "workflows" / "evaluate.yml").exists()
 
@@ -365,11 +376,11 @@ def test_the_branch_is_the_main_one_of_the_repository(tmp_path: Path) -> None:
         git(root, "commit", "--allow-empty", "-qm", "first")
         if current:
             git(root, "checkout", "-qb", current)
-        done = skill_evaluator(root, "init")
-        assert f"push to {expected}:" in done.out
+        done = skill_evaluator(root, "init", "--workflows")
+        assert f"a push to {expected} that" in done.out
         assert branches(root) == [expected]
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(tmp_path / "0"), str(clone))
     git(clone, "checkout", "-qb", "feature")
-    skill_evaluator(clone, "init")
+    skill_evaluator(clone, "init", "--workflows")
     assert branches(clone) == ["trunk"]

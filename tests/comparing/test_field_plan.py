@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.errors import ComponentError
@@ -87,6 +88,57 @@ def test_what_a_schema_says_of_its_leaves_and_arrays() -> None:
     people = {"a": "best", "a[].name": "string", "a[].age": "number"}
     for schema, expected in SCHEMAS:
         assert kinds(plan(schema)) == (people if expected == "people" else expected), schema
+
+
+class Line(BaseModel):
+    price: Decimal
+
+
+class Invoice(BaseModel):
+    total: Decimal | None = None
+    lines: list[Line] = []
+    taxes: dict[str, Decimal] = {}
+    number: str = ""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"total": "4.750"}, {"total": 4.75}),
+        ({"total": "1E+2", "lines": [{"price": "-0.5"}]}, {"total": 100, "lines": [{"price": -0.5}]}),
+        ({"taxes": {"7": "0.30", "é": "1"}}, {"taxes": {"7": 0.3, "é": 1}}),
+        ({"total": "12345678901234567890"}, {"total": 12345678901234567890}),
+        # texts that JSON would not read as a finite number
+        *(({"total": text}, {"total": text}) for text in ("007", "4,75", "4 kg", "NaN", "1e999", "٤", "", "9" * 5_000)),
+        # a place that allows no number
+        ({"number": "4.750"}, {"number": "4.750"}),
+        ({"unknown": "4.750"}, {"unknown": "4.750"}),
+    ],
+)
+def test_numeric_text_is_a_number_where_a_decimal_is_allowed(value: Any, expected: Any) -> None:
+    before = repr(value)
+    assert plan(Invoice.model_json_schema()).with_numbers(value) == expected
+    assert repr(value) == before
+
+
+@pytest.mark.parametrize(
+    ("rule", "texts_are_equal"),
+    [
+        (FieldRule(), True),
+        (FieldRule(tolerance=0.01), True),
+        (FieldRule(compare="number"), True),
+        (FieldRule(compare="string"), False),
+        (FieldRule(compare="exact"), False),
+    ],
+)
+def test_numeric_text_stays_text_where_another_comparator_is_declared(rule: FieldRule, texts_are_equal: bool) -> None:
+    found = plan(Invoice.model_json_schema(), total=rule)
+    (row,) = compare({"total": "4.75"}, {"total": "4.750"}, found)
+    assert (row.outcome == "right") is texts_are_equal
+
+
+def test_numeric_text_stays_text_where_the_schema_allows_no_number() -> None:
+    assert not plan(Invoice.model_json_schema(mode="serialization")).numeric_texts  # there a Decimal is a string
 
 
 def test_a_recursive_schema_is_unrolled_a_few_times() -> None:

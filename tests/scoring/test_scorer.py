@@ -96,6 +96,16 @@ def test_a_truth_that_is_null_is_a_truth(tmp_path: Path) -> None:
     assert found.metrics["exact_match"] == (1, 0)
 
 
+def test_numeric_texts_are_scored_and_counted_as_their_number(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"price": {"anyOf": [{"type": "number"}, {"type": "string"}]}}}
+    skill = component(tmp_path, schema=schema)
+    outputs = ['{"price": 4.75}', '{"price": "4.750"}', '{"price": "4,75"}']
+    (found,) = scorecard(skill, [(case("a", {"price": "4.75"}), outputs)]).cases
+    assert (found.metrics["exact_match"], found.exact) == ((1, 1, 0), 2)
+    assert found.reproducibility["distinct_outputs"] == 2
+    assert sorted(found.values["price"].values()) == [1, 2]
+
+
 def test_fields_are_counted_over_the_scored_replicates(skill: Component) -> None:
     found = score(skill, [RIGHT, RIGHT, WRONG, INVALID, PROSE, REFUSED, FAILED])
     assert {path: total.counts for path, total in found.fields.items()} == {

@@ -157,32 +157,6 @@ def _spelt(value: Any) -> str | None:
     return repr(value) if type(value) in (str, bool, float, datetime.date, NoneType) else None
 
 
-def same_json(value: Any, other: Any) -> bool:
-    """Return whether two values have the same canonical JSON; quicker than writing both.
-
-    >>> same_json({"b": 1.0, "a": None}, {"b": 1}), same_json([1], [True])
-    (True, False)
-    """
-    if isinstance(value, dict) and isinstance(other, dict):
-        value, other = _members(value), _members(other)
-        if value.keys() != other.keys():
-            return False
-        for key, child in value.items():  # noqa: SIM110 (a generator is one more frame per level of nesting)
-            if not same_json(child, other[key]):
-                return False
-        return True
-    if isinstance(value, list) and isinstance(other, list):
-        if len(value) != len(other):
-            return False
-        for left, right in zip(value, other, strict=True):  # noqa: SIM110
-            if not same_json(left, right):
-                return False
-        return True
-    if isinstance(value, str) and isinstance(other, str):
-        return value == other or unicodedata.normalize("NFC", value) == unicodedata.normalize("NFC", other)
-    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
-
-
 def count_leaves(value: Any) -> int:
     """Count the scalars and the empty arrays and objects of a JSON value.
 

@@ -51,9 +51,20 @@ def test_items_with_a_key_are_known_by_it(truth: Any, output: Any, expected: flo
     assert jaccard(comparison({"lines": truth}, {"lines": output}, LINES)) == pytest.approx(expected)
 
 
-def test_an_array_of_the_schema_counts_though_no_value_has_it() -> None:
+@pytest.mark.parametrize(
+    ("truth", "output", "expected"),
+    [
+        ({"tags": ["a"]}, {"tags": ["b"]}, 0),
+        ({"tags": ["a"], "steps": [], "lines": []}, {"tags": []}, 0),
+        ({"tags": ["a", "b"], "steps": [1]}, {"tags": ["a"], "steps": [1], "lines": []}, (1 / 2 + 1) / 2),
+        ({"tags": []}, {"lines": [{"marks": []}]}, 0),
+        ({"tags": []}, {"steps": []}, 1),
+        ({}, {}, 1),
+    ],
+)
+def test_jaccard_leaves_out_arrays_that_are_empty_on_both_sides(truth: Any, output: Any, expected: float) -> None:
     plan = order_plan("best")  # tags, steps, lines and lines[].marks
-    assert jaccard(comparison({"tags": ["a"]}, {"tags": ["b"]}, plan)) == pytest.approx((0 + 1 + 1 + 1) / 4)
+    assert jaccard(comparison(truth, output, plan)) == pytest.approx(expected)
 
 
 def test_items_are_compared_by_their_fields_rule() -> None:

@@ -340,13 +340,6 @@ class Library:
         return lay_out(request, edited_schemas())
 
     @staticmethod
-    def write_jobs(folder: Path) -> list[str]:
-        """Give each workflow a job for each key of models.yaml, as `init --workflows` does; return what was done."""
-        from skill_evaluator.ci.layout import write_legs
-
-        return write_legs(folder)
-
-    @staticmethod
     def propose(request: "InitRequest", choose: "Choose") -> "Proposal":
         """Say what of a library can be evaluated, and propose what else it lacks, as `init --adopt` does.
 

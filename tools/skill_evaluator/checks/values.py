@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from skill_evaluator.text import refuse_constant, same_json
+from skill_evaluator.text import canonical_json, refuse_constant
 
 NOTHING: Any = object()
 """Stands for no value, as None is the value null."""
@@ -37,7 +37,7 @@ def equals(value: Any, expected: Any) -> bool:
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
-    return value is not NOTHING and same_json(value, expected)
+    return value is not NOTHING and canonical_json(value) == canonical_json(expected)
 
 
 def _refuse_no_pointer(pointer: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, lint_component
-from skill_evaluator.ci.layout import Choose, InitRequest, example_there, files_of_library, write_missing
+from skill_evaluator.ci.layout import Choose, InitRequest, component_there, files_of_library, write_missing
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
@@ -25,7 +25,6 @@ from skill_evaluator.scoring.parallel import side_by_side
 
 _JUDGE = Model(id="judge", provider="openai")  # stands for the judge that is still to be named
 _MOST_READ = 200  # components in other formats that are read to say what is ready; `lint` reads all
-_ASKED_FOR = {"workflows": ("requirements", "schemas/"), "audit": ("scenarios/",), "judge": ("rubrics/",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,8 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
     `choose` returns the part of a component's schema that is its contract, where several may be.
     """
     folder = request.folder
-    files = {place: text for place, text in files_of_library(folder, schemas).items() if _is_wanted(place, request)}
-    if request.example and not example_there(request):
+    files = files_of_library(request, schemas)
+    if request.name and not component_there(folder, request.name):
         files |= example_files(request.name)
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder")
@@ -77,7 +76,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str], choose: Choose) ->
     looked = f"looked for {', '.join(words for words, _ in found)}"
     there = {pattern for pattern in NOT_READ if any(fnmatch(path, pattern) for path in tree.paths)}
     unread = "".join(f"; {pattern} is not read: {NOT_READ[pattern]}" for pattern in sorted(there))
-    raise ComponentError(f"{folder} holds no component to adopt; {looked}{unread}; `init` lays out an example")
+    raise ComponentError(f"{folder} holds no component to adopt; {looked}{unread}; `init` writes an example")
 
 
 def _of_own(
@@ -190,15 +189,6 @@ def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
         if name:
             models.setdefault(name, {"id": name, "provider": provider, **({"params": params} if params else {})})
     return f"# The models that the prompts name.\n{yaml_text({'models': list(models.values())})}"
-
-
-def _is_wanted(place: str, request: InitRequest) -> bool:
-    """Return whether a file is needed for a first run, or was asked for."""
-    if not place.startswith(f"{CONFIG}/"):
-        return request.workflows
-    name = place.removeprefix(f"{CONFIG}/")
-    kind = next((kind for kind, marks in _ASKED_FOR.items() if name.startswith(marks)), None)
-    return kind is None or bool(getattr(request, kind))
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:

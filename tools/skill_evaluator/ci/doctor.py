@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.ci.layout import secrets_of, stale_workflows
+from skill_evaluator.ci.layout import WORKFLOWS, secrets_of, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
 from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS, CONFIG
 from skill_evaluator.errors import ConfigError, GitError, SkillEvaluatorError
-from skill_evaluator.files import StrictModel
+from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -27,7 +27,7 @@ from skill_evaluator.library.config import Model, retiring, select_models
 from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
-from skill_evaluator.library.scaffolding import IGNORED
+from skill_evaluator.library.scaffolding import IGNORED, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
@@ -159,7 +159,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
-        problems=(*problems, *stale_workflows(config, secrets).values(), *_published()),
+        problems=(*problems, *stale_workflows(config, secrets).values(), *_placeholders(config), *_published()),
         unseen=unseen,
         few=tuple(_few(components)),
         retiring=retiring(configuration.models),
@@ -279,6 +279,14 @@ def _problems_of_site(setup: _Setup) -> Iterator[str]:
             "the site is to be published, and Pages takes none from workflows: "
             f"gh api{change} repos/{setup.repository}/pages -f build_type=workflow"
         )
+
+
+def _placeholders(config: Path) -> Iterator[str]:
+    """Yield each line with a placeholder in the settings and workflows, with its file and line number."""
+    for path in sorted((*config.glob("*.txt"), *config.glob("*.yaml"), *(config.parent / WORKFLOWS).glob("*.yml"))):
+        for number, line in enumerate(read_text(path).splitlines(), 1):
+            if any(word in line for word in PLACEHOLDERS) and not line.lstrip().startswith("#"):
+                yield f"{path.as_posix()}:{number}: {line.strip()[:200]}"
 
 
 def _published() -> Iterator[str]:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from skill_evaluator.ci.matrix import REST, environment_of, secrets_for
@@ -17,7 +17,6 @@ from skill_evaluator.display.options import CONFIG, argument, flag, option, opti
 from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
-from skill_evaluator.library.config import load_models
 from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
 from skill_evaluator.providers import Configuration, read_configuration
 from skill_evaluator.repository import Repository
@@ -28,6 +27,11 @@ WORKFLOWS = Path(".github", "workflows")
 _CALLS = re.compile(r"^    uses: [$.]/\.github/workflows/leg\.yml$", re.MULTILINE)  # older servers know no $/
 _READS = "      contents: read\n"
 _MADE = f"# made from models.yaml by `{COMMAND}`"
+_ONLY_WITH = {
+    "workflows": (".github/", "tools/", f"{CONFIG}/requirements", f"{CONFIG}/schemas/"),
+    "audit": (f"{CONFIG}/scenarios/",),
+    "judge": (f"{CONFIG}/rubrics/",),
+}
 IDENTITY = "id-token"  # stands among names of secrets where models are asked with the job's identity instead
 
 Secrets = Mapping[str, Sequence[str]]
@@ -121,20 +125,19 @@ def _needs(names: str, copied: Sequence[str], legs: Mapping[str, str]) -> str:
 
 @options
 class InitRequest:
-    """What is to be laid out, and where."""
+    """The files that `init` writes, and where."""
 
     folder: Path = argument("The root of a repository.", Path(), metavar="DIR")
-    name: str = option("Lay out an empty component of this name, and no example.", EXAMPLE, metavar="NAME")
-    example: bool = flag("Add the example component even if there are components.")
+    name: str | None = option("Write a component of this name, with one case.", metavar="NAME")
     adopt: bool = flag("Read an existing library, in this format or others, and propose what a first run needs.")
     yes: bool = flag("With --adopt: write the proposed files.")
-    workflows: bool = flag("Only update existing workflows: a job for each key. With --adopt: lay them out, too.")
-    audit: bool = flag("With --adopt: also lay out scenarios for an audit.")
-    judge: bool = flag("With --adopt: also lay out rubrics for judges.")
+    workflows: bool = flag("Also write the workflows of GitHub. If they exist, only update them: a job for each key.")
+    audit: bool = flag("Also write scenarios for an audit.")
+    judge: bool = flag("Also write rubrics for judges.")
     out: Path | None = option("With --adopt: write there, as of a folder that is only read.", metavar="DIR")
 
     def __post_init__(self) -> None:
-        if not is_component_name(self.name):
+        if self.name is not None and not is_component_name(self.name):
             raise ComponentError(f"--name '{self.name}' cannot be a component's (letters, digits, '.', '_', '-')")
         if self.yes and not self.adopt:
             raise ConfigError("--yes needs --adopt, whose proposal it writes")
@@ -147,69 +150,61 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaidOut:
-    """What `init` did, a line a file; then the component, options and branch with which a person goes on.
+    """The result of `init`: a line a file, the component to try, and the branch of the workflows written.
 
-    `fill` says what is to be written first, if anything.
+    `name` is None if there is no component to try, `branch` if no workflow was written.
     """
 
     lines: Sequence[str]
-    name: str
-    fill: str
-    trial: str
-    branch: str
+    name: str | None
+    branch: str | None
 
 
 def lay_out(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
-    """Lay out configuration with these `schemas`, workflows and an example component; overwrite nothing."""
+    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing."""
     folder, branch = request.folder, _find_branch(request.folder)
-    there = example_there(request)
+    texts = map(read_text, (folder / WORKFLOWS).glob("*.yml")) if request.workflows else ()
+    updates = any(_CALLS.search(text) for text in texts)
+    is_new = request.workflows and not updates
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
-    wanted = request.example or request.name != EXAMPLE or not names
-    files = files_of_library(folder, schemas) | (example_files(request.name) if wanted and not there else {})
+    name = request.name or (None if names or request.workflows else EXAMPLE)
+    there = component_there(folder, name)
+    files = files_of_library(replace(request, workflows=is_new), schemas)
+    files = {place: text for place, text in files.items() if not (updates and (folder / place).exists())}
+    files |= example_files(name) if name and not there else {}
     _refuse_places(folder, (*files, ".gitignore"))
-    lines = write_missing(folder, files)
-    if there or not wanted:
-        lines.append(f"kept     {there or 'components'} (so no example is laid out)")
-    if ignore(folder):
-        lines.append("added to .gitignore")
-    name = request.name if wanted else names[0]
-    fill = f" after you wrote components/{name} and fixtures/{name}" if wanted and name != EXAMPLE else ""
-    return LaidOut(lines=lines, name=name, fill=fill, trial=_trial(folder / CONFIG), branch=branch)
+    lines = write_missing(folder, files) + (_write_legs(folder) if updates else [])
+    lines += [f"kept     {there} (it gets no example)"] if there else []
+    lines += ["added to .gitignore"] if ignore(folder) else []
+    name = name or (None if request.workflows else names[0])
+    return LaidOut(lines=lines, name=name, branch=branch if is_new else None)
 
 
-def example_there(request: InitRequest) -> str | None:
-    """Return what has the example's name already: of that and the example a component would be mixed."""
-    places = (f"components/{request.name}", f"fixtures/{request.name}")
-    return next((place for place in places if (request.folder / place).exists()), None)
+def component_there(folder: Path, name: str | None) -> str | None:
+    """Return the folder that exists of a component or of its cases; a second component would be mixed with it."""
+    places = (f"components/{name}", f"fixtures/{name}")
+    return next((place for place in places if (folder / place).exists()), None)
 
 
-def files_of_library(folder: Path, schemas: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of configuration, with these `schemas`, and of workflows, by place."""
-    branch = _find_branch(folder)
+def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of configuration by place; workflows, `schemas`, scenarios and rubrics only if requested."""
+    branch = _find_branch(request.folder)
     secrets: Secrets = {}
     with suppress(ConfigError):  # of no models.yaml: those that are laid out need no key; lint names a wrong one
-        secrets = secrets_of(read_configuration(folder / CONFIG))
+        secrets = secrets_of(read_configuration(request.folder / CONFIG))
     files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}}
+    left_out = tuple(start for kind, starts in _ONLY_WITH.items() if not getattr(request, kind) for start in starts)
+    files = {place: text for place, text in files.items() if not place.startswith(left_out)}
     return {place: with_legs(text, secrets) if place.startswith(".github/") else text for place, text in files.items()}
 
 
-def write_legs(folder: Path) -> list[str]:
-    """Give each workflow a job for each key that models.yaml names, and say so."""
-    _find_branch(folder)
+def _write_legs(folder: Path) -> list[str]:
+    """Give each workflow a job for each key that models.yaml names; return a line for each workflow written."""
     secrets, lines = secrets_of(read_configuration(folder / CONFIG)), []
     for path in stale_workflows(folder / CONFIG, secrets):
         replace_text(path, with_legs(read_text(path), secrets))
         lines.append(f"written  {path.relative_to(folder).as_posix()}")
     return [*lines, f"jobs of their own for {counted(len(secrets), 'key')}: {', '.join(secrets) or 'none'}"]
-
-
-def _trial(config: Path) -> str:
-    """Return the options of an evaluation that needs no key: on a local model, or without a call."""
-    with suppress(ConfigError):  # of a team's own models.yaml, which `lint` names
-        for model in load_models(config):
-            if model.provider == "local":
-                return f"--model {model.id} -n 2"
-    return "--dry-run"
 
 
 def _refuse_places(folder: Path, places: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""`skill-evaluator init`: lay out in a repository what evaluations need. Existing files stay as they are."""
+"""`skill-evaluator init`: write the files that evaluations need. Existing files stay as they are."""
 
 import sys
 from collections.abc import Sequence
@@ -21,34 +21,31 @@ EXAMPLES = (
     "skill-evaluator init --workflows",
 )
 _NEXT = """
-Next:
-1. .evaluator/requirements.txt: see that the workflows can reach the repository and commit that it names.
-2. Try it{fill}: skill-evaluator lint && skill-evaluator evaluate {name} {trial}
-3. Models: add yours to .evaluator/models.yaml; for each provider an environment with its key:
-   gh api -X PUT 'repos/{{owner}}/{{repo}}/environments/eval-openai' && gh secret set PROVIDER_API_KEY --env eval-openai
-   or a secret of the repository, which only jobs of that provider are given:
-   skill-evaluator init --workflows && gh secret set OPENAI_API_KEY
-4. Commit and push to {branch}: the push evaluates the new component on all models and records it.
-5. From then on raise `version` in a prompt.md: MINOR and MAJOR are evaluated, PATCH is not.
-More: docs/ci.md of skill-evaluator.
+Next: skill-evaluator evaluate {name} --dry-run
+Then put your prompt, schema and fields into components/{name}, your cases into fixtures/{name}/cases
+and your models into .evaluator/models.yaml: skill-evaluator evaluate {name} --max-cost 1
 """
-_NEXT_OF_ADOPTED = """
-Next: see that .evaluator/models.yaml has your models, then: skill-evaluator evaluate --max-cost 1
+_NEXT_OF_WORKFLOWS = """
+On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
+`skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_WORKFLOWS = """`skill-evaluator init --adopt --workflows --yes` adds the workflows of GitHub.
-"""
+_NEXT_OF_ADOPTED = "\nNext: check the models in .evaluator/models.yaml, then: skill-evaluator evaluate --max-cost 1"
+_WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
 def init(options: InitRequest) -> int:
-    """Lay out what a repository needs; configuration, workflows and an example component. Overwrites nothing."""
+    """Write what a first run needs: settings, models and a component with one case. Overwrite nothing."""
     if options.adopt:
         _adopt(options)
-    elif options.workflows:
-        _print(Library.write_jobs(options.folder))
-    else:
-        done = Library.init(options)
-        _print(done.lines)
-        print(_NEXT.format(name=done.name, trial=done.trial, branch=done.branch, fill=done.fill), end="")
+        return EXIT_OK
+    done = Library.init(options)
+    _print(done.lines)
+    if done.name:
+        print(_NEXT.format(name=done.name), end="")
+    if done.branch:
+        print(_NEXT_OF_WORKFLOWS.format(branch=done.branch), end="")
+    elif not options.workflows:
+        print(_WORKFLOWS.format("--workflows"))
     return EXIT_OK
 
 
@@ -76,7 +73,9 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        print(_NEXT_OF_ADOPTED + ("" if options.workflows else _WORKFLOWS), end="")
+        print(_NEXT_OF_ADOPTED)
+        if not options.workflows:
+            print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is to be written")
 

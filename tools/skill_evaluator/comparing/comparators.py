@@ -5,6 +5,7 @@ comparator through the entry-point group `skill_evaluator.comparators` (objects 
 """
 
 import datetime
+import json
 import math
 import re
 import unicodedata
@@ -21,6 +22,7 @@ from skill_evaluator.text import frozen, nearest, normalise, without_punctuation
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # also the point of «Rs.» and of «5.-»
 _MINUS = re.compile(r"(?<![.,])[-−]")
+_JSON_NUMBER = re.compile(r"\s*-?(0|[1-9][0-9]{0,99})(\.[0-9]{1,99})?([eE][-+]?[0-9]{1,2})?\s*")  # always finite
 _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 
@@ -126,6 +128,15 @@ def amount(text: str) -> float | None:
     return number if math.isfinite(number) else None  # hundreds of digits
 
 
+def read_number(text: str) -> int | float | str:
+    """Return the number that a text states as JSON writes numbers. Return any other text as it is.
+
+    >>> read_number("4.750"), read_number("1E+2"), read_number("007"), read_number("4 kg")
+    (4.75, 100.0, '007', '4 kg')
+    """
+    return json.loads(text) if _JSON_NUMBER.fullmatch(text) else text
+
+
 def _as_number(value: Any, rule: FieldRule) -> float | None:
     if isinstance(value, bool):
         return None
@@ -136,7 +147,7 @@ def _as_number(value: Any, rule: FieldRule) -> float | None:
 
 def _number(value: Any, rule: FieldRule) -> Hashable:
     number = _as_number(value, rule)
-    return typed(value) if number is None else ("number", number)
+    return _category(value, rule) if number is None else ("number", number)
 
 
 def _near(truth: Any, output: Any, rule: FieldRule) -> bool:

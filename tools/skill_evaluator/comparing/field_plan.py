@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skill_evaluator.comparing.comparators import comparator
+from skill_evaluator.comparing.comparators import comparator, read_number
 from skill_evaluator.comparing.declarations import Align, FieldRule, refuse_idle_settings
 from skill_evaluator.comparing.schema_paths import Place, below, reached, schema_places
 from skill_evaluator.errors import ComponentError
-from skill_evaluator.text import nearest_path, with_nfc_keys
+from skill_evaluator.text import keys_by_nfc_name, nearest_path, with_nfc_keys
 
 __all__ = ["Field", "FieldPlan", "FieldRule", "plan_fields"]
 
@@ -39,13 +39,14 @@ class FieldPlan:
 
     `declared` are the paths that evals/datasets.json speaks of; the rest is read off the schema. `named` are all paths
     the schema has, also those without a rule: a key among them is never taken for the `*` beside it; `stars` are the
-    paths to each `*` that the plan has rules for.
+    paths to each `*` that the plan has rules for. `numeric_texts` are the paths where "4.75" is the number 4.75.
     """
 
     leaves: Mapping[str, FieldRule] = field(default_factory=dict)
     arrays: Mapping[str, FieldRule] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
+    numeric_texts: frozenset[str] = frozenset()
     stars: frozenset[str] = field(init=False, repr=False, compare=False)
     _fields: "dict[str, Field]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -70,6 +71,32 @@ class FieldPlan:
             if not self.full:
                 self._fields[path] = cached
         return cached
+
+    def with_numbers(self, value: Any) -> Any:
+        """Return a value with its numeric texts replaced by numbers; all scores and digests are of this form.
+
+        >>> plan_fields({"properties": {"a": {"type": ["number", "string"]}}}, {}, "").with_numbers({"a": "4.750"})
+        {'a': 4.75}
+        """
+        if not self.numeric_texts:
+            return value
+        top = [value]
+        ahead: list[tuple[Any, Any, str]] = [(top, 0, "")]
+        while ahead:
+            parent, key, path = ahead.pop()
+            part = parent[key]
+            if isinstance(part, dict):
+                part = parent[key] = dict(part)
+                names = {key: name for name, key in keys_by_nfc_name(part).items()}
+                for name in part:
+                    child = below(path, names.get(name, name))
+                    ahead.append((part, name, child if child in self.named else below(path, "*")))
+            elif isinstance(part, list):
+                part = parent[key] = list(part)
+                ahead += [(part, index, f"{path}[]") for index in range(len(part))]
+            elif isinstance(part, str) and path in self.numeric_texts:
+                parent[key] = read_number(part)
+        return top[0]
 
     @property
     def full(self) -> bool:
@@ -155,7 +182,9 @@ def _by_type(values: Iterable[Any]) -> FieldRule:
 def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], where: str) -> FieldPlan:
     """Compile the plan; raise ComponentError for a declared path that the schema does not have."""
     places = {} if schema is None else schema_places(schema)
+    numeric = {path for path, place in places.items() if place.allows_numeric_text}
     kinds = {path: place.kind for path, place in places.items() if path or place.kind != "any"}
+    kinds |= dict.fromkeys(numeric, "number")
     if schema is not None:
         _check_paths(declared, kinds, where)
     leaves: dict[str, FieldRule] = {}
@@ -174,7 +203,15 @@ def plan_fields(schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRu
             leaves[path] = _leaf_rule(rule, kind, path, where)
         elif path in declared:
             refuse_idle_settings(rule, "object", path, where)
-    return FieldPlan(leaves=leaves, arrays=arrays, declared=frozenset(declared), named=frozenset(kinds))
+    return FieldPlan(
+        leaves=leaves,
+        arrays=arrays,
+        declared=frozenset(declared),
+        named=frozenset(kinds),
+        numeric_texts=frozenset(
+            path for path in numeric - inside if path not in declared or declared[path].compare in (None, "number")
+        ),
+    )
 
 
 def _stars(path: str) -> list[str]:

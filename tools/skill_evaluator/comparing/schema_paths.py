@@ -39,6 +39,11 @@ class Place:
     nodes: list[_Node] = field(default_factory=list)
     children: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def allows_numeric_text(self) -> bool:
+        """Whether the schema allows both numbers and any text, as that of a Pydantic `Decimal` does."""
+        return self.kind == "string" and any(_types(node) & {"number", "integer"} for node in self.nodes)
+
 
 def schema_places(schema: _Node) -> dict[str, Place]:
     """Return the place by path, in the schema's order; of the top only if the schema says something of it."""

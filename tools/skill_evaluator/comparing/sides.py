@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from skill_evaluator.comparing.comparators import canonical
 from skill_evaluator.comparing.declarations import FieldRule
 from skill_evaluator.comparing.field_plan import Field, FieldPlan
-from skill_evaluator.text import frozen, with_nfc_keys
+from skill_evaluator.text import canonical_json, frozen, with_nfc_keys
 
 _CONTAINERS = (dict, list)
 Place = tuple[Hashable, ...]
@@ -34,7 +34,7 @@ class Side:
     """A value and its part of the work of comparing it."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
-        self.value = value
+        self.value = plan.with_numbers(value)
         self.plan = plan
         self._kept: dict[tuple[Callable[..., Any], int, str], Any] = {}
 
@@ -45,6 +45,11 @@ class Side:
         if kept is None:
             kept = self._kept[key] = work(part, field, *more)
         return kept
+
+    @cached_property
+    def canonical_text(self) -> str:
+        """One text for all values equal to this one."""
+        return canonical_json(self.value)
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:

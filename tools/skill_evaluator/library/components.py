@@ -164,6 +164,8 @@ def find_texts(
             if isinstance(value, str) and (schema is None or leaf.path in plain):
                 lengths.setdefault(leaf.path, []).append(len(value))
     medians = {path: quantile(of_path, 0.5) or 0.0 for path, of_path in lengths.items()}
+    numeric = {path for path in plain if places[path].allows_numeric_text}
+    medians = {path: long for path, long in medians.items() if long > _LONGEST_NAME or path not in numeric}
     return medians, {path: long for path, long in medians.items() if long > _LONGEST_NAME and path not in told}
 
 

@@ -456,7 +456,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
     """Read `<config_dir>/models.yaml`; raise ConfigError with file and key."""
     path = config_dir / "models.yaml"
     if not path.exists():
-        raise ConfigError(f"{path} does not exist; `skill-evaluator init` lays it out, as does init --adopt")
+        raise ConfigError(f"{path} does not exist; `skill-evaluator init` writes it, as does init --adopt")
     root = Root(config_dir, ConfigError, follow_links=limits.follow_links)
     return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 

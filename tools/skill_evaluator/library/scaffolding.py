@@ -1,4 +1,4 @@
-"""The files that `init` and `demo` lay out or propose: configuration, workflows, components; texts by path.
+"""The files that `init` and `demo` write or propose: configuration, workflows, components; texts by path.
 
 Their templates are in `scaffold/`; its workflows, scenarios and rubrics are this project's own, byte for byte.
 """
@@ -25,6 +25,7 @@ from skill_evaluator.repository import Repository
 
 _PACKAGE = "skill-evaluator[charts,github,inspect,keyless,local]"
 _OVER_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)[:/]([^/].*)")
+PLACEHOLDERS = ("FILL IN", "MODEL-OF-")  # in a line that is no comment
 _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE} @ git+https://HOST/OWNER/skill-evaluator@COMMIT"
 
 
@@ -104,11 +105,13 @@ def library_files(branch: str) -> dict[str, str]:
 
 
 def example_files(name: str) -> dict[str, str]:
-    """Return the example with three cases; under a name of its own an empty component with one case to fill."""
-    template = "" if name == EXAMPLE else "empty/"
+    """Return a component of this name with one case: the first version of the demonstration."""
+    case = "cases/stationer"
     return {
-        **_fill_templates(f"{template}component", f"components/{name}", {EXAMPLE: name}),
-        **_fill_templates(f"{template}fixtures", f"fixtures/{name}", {EXAMPLE: name}),
+        **_fill_templates("component", f"components/{name}"),
+        **_fill_templates("demo/component", f"components/{name}", {DEMO: name}),
+        **_fill_templates(f"demo/versions/{DEMO_VERSIONS[0]}/prompt", f"components/{name}", {DEMO: name}),
+        **_fill_templates(f"demo/{case}", f"fixtures/{name}/{case}"),
     }
 
 

@@ -8,7 +8,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -17,7 +17,6 @@ from skill_evaluator.comparing.comparison import ComparedLeaf, compare_sides
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.comparing.sides import Side, values_by_path
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.text import canonical_json
 
 
 class Comparison:
@@ -39,27 +38,26 @@ class Comparison:
 
         Without a plan leaves are compared by the type of their values. `checks` are the weight and score of each.
         """
-        self.truth = truth
-        self.output = output
         self.plan = plan or FieldPlan()
         self.truth_side = truth_side or Side(truth, self.plan)
         self.output_side = Side(output, self.plan)
+        self.truth, self.output = self.truth_side.value, self.output_side.value
         self.checks = checks
-        self._schema_valid = schema_valid
+        self._schema_valid = partial(schema_valid, output)
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:
         """The aligned leaves."""
         return compare_sides(self.truth_side, self.output_side)
 
-    @cached_property
+    @property
     def output_key(self) -> str:
         """One text for all JSON values equal to the output."""
-        return canonical_json(self.output)
+        return self.output_side.canonical_text
 
     def conforms(self) -> bool:
         """Return whether the output validates against the component's schema."""
-        return self._schema_valid(self.output)
+        return self._schema_valid()
 
 
 # The arrays in which the order of items changes nothing: all that are not declared `ordered`; of these, the ones that

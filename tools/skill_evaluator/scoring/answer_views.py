@@ -230,7 +230,7 @@ def case_view(
     def said(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(_kept_checks(case, kept, answer).items())]  # they look at the text
         if answer.scored:
-            return canonical_json(answer.scored.value), *checks
+            return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, said)
@@ -315,7 +315,7 @@ def field_view(
 ) -> FieldView:
     """Gather the values of one field; raise RunError for a path that neither schema nor truths nor answers have."""
     plan = component.plan
-    truths = [_values_at(case.truth, plan) for case, _ in answered]
+    truths = [_values_at(plan.with_numbers(case.truth), plan) for case, _ in answered]
     paths = {*plan.leaves}.union(*(score.profile for score in scores), *truths)
     if path not in paths:
         raise RunError(f"unknown field '{path}' of '{component.name}' for --field {nearest_path(path, paths)}")
@@ -358,7 +358,7 @@ def _gather_case(
         if answer.scored is None:
             unparsed[answer.outcome] = (*unparsed.get(answer.outcome, ()), answer.index)
             continue
-        whole = answer.scored.value
+        whole = plan.with_numbers(answer.scored.value)
         value = values[answer.index] = _as_given(_values_at(whole, plan).get(path, []), path)
         ignored = plan.leaf(path, *_flat([value])).compare == "ignore"
         same[answer.index] = canonical_json(value) if ignored else values_by_path(whole, plan)[0].get(path)
@@ -464,13 +464,14 @@ def answer_changes(
 
 def _commonest(component: Component, case: Case, replicates: Sequence[Replicate]) -> CommonAnswer:
     """Return the answer that came most often, the first of several; failures of one kind are one answer."""
-    given = read_answers(component, case, replicates)
+    given, plan = read_answers(component, case, replicates), component.plan
     if not given:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
-    commonest = _grouped(given, lambda one: canonical_json(one.scored.value) if one.scored else (one.outcome,))[0]
+    values = {answer.index: plan.with_numbers(answer.scored.value) for answer in given if answer.scored}
+    commonest = _grouped(given, lambda one: canonical_json(values[one.index]) if one.scored else (one.outcome,))[0]
     first = commonest[0]
     return CommonAnswer(
-        value=first.scored.value if first.scored else None,
+        value=values.get(first.index),
         failure=None if first.outcome == SCORED else first.outcome,
         times=len(commonest),
         n=len(given),

@@ -288,7 +288,7 @@ class Scorer:
             values={**agreement.values, **{path: one.passed for path, one in checked.items()}},
             filled=filled_fields(fields) if labelled else {},
             arrays=agreement.arrays,
-            exact=answers.groups[canonical_json(case.case.truth)] if labelled else None,
+            exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,

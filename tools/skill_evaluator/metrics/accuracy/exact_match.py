@@ -1,7 +1,6 @@
 """Is the output the truth, as JSON values?"""
 
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.text import same_json
 
 
 def exact_match(comparison: Comparison) -> float:
@@ -13,4 +12,4 @@ def exact_match(comparison: Comparison) -> float:
     >>> exact_match(Comparison({"a": 1, "b": None}, {"a": 1.0}))
     1.0
     """
-    return float(same_json(comparison.truth, comparison.output))
+    return float(comparison.truth_side.canonical_text == comparison.output_key)

@@ -34,7 +34,6 @@ _SYNC_S = 0.2  # between two waits for the disk; one takes milliseconds
 _JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
 _MAX_SHOWN = 60  # characters of a wrong value
 _SECRET = ("api_key_env", "base_url")  # people paste keys and passwords there
-_QUOTED = re.compile(r"'([^']*)'")
 _EXPECTED = {
     **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
@@ -217,8 +216,9 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where:
         reads = f"{'on and yes' if value else 'off and no'} as {shown}" if isinstance(value, bool) else reads
         is_yaml = where is not None and where.suffix in (".yaml", ".yml", ".md")
         advice = f"(YAML reads {reads}; put it in quotes)" if is_yaml else ""
-    elif kind == "literal_error" and (names := _QUOTED.findall(context["expected"])):
-        return f"unknown value '{str(value)[:_MAX_SHOWN]}'", nearest(str(value), names)
+    elif kind == "literal_error" and isinstance(value, str):
+        names = [name.strip("'") for name in re.split(", | or ", context["expected"])]
+        return f"unknown value '{value[:_MAX_SHOWN]}'", nearest(value, names)
     got = f", got {shown}" if isinstance(value, str | int | float | datetime.date) else ""
     return f"{_EXPECTED.get(kind, problem['msg'])}{got}", advice
 

@@ -162,8 +162,8 @@ class SiteSettings(StrictModel):
 
 
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
-Sampled = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
-Ignorable = Literal[Sampled, "max_tokens", "cache_prompt"]
+SamplingName = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
+Ignorable = Literal[SamplingName, "max_tokens", "cache_prompt"]
 IGNORABLE: tuple[str, ...] = get_args(Ignorable)
 
 

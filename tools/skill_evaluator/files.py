@@ -217,8 +217,8 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where:
         is_yaml = where is not None and where.suffix in (".yaml", ".yml", ".md")
         advice = f"(YAML reads {reads}; put it in quotes)" if is_yaml else ""
     elif kind == "literal_error" and isinstance(value, str):
-        names = [name.strip("'") for name in re.split(", | or ", context["expected"])]
-        return f"unknown value '{value[:_MAX_SHOWN]}'", nearest(value, names)
+        names, escaped = re.split(", | or ", context["expected"].replace("'", "")), shown.strip('"')
+        return f"unknown value '{escaped}'", nearest(value, names)
     got = f", got {shown}" if isinstance(value, str | int | float | datetime.date) else ""
     return f"{_EXPECTED.get(kind, problem['msg'])}{got}", advice
 

@@ -13,14 +13,16 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage, malformed
 from skill_evaluator.providers.keyless import Identity
-from skill_evaluator.providers.rejections import is_content_filter, refused_parameter, replaced_parameter
 from skill_evaluator.providers.wire import (
     ErrorAnswer,
     HttpAnswer,
     StatusError,
     TooLargeError,
     error_from_status,
+    is_content_filter,
     parsed_answer,
+    refused_parameter,
+    replaced_parameter,
     worded,
 )
 

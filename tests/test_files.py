@@ -117,7 +117,10 @@ class Page(BaseModel):
     ("value", "message"),
     [
         ({"entries": [{"name": "a"}, {}]}, "a required key is missing at entries[1].name in page.yaml"),
-        ({"entries": [{"name": 5}]}, "Input should be a valid string at entries[0].name in page.yaml"),
+        (
+            {"entries": [{"name": 5}]},
+            "a text is expected, got 5 at entries[0].name in page.yaml (YAML reads this as a number; put it in quotes)",
+        ),
         ([], "a mapping of keys to values is expected in page.yaml"),
     ],
 )
@@ -278,7 +281,7 @@ def test_lines_are_read_into_models_and_one_that_is_none_is_named(tmp_path: Path
     path = written(tmp_path, '{"name": "a"}\n\n{"name": "b"}\n{"name": 5}')
     lines = read_checked(path, Entry.model_validate, FixtureError)
     assert [next(lines), next(lines)] == [(1, Entry(name="a")), (3, Entry(name="b"))]
-    with pytest.raises(FixtureError, match=r"file:4: Input should be a valid string at name$"):
+    with pytest.raises(FixtureError, match=r"file:4: a text is expected, got 5 at name$"):
         next(lines)
 
 

@@ -77,6 +77,14 @@ def test_each_request_ends_as_an_answer_or_a_failure_with_its_name(
     )
 
 
+def test_batch_result_of_a_content_filter_is_a_refusal(library: Library, server: BatchServer, vendor: str) -> None:
+    set_up(library, server, vendor)
+    server.outcome = lambda case_id, times: "filtered" if case_id == "alpha" else "answered"
+    assert evaluate(library, "--batch").code == 0
+    (record,) = library.records()
+    assert (record["coverage"], record["failures"], record["reasons"]) == (1.0, {"refused": 2}, {"refusal": 2})
+
+
 @pytest.mark.parametrize(
     ("vendor", "gone", "answered"), [("anthropic", "results", 0), ("openai", "content", 0), ("openai", "errors-", 4)]
 )

@@ -146,7 +146,10 @@ def test_a_broken_leaderboard_is_an_error_of_one_line(library: Library) -> None:
     for board, says in (
         ("{", "leaderboard.json:1:2: not JSON"),
         ({"runs": []}, "a required key is missing at skill"),
-        ({"skill": SKILL, "runs": [{**ROW, "run_id": 3, "timestamp": 1}]}, "a valid string at runs[0].run_id"),
+        (
+            {"skill": SKILL, "runs": [{**ROW, "run_id": 3, "timestamp": 1}]},
+            "a text is expected, got 3 at runs[0].run_id",
+        ),
         ({"schema_version": 99, "runs": []}, "upgrade skill-evaluator"),
         ({"skill": SKILL, "runs": [{**ROW, "run_id": "../../../secret"}]}, "cannot be the name of a file"),
     ):

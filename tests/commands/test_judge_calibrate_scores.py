@@ -163,7 +163,11 @@ def test_verdicts_by_a_criterion_are_held_against_labels_by_it(library: JudgingL
 @pytest.mark.parametrize(
     ("item", "score", "message"),
     [
-        ({"scores": {"clear": 11}}, {}, "items.jsonl:1: Input should be less than or equal to 10 at scores.clear[0]"),
+        (
+            {"scores": {"clear": 11}},
+            {},
+            "items.jsonl:1: Input should be less than or equal to 10, got 11 at scores.clear[0]",
+        ),
         ({"scores": {}}, {}, "items.jsonl:1: "),
         ({}, {"score": 2.5}, "scores.jsonl:1: Input should be a valid integer"),
         ({}, {"winner": 1}, "scores.jsonl:1: unknown key at winner"),

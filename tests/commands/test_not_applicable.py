@@ -76,7 +76,10 @@ def test_a_model_that_no_case_is_applicable_to_is_skipped_and_without_another_re
 def test_a_declaration_that_is_no_list_is_refused_with_its_place(library: Library) -> None:
     library.write(META, {"not_applicable": "recorded"})
     refused = library.evaluate_here("--dry-run")
-    assert (refused.code, refused.err) == (2, f"error: a list is expected at not_applicable in {META}\n")
+    assert (refused.code, refused.err) == (
+        2,
+        f'error: a list is expected, got "recorded" at not_applicable in {META}\n',
+    )
 
 
 def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_a_body_over_the_limit_is_an_answer_that_is_too_large(library: Library) 
     ("program", "complaint"),
     [
         ({}, "either run or http is expected at program"),
-        ({"run": "python app.py", "watch": ["*"]}, "a list is expected at program.run"),
+        ({"run": "python app.py", "watch": ["*"]}, "at program.run in"),
         ({"run": [], "watch": ["*"]}, "at least one entry is expected at program.run"),
         ({"run": ["python", "app.py"]}, "run needs watch"),
         ({"run": ["python"], "watch": ["no*"]}, "program.watch names no*, and no file"),

@@ -252,8 +252,12 @@ WRONG = [
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs is no object"),
     ("cases.jsonl", '{"document": "A", "inputs": {"kind": null}}\n', ":1: inputs is no object"),
     ("cases.jsonl", '{"document": "A", "inputs": {"document": "B"}}\n', ":1: 'document' and 'document' in inputs"),
-    ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', "a list is expected at turns in {path}:1"),
-    ("cases.jsonl", '{"document": "A", "not_applicable": 7}\n', "a list is expected at not_applicable in {path}:1"),
+    ("cases.jsonl", '{"document": "A", "turns": "hello"}\n', 'a list is expected, got "hello" at turns in {path}:1'),
+    (
+        "cases.jsonl",
+        '{"document": "A", "not_applicable": 7}\n',
+        "a list is expected, got 7 at not_applicable in {path}:1",
+    ),
     (
         "cases.jsonl",
         '{"document": "A", "expected": {"shop": 5, "total": 1}}\n',

@@ -119,7 +119,10 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
         ({**GOOD, "meta.json": "[]"}, "a mapping of keys to values is expected in <case>/meta.json"),
         ({**GOOD, "metadata.yaml": "a: [1"}, "<case>/metadata.yaml:2:1: broken YAML: "),
         ({**GOOD, "metadata.yaml": "day: 2024-02-30"}, "<case>/metadata.yaml: broken YAML: day"),
-        ({**GOOD, "metadata.yaml": "plain"}, "a mapping of keys to values is expected in <case>/metadata.yaml"),
+        (
+            {**GOOD, "metadata.yaml": "plain"},
+            'a mapping of keys to values is expected, got "plain" in',
+        ),
     ],
 )
 def test_a_case_that_is_refused(

@@ -58,26 +58,29 @@ REFUSED = {
         ("models: [{id: a}]", "a required key is missing at models[0].provider in {path}"),
         (
             "models: [{id: '', provider: openai}]",
-            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9._:@/-]*$' at models[0].id in",
+            "String should match pattern '^[A-Za-z0-9][A-Za-z0-9._:@/-]*$', got \"\" at models[0].id in",
         ),
         ("models: [{id: a b, provider: openai}]", "String should match pattern"),
-        ("models: [{id: a, providr: openai, provider: x}]", "unknown key at models[0].providr in {path}"),
+        (
+            "models: [{id: a, providr: openai, provider: x}]",
+            "unknown key at models[0].providr in {path} (did you mean 'provider'?)",
+        ),
         (
             "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
             "duplicate model id 'a' at models[2] and models[0] in {path}",
         ),
         (
             "models: [{id: a, provider: x, params: {temperature: hot}}]",
-            "Input should be a valid number, unable to parse string as a number at models[0].params.temp",
+            'Input should be a valid number, unable to parse string as a number, got "hot" at models[0].params.temp',
         ),
         (
             "models: [{id: a, provider: x, params: {max_output_tokens: 0}}]",
-            "Input should be greater than 0 at models[0].params.max_output_tokens in {path}",
+            "Input should be greater than 0, got 0 at models[0].params.max_output_tokens in {path}",
         ),
         ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: each replicate has a seed of its own"),
         (
             "models: [{id: a, provider: x, profile: random}]",
-            "Input should be 'deterministic' or 'sampled' at models[0].profile in {path}",
+            "unknown value 'random' at models[0].profile in {path} (known: deterministic, sampled)",
         ),
         (
             "models: [{id: a, provider: x, price: {input: 1}}]",
@@ -88,25 +91,40 @@ REFUSED = {
             "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",
         ),
         ("models: [{id: a, provider: x, limits: {max_concurrency: 0}}]", "Input should be greater than 0"),
+        (
+            "models: [{id: a, provider: x, ignores: [sed]}]",
+            "unknown value 'sed' at models[0].ignores[0] in {path} (did",
+        ),
+        (
+            "models: [{id: off, provider: x}]",
+            "a text is expected, got false at models[0].id in {path} (YAML reads off and no as false",
+        ),
+        (
+            "models: [{id: a, provider: x, family: 12:30}]",
+            "a text is expected, got 750 at models[0].family in {path} (YAML reads this as a number; put it in quotes)",
+        ),
     ],
     "settings.yaml": [
         ("site: {documents: true}", "unknown key at site.documents in {path}"),
         (
             "site: {components: {a: {documents: maybe}}}",
-            "Input should be a valid boolean, unable to interpret input at site.components.a.documents in {path}",
+            'Input should be a valid boolean, unable to interpret input, got "maybe" at site.components.a',
         ),
-        ("replicates: 0", "Input should be greater than 0 at replicates in {path}"),
-        ("replicate: 5", "unknown key at replicate in {path}"),
+        ("replicates: 0", "Input should be greater than 0, got 0 at replicates in {path}"),
+        ("replicate: 5", "unknown key at replicate in {path} (did you mean 'replicates'?)"),
         (
             "retry: {attempts: many}",
-            "Input should be a valid integer, unable to parse string as an integer at retry.att",
+            'Input should be a valid integer, unable to parse string as an integer, got "many" at retry.att',
         ),
-        ("required_coverage: 1.1", "Input should be less than or equal to 1 at required_coverage in {path}"),
+        ("required_coverage: 1.1", "Input should be less than or equal to 1, got 1.1 at required_coverage in {path}"),
         ("audit: {benchmarks: [{a: 1}]}", "a mapping of keys to values is expected at audit.benchmarks in {path}"),
-        ("audit: {benchmarks: {a: {weight: 0}}}", "Input should be greater than 0 at audit.benchmarks.a.weight in"),
-        ("audit: {questions: 0}", "Input should be greater than 0 at audit.questions in {path}"),
-        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256 at jobs.max_jobs in {path}"),
-        ("timeout_s: -1", "Input should be greater than 0 at timeout_s in {path}"),
+        (
+            "audit: {benchmarks: {a: {weight: 0}}}",
+            "Input should be greater than 0, got 0 at audit.benchmarks.a.weight in",
+        ),
+        ("audit: {questions: 0}", "Input should be greater than 0, got 0 at audit.questions in {path}"),
+        ("jobs: {max_jobs: 257}", "Input should be less than or equal to 256, got 257 at jobs.max_jobs in {path}"),
+        ("timeout_s: -1", "Input should be greater than 0, got -1 at timeout_s in {path}"),
         ("- replicates: 5", "a mapping of keys to values is expected in {path}"),
     ],
 }

@@ -161,7 +161,7 @@ def test_earlier_turns_come_after_the_examples_and_before_what_the_user_says(tmp
             "inputs: {document} is in the system message alone; a user message says the document",
         ),
         (["messages: [{role: user, content: A}]"], "Read.", "has messages in its front matter and a body"),
-        (["messages: [{role: tool, content: A}]"], "", "Input should be 'system', 'user' or 'assistant'"),
+        (["messages: [{role: tool, content: A}]"], "", "unknown value 'tool'"),
         (["messages: section"], "## User\nA", "'section' is neither sections nor a list of messages"),
     ],
 )

@@ -100,16 +100,16 @@ def test_the_type_decides_the_method_where_none_is_named(kind: str, method: str)
 @pytest.mark.parametrize(
     ("before", "after", "line", "message"),
     [
-        ("type:", "typ:", 4, "unknown key (did you mean 'type'?) at criteria[0].typ"),
-        ('"objective"', '"objektive"', 4, "unknown value 'objektive' (did you mean 'objective'?) at criteria[0].type"),
+        ("type:", "typ:", 4, "unknown key at criteria[0].typ (did you mean 'type'?)"),
+        ('"objective"', '"objektive"', 4, "unknown value 'objektive' at criteria[0].type (did you mean 'objective'?)"),
         ('label: "Wrong"', 'lable: "Wrong"', 7, "a required key is missing at criteria[0].rubric[1].label"),
         ("      5:", "      12:", 15, "level 12 is on no scale; levels are whole numbers, from 1 to 3, 5 or 10"),
-        ("examples:", "exampels:", 20, "unknown key (did you mean 'examples'?) at criteria[0].rubric[5].exampels"),
+        ("examples:", "exampels:", 20, "unknown key at criteria[0].rubric[5].exampels (did you mean 'examples'?)"),
         ("guidance:", "guidence:", 23, "a required key is missing at criteria[0].edge_cases[0].guidance"),
-        ("direct_scoring", "direct", 26, "unknown value 'direct' (did you mean 'direct_scoring'?)"),
-        ("require_justification_first", "positon_swap", 28, "'positon_swap' (did you mean 'position_swap'?)"),
-        ("0.8", "80", 29, "Input should be less than or equal to 1 at criteria[0].method.confidence_threshold"),
-        ("2.0", "0", 30, "Input should be greater than 0 at criteria[0].weight"),
+        ("direct_scoring", "direct", 26, "(did you mean 'direct_scoring'?)"),
+        ("require_justification_first", "positon_swap", 28, "(did you mean 'position_swap'?)"),
+        ("0.8", "80", 29, "Input should be less than or equal to 1, got 80 at criteria[0].method.conf"),
+        ("2.0", "0", 30, "Input should be greater than 0, got 0 at criteria[0].weight"),
         ("weight: 2.0", "scale: 1-3", 2, "level 5 of rubric is not on the scale 1-3 at criteria[0]"),
         ("      3:", "      1:", 12, "the key '1' is on line 7 already"),
     ],
@@ -130,7 +130,7 @@ def test_a_mistake_is_named_with_file_line_key_path_and_the_nearest_name(
         ({"levels": [{"score": 1, **level("wrong")}]}, "at least 2 entries are expected at levels"),
         ({"levels": [{"score": 1, **level("a")}, {"score": 1, **level("b")}]}, "levels[0] and levels[1] have the same"),
         ({"levels": [{"score": 0, **level("a")}, {"score": 5, **level("b")}]}, "level 0 is on no scale"),
-        ({"edgeCase": []}, "unknown key (did you mean 'edgeCases'?) at edgeCase"),
+        ({"edgeCase": []}, "unknown key at edgeCase (did you mean 'edgeCases'?)"),
     ],
 )
 def test_a_mistake_in_the_json_form_is_named_as_the_file_has_it(
@@ -152,7 +152,7 @@ def test_a_criterion_that_is_wrong_hides_no_other(tmp_path: Path) -> None:
     path = _write(tmp_path, {"criteria": [some_criterion(id="a", weight=-1), some_criterion(id="b")]})
     good, problems = criteria_of(read_rubric_text(path))
     assert [(index, criterion.id) for index, criterion in good.items()] == [(1, "b")]
-    assert [problem.message for problem in problems] == ["Input should be greater than 0 at criteria[0].weight"]
+    assert [problem.message for problem in problems] == ["Input should be greater than 0, got -1 at criteria[0].weight"]
 
 
 def test_the_digest_follows_what_is_said_and_not_how_it_is_laid_out(tmp_path: Path) -> None:

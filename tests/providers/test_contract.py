@@ -186,6 +186,21 @@ FAULTS: dict[str, tuple[Any, str, str, set[str], Any]] = {
 # fmt: on
 
 
+def test_error_of_a_content_filter_is_a_refusal(vendor: str, server: VendorServer) -> None:
+    for details in (
+        {"code": "content_filter"},
+        {"type": "content_filter"},
+        {"innererror": {"code": "ResponsibleAIPolicyViolation"}},
+        {"code": None, "message": "Output blocked by content filtering policy"},
+    ):
+        for code in (400, 403, 200):
+            server.enqueue(Status(code, body={"error": {"message": "filtered", **details}}))
+            completion = ask(entry(vendor, server.url))
+            assert (completion.stop_reason, completion.usage.output_tokens) == ("refusal", 0), (details, code)
+    server.enqueue(Status(400, body={"error": {"message": "no such parameter: content_filter", "code": None}}))
+    assert ask_and_fail(entry(vendor, server.url)).reason == "bad_request"
+
+
 def test_a_fault_is_told_apart_with_one_request_and_survived(vendor: str, server: VendorServer) -> None:
     for fault, (behaviour, kind, reason, flags, wait) in FAULTS.items():
         server.enqueue(behaviour)

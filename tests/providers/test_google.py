@@ -132,12 +132,12 @@ def test_an_address_may_name_the_api_version(server: VendorServer) -> None:
 
 def test_params_the_request_has_no_place_for_are_refused() -> None:
     for params, message in (
-        ({"top_kk": 20}, r"unknown param 'top_kk' of model 'm' in models.yaml \(did you mean 'top_k'\?\)"),
-        ({"topK": 20}, r"unknown param 'topK' .*\(did you mean 'top_k'\?\)"),
-        ({"http_options": {}}, "unknown param 'http_options'"),
-        ({"n": 3}, "unknown param 'n'"),
-        ({"top_k": "many"}, "param 'top_k' of model 'm' in models.yaml: "),
-        ({"thinking_config": {"thinking_budget": "all"}}, "param 'thinking_config.thinking_budget' of model 'm'"),
+        ({"top_kk": 20}, r"unknown key at top_kk in params of model 'm' in models.yaml \(did you mean 'top_k'\?\)"),
+        ({"topK": 20}, r"unknown key at topK .*\(did you mean 'top_k'\?\)"),
+        ({"http_options": {}}, "unknown key at http_options"),
+        ({"n": 3}, "unknown key at n in"),
+        ({"top_k": "many"}, "got \"many\" at top_k in params of model 'm' in models.yaml"),
+        ({"thinking_config": {"thinking_budget": "all"}}, 'got "all" at thinking_config.thinking_budget in'),
     ):
         with pytest.raises(ConfigError, match=message):
             google.check(Model(id="m", provider="google", params=params))

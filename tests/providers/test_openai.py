@@ -5,7 +5,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.providers import openai
 
 from tests.support.vendor_server import Body, Status, VendorServer
-from tests.support.vendors import ask, ask_and_fail, entry
+from tests.support.vendors import ask, ask_and_fail, asking, entry, failure_of
 
 
 def test_a_reasoning_model_is_not_sent_what_it_refuses(server: VendorServer) -> None:
@@ -39,8 +39,8 @@ def test_content_in_parts_is_their_text(server: VendorServer) -> None:
 def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorServer) -> None:
     for body, words in (
         ({"error": {"message": "upstream is down", "code": 502}}, "upstream is down"),
-        ({"choices": [{"message": {"content": 42}}]}, "unexpected body: Input should be a valid string"),
-        ({"choices": []}, "is application/json and begins with b'{\"choices\": []}'"),
+        ({"choices": [{"message": {"content": 42}}]}, "unexpected body: a text is expected, got 42"),
+        ({"choices": []}, "an array in it is empty; it is application/json and begins with b'{\"choices\": []}'"),
     ):
         server.enqueue(Body(body))
         assert words in str(ask_and_fail(entry("openai-compatible", server.url))), body
@@ -75,6 +75,60 @@ def test_params_and_what_a_model_ignores_stand_before_what_is_off(server: Vendor
     ask(entry("openai-compatible", server.url, server="llama.cpp", profile="sampled"))
     body = server.received[-1].body
     assert (body["temperature"], "cache_prompt" in body) == (1.0, False)
+
+
+def test_parameter_with_another_name_is_sent_under_it_after_one_retry(server: VendorServer) -> None:
+    message = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    )
+    refusal = Status(400, body={"error": {"message": message, "code": "unsupported_parameter", "param": "max_tokens"}})
+    with asking(entry("openai-compatible", server.url)) as complete:
+        server.enqueue(refusal)
+        error = failure_of(complete)
+        assert (error.retryable, error.retry_after_s) == (True, 0.0)
+        assert complete().text == "fine"
+        server.enqueue(refusal)
+        assert not failure_of(complete).retryable
+    assert [("max_tokens" in one.body, "max_completion_tokens" in one.body) for one in server.received] == [
+        (True, False),
+        (False, True),
+        (False, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [
+        (400, {"message": "Extra inputs are not permitted: seed"}, "seed_refused"),
+        (
+            422,
+            {"message": "invalid", "details": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]},
+            "seed_refused",
+        ),
+        (400, {"message": "'temperature' does not support 0", "param": "temperature"}, "temperature_refused"),
+        (400, {"message": "temperature must be at most 1"}, "bad_request"),
+        (400, {"message": "Unknown model family"}, "bad_request"),
+    ],
+)
+def test_refused_parameter_is_named_in_the_reason(
+    server: VendorServer, status: int, error: dict[str, object], reason: str
+) -> None:
+    server.enqueue(Status(status, body={"error": error}))
+    assert ask_and_fail(entry("openai-compatible", server.url)).reason == reason
+
+
+def test_ignored_seed_and_output_limit_are_not_sent(server: VendorServer) -> None:
+    model = entry("openai-compatible", server.url, ignores=("seed", "max_tokens"))
+    ask(model)
+    assert {"seed", "max_tokens"}.isdisjoint(server.received[-1].body)
+    assert openai.sampling(model).unavailable == ("seed", "max_tokens")
+
+
+def test_output_limit_in_params_replaces_the_usual_name(server: VendorServer) -> None:
+    model = entry("openai-compatible", server.url, params={"max_completion_tokens": 500})
+    assert model.params.max_output_tokens == 500
+    ask(model)
+    assert {"max_completion_tokens", "max_tokens"} & server.received[-1].body.keys() == {"max_completion_tokens"}
 
 
 def test_a_server_is_one_of_openais_kind_at_an_address() -> None:

@@ -119,7 +119,7 @@ def test_however_a_file_is_laid_out_its_rows_keep_what_they_say(skill: Component
         ("[]", "a mapping of keys to values is expected in {path}"),
         ('{"runs": []}', "a required key is missing at skill in {path}"),
         ('{"skill": "receipts", "runs": [{}]}', "a required key is missing at runs[0].run_id in {path}"),
-        ('{"skill": "receipts", "runs": {}}', "Input should be a valid list at runs in {path}"),
+        ('{"skill": "receipts", "runs": {}}', "a list is expected at runs in {path}"),
     ],
 )
 def test_a_file_that_cannot_be_added_to_is_refused_and_left_untouched(

@@ -152,7 +152,7 @@ def test_many_wrong_lines_are_counted_in_one_sentence(tmp_path: Path) -> None:
     sentences: list[str] = []
     assert list(read_answers(tmp_path, sentences.append)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
-        "1 is left out, it is not a journal line: a mapping of keys to values is expected (and 2 more lines)"
+        "1 is left out, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]
 
 

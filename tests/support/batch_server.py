@@ -21,7 +21,7 @@ from tests.support.http_server import Received, Server, serve
 from tests.support.vendor_dialects import DIALECTS, Answer, address_of
 
 INPUT_TOKENS, OUTPUT_TOKENS = 40, 20
-Outcome = Literal["answered", "rejected", "overloaded", "expired", "canceled", "missing"]
+Outcome = Literal["answered", "rejected", "filtered", "overloaded", "expired", "canceled", "missing"]
 _GOOGLE_WORDS = {"completed": "SUCCEEDED", "expired": "EXPIRED", "cancelled": "CANCELLED", "failed": "FAILED"}
 
 
@@ -218,12 +218,12 @@ class _Anthropic(_Api):
         }
 
     def line(self, custom_id: str, outcome: Outcome) -> Any:
-        statuses = {"rejected": 400, "overloaded": 529}
+        statuses = {"rejected": 400, "filtered": 400, "overloaded": 529}
         result: dict[str, Any] = {"type": outcome}
         if outcome == "answered":
             result = {"type": "succeeded", "message": self.answer(custom_id)}
         elif outcome in statuses:
-            result = {"type": "errored", "error": self.dialect.error(statuses[outcome], "scripted")}
+            result = {"type": "errored", "error": self.dialect.error(statuses[outcome], _message(outcome))}
         return {"custom_id": custom_id, "result": result}
 
 
@@ -282,11 +282,11 @@ class _OpenAI(_Api):
         }
 
     def line(self, custom_id: str, outcome: Outcome) -> Any:
-        status = {"answered": 200, "rejected": 400, "overloaded": 503}.get(outcome)
+        status = {"answered": 200, "rejected": 400, "filtered": 400, "overloaded": 503}.get(outcome)
         if status is None:
             code = {"expired": "batch_expired", "canceled": "batch_cancelled"}[outcome]
             return {"id": "x", "custom_id": custom_id, "response": None, "error": {"code": code, "message": "scripted"}}
-        body = self.answer(custom_id) if status == 200 else self.dialect.error(status, "scripted")
+        body = self.answer(custom_id) if status == 200 else self.dialect.error(status, _message(outcome))
         response = {"status_code": status, "request_id": "req_1", "body": body}
         return {"id": "x", "custom_id": custom_id, "response": response, "error": None}
 
@@ -326,10 +326,16 @@ class _Google(_Api):
         return {**body, "response": {"inlinedResponses": {"inlinedResponses": entries}}}
 
     def entry(self, custom_id: str, outcome: Outcome) -> Any:
-        code = {"rejected": 3, "overloaded": 14}.get(outcome)
+        code = {"rejected": 3, "filtered": 3, "overloaded": 14}.get(outcome)
         failed = code is not None
-        result = {"error": {"code": code, "message": "scripted"}} if failed else {"response": self.answer(custom_id)}
+        result = (
+            {"error": {"code": code, "message": _message(outcome)}} if failed else {"response": self.answer(custom_id)}
+        )
         return {"metadata": {"key": custom_id}, **result}
+
+
+def _message(outcome: Outcome) -> str:
+    return "Output blocked by content filtering policy" if outcome == "filtered" else "scripted"
 
 
 _APIS = {"anthropic": _Anthropic, "openai": _OpenAI, "google": _Google}

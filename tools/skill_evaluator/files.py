@@ -4,6 +4,7 @@ What is read is a file of limited size and depth. What is written here is there 
 """
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
-from skill_evaluator.text import finite_float, key_path, listed, refuse_constant
+from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant
 
 if TYPE_CHECKING:  # a dry run takes no lock and need not wait for the library
     from filelock import FileLock
@@ -31,6 +32,13 @@ _UMASK = os.umask(0o022)  # it can be read only by setting it
 os.umask(_UMASK)
 _SYNC_S = 0.2  # between two waits for the disk; one takes milliseconds
 _JSON_LEVELS = 200  # an answer has 64 at most; at some 250 a validator gives up, at some 1,000 Python does
+_MAX_SHOWN = 60  # characters of a wrong value
+_SECRET = ("api_key_env", "base_url")  # people paste keys and passwords there
+_EXPECTED = {
+    **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
+    "string_type": "a text is expected",
+}
 _JSON_COMMAS = 4_000_000  # an array of nothing takes two bytes in a file and some 70 in memory
 
 
@@ -171,34 +179,61 @@ def validated(model: type[ModelT], value: Any, where: Path, error: type[SkillEva
     try:
         return model.model_validate(value)
     except ValidationError as problem:
-        raise error(f"{first_problem(problem)} in {where}") from None
+        raise error(first_problem(problem, model, where)) from None
     except UnicodeEncodeError:  # of a message about it
         raise error(f"half a surrogate pair, which is no text, in {where}") from None
 
 
-def first_problem(problem: ValidationError) -> str:
-    """Say the first thing that pydantic finds wrong, with its key path and without its vocabulary."""
+def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, where: Path | None = None) -> str:
+    """Say the first thing that pydantic finds wrong, with its key path, its file and the nearest known name."""
     first = problem.errors(include_url=False)[0]
+    message, advice = problem_message(first, model, where)
     place = key_path(tuple(part for part in first["loc"] if part != "constrained-float"))  # how pydantic marks a kind
-    return f"{problem_message(first)}{f' at {place}' if place else ''}"
+    return " ".join(filter(None, (message, place and f"at {place}", f"in {where}" if where else "", advice)))
 
 
-def problem_message(problem: ErrorDetails) -> str:
-    """Say one thing that pydantic finds wrong, without its place."""
-    context = problem.get("ctx", {})
+def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, where: Path | None) -> tuple[str, str]:
+    """Return one thing that pydantic finds wrong, without its place, and what to do about it, or an empty text.
+
+    `model` has the known keys, and `where` says whether the value was written in YAML.
+    """
+    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    *around, name = problem["loc"] or ("",)
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        keys = _keys_at(model, around) if model else []
+        return "unknown key", nearest(str(name), keys) if keys else ""
     message = {
-        "model_type": "a mapping of keys to values is expected",
-        "dict_type": "a mapping of keys to values is expected",
-        "dataclass_type": "a mapping of keys to values is expected",
-        "tuple_type": "a list is expected",
-        "extra_forbidden": "unknown key",
-        "unexpected_keyword_argument": "unknown key",
         "missing": "a required key is missing",
         "too_short": f"at least {_entries(context.get('min_length', 1))} expected",
         "too_long": f"at most {_entries(context.get('max_length', 1))} expected",
         "value_error": str(context.get("error", "")),
-    }.get(problem["type"])
-    return message or problem["msg"]
+    }.get(kind)
+    if message or name in _SECRET:
+        return message or problem["msg"], ""
+    shown, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_SHOWN], ""
+    if kind in ("string_type", "literal_error") and isinstance(value, bool | int | float | datetime.date):
+        reads = "this as a date" if isinstance(value, datetime.date) else "this as a number"
+        reads = f"{'on and yes' if value else 'off and no'} as {shown}" if isinstance(value, bool) else reads
+        is_yaml = where is not None and where.suffix in (".yaml", ".yml", ".md")
+        advice = f"(YAML reads {reads}; put it in quotes)" if is_yaml else ""
+    elif kind == "literal_error" and isinstance(value, str):
+        names, escaped = re.split(", | or ", context["expected"].replace("'", "")), shown.strip('"')
+        return f"unknown value '{escaped}'", nearest(value, names)
+    got = f", got {shown}" if isinstance(value, str | int | float | datetime.date) else ""
+    return f"{_EXPECTED.get(kind, problem['msg'])}{got}", advice
+
+
+def _keys_at(model: type[BaseModel], place: Iterable[int | str]) -> list[str]:
+    """Return the keys that a mapping at a place may have, by the JSON Schema of the model; none if it does not say."""
+    schema = model.model_json_schema()
+    node: Any = schema
+    for part in (*place, None):
+        while "$ref" in node or "anyOf" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
+        if part is not None:
+            node = node.get("properties", {}).get(part) or node.get("items") or node.get("additionalProperties")
+            node = node if isinstance(node, dict) else {}
+    return list(node.get("properties", {}))
 
 
 def _entries(count: int) -> str:

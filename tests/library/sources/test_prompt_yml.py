@@ -175,7 +175,7 @@ HOSTILE = {
     "nothing": ("", "a mapping of keys to values is expected"),
     "no messages": ("model: x\n", "a required key is missing at messages"),
     "tests that are no list": (f"{MESSAGES}testData: {{a: 1}}\n", "a list is expected at testData"),
-    "a test that is a text": (f"{MESSAGES}testData: [x]\n", "a mapping of keys to values is expected at testData[0]"),
+    "a test that is a text": (f"{MESSAGES}testData: [x]\n", 'expected, got "x" at testData[0]'),
     "a role of its own": ("messages: [{role: tool, content: x}]\n", "at messages[0].role"),
     "no user": ("messages: [{role: system, content: x}]\n", "the last one must be the user's"),
     "an empty message": ("messages: [{role: user, content: ''}]\n", "one is empty"),

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import (
@@ -160,14 +160,29 @@ class SiteSettings(StrictModel):
         return self.components.get(skill, ComponentSite()).documents
 
 
+LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
+SamplingName = Literal["temperature", "top_p", "top_k", "min_p", "seed", "repetition_penalty", "repeat_penalty"]
+Ignorable = Literal[SamplingName, "max_tokens", "cache_prompt"]
+IGNORABLE: tuple[str, ...] = get_args(Ignorable)
+
+
 class Params(BaseModel):
-    """Settings of each call; keys beyond these go to the provider's API as they are."""
+    """Settings of each call; keys beyond these go to the provider's API as they are.
+
+    `max_tokens` or `max_completion_tokens` is the output limit under the name that the API is sent.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
     max_output_tokens: PositiveInt = 4096
     temperature: NonNegativeFloat | None = None
     top_p: Share | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_the_limit(cls, values: Any) -> Any:
+        limits = [values[name] for name in LIMIT_NAMES if name in values] if isinstance(values, dict) else []
+        return {**values, "max_output_tokens": limits[0]} if limits else values
 
     @model_validator(mode="after")
     def _refuse_what_is_not_sent(self) -> Self:
@@ -234,7 +249,9 @@ class Model(StrictModel):
     limits: Limits = Limits()
     price: Price | None = None
     cache: bool = Field(default=True, description="whether the vendor is asked to cache prompts")
-    ignores: tuple[str, ...] | None = Field(default=None, exclude_if=lambda names: names is None)
+    ignores: tuple[Ignorable, ...] | None = Field(
+        default=None, exclude_if=lambda names: names is None, description="parameters that are never sent"
+    )
     family: Label | None = Field(default=None, description="whose model it is; default: by its name")
     accepts: tuple[FileKind, ...] | None = Field(
         default=None,

@@ -14,9 +14,11 @@ import jsonschema_rs
 
 from skill_evaluator.comparing.schema_paths import children, references_of, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.text import key_path, nearest
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _T = TypeVar("_T")
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _FOR_THE_SAME_VALUE = (*_BRANCHES, "dependentSchemas", "dependencies", "not", "if", "then", "else")
 _RULES = (
@@ -58,7 +60,13 @@ class Contract:
                 effort.of(node) for node in schemas_in(schema)
             )  # most schemas that one value is held against
         except jsonschema_rs.ValidationError as problem:
-            place = _pointer(problem.instance_path)
+            path = problem.instance_path
+            types = problem.instance if isinstance(problem.instance, list) else [problem.instance]
+            words = [str(name) for name in types if name not in _TYPES]
+            if path[-1:] == ["type"] and words:
+                place = f"{key_path(tuple(path))} in {where}"
+                raise ComponentError(f"unknown type '{words[0]}' at {place} {nearest(words[0], _TYPES)}") from None
+            place = _pointer(path)
             raise ComponentError(f"{where} is not a valid JSON Schema at {place}: {problem.message}") from None
         except (ValueError, jsonschema_rs.ReferencingError) as problem:
             raise ComponentError(f"{where} is not a valid JSON Schema: {problem}") from None

@@ -4,7 +4,6 @@ Each class is a mapping in one of these files, each field a key. A file is read 
 key, or into everything that is wrong with it.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from skill_evaluator.files import StrictModel, parse_json, problem_message, read
 from skill_evaluator.identifiers import Share
 from skill_evaluator.library.reading import CONFIGURATION, Root, parse_yaml, yaml_lines
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.text import canonical_json, digest, key_path, listed, nearest
+from skill_evaluator.text import canonical_json, digest, key_path, listed
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Kind = Literal["objective", "subjective"]
@@ -215,7 +214,6 @@ class RubricLevels(StrictModel):
 
 
 Place = tuple[int | str, ...]
-_EXPECTED = re.compile(r"'([^']*)'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,12 +234,11 @@ class RubricText:
         names = tuple(map(str, place))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 
-    def problem(self, place: Place, message: str) -> Problem:
+    def problem(self, place: Place, message: str, advice: str = "") -> Problem:
         """Return a problem at a place, with its line."""
         where = key_path(place)
-        return Problem(
-            file=str(self.path), line=self.line(place), message=f"{message}{f' at {where}' if where else ''}"
-        )
+        words = " ".join(filter(None, (message, where and f"at {where}", advice)))
+        return Problem(file=str(self.path), line=self.line(place), message=words)
 
 
 def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
@@ -300,23 +297,4 @@ def _problems(text: RubricText, problem: ValidationError) -> Iterator[Problem]:
         if error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # pydantic counts the entries that are in order, and the others have their own problem
         place = tuple(part for part in error["loc"] if part != "[key]")  # how pydantic marks a key that is wrong
-        *around, name = error["loc"] or ("",)
-        message = problem_message(error)
-        if error["type"] == "extra_forbidden":
-            message = f"unknown key {nearest(str(name), _keys_at(model, around))}"
-        elif error["type"] == "literal_error":
-            value = str(error["input"])
-            message = f"unknown value '{value}' {nearest(value, _EXPECTED.findall(error['ctx']['expected']))}"
-        yield text.problem(place, message)
-
-
-def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """Return the keys that a mapping at a place may have, as the model's JSON Schema says."""
-    schema = model.model_json_schema()
-    node: Any = schema
-    for part in (*place, None):
-        while "$ref" in node or "anyOf" in node:
-            node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
-        if part is not None:
-            node = node.get("properties", {}).get(part) or node.get("items") or node.get("additionalProperties")
-    return list(node.get("properties", {}))
+        yield text.problem(place, *problem_message(error, model, text.path))

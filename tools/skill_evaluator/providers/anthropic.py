@@ -82,7 +82,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             **sampling(model).fixed,
             **({"system": request.system} if request.system else {}),
             "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.talk],
-            "max_tokens": request.max_output_tokens,
+            **sampling(model).of(request, "max_tokens"),
         }
         if request.cache:
             content.setdefault("cache_control", _EPHEMERAL)  # all up to the end of the user's text

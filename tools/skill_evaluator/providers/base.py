@@ -259,6 +259,11 @@ class Sampling:
         alike = {**self.sent, **self.extra}
         return {name: value for name, value in alike.items() if name != "seed" and name not in self.unavailable}
 
+    def of(self, request: "Request", limit_name: str) -> dict[str, int]:
+        """Return the seed and the output limit of a request, unless the model ignores them."""
+        limit = {} if "max_tokens" in self.unavailable else {limit_name: request.max_output_tokens}
+        return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
+
 
 # what models ignore, and what they refuse at OpenAI's own address, by the beginning of their names; November 2026
 _GEMINI = ("gemini-3.6", "gemini-3.7", "gemini-3.8", "gemini-3.9", "gemini-4")

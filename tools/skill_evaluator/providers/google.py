@@ -3,14 +3,14 @@
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
 
-from pydantic import StringConstraints, ValidationError
-from pydantic.alias_generators import to_camel, to_snake
+from pydantic import StringConstraints
+from pydantic.alias_generators import to_camel
 
-from skill_evaluator.errors import ConfigError
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, validated
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers import batch
@@ -33,7 +33,6 @@ from skill_evaluator.providers.base import (
 from skill_evaluator.providers.http import HttpProvider
 from skill_evaluator.providers.keyless import Identity, of_its_library
 from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, error_from_status
-from skill_evaluator.text import nearest
 
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
@@ -116,16 +115,7 @@ _OF_REQUESTS = (
 
 def check(model: Model) -> None:
     """Raise ConfigError for params that a request has no place for."""
-    for name in model.params.extra:
-        if name not in _Params.model_fields:
-            meant = nearest(to_snake(name), _Params.model_fields)
-            raise ConfigError(f"unknown param '{name}' of model '{model.id}' in models.yaml {meant}")
-    try:
-        _Params.model_validate(model.params.extra)
-    except ValidationError as problem:
-        first = problem.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise ConfigError(f"param '{where}' of model '{model.id}' in models.yaml: {first['msg']}") from None
+    validated(_Params, model.params.extra, Path(f"params of model '{model.id}' in models.yaml"))
 
 
 def caching(model: Model) -> Caching | None:
@@ -160,7 +150,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
     of_request = {name: fixed.pop(name) for name in map(to_camel, _OF_REQUESTS) if name in fixed}
 
     def body(request: Request) -> Mapping[str, Any]:
-        generation = {**fixed, "maxOutputTokens": request.max_output_tokens, "seed": request.seed}
+        generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
         if request.schema is not None and model.structured_output != "none":
             generation["responseMimeType"] = "application/json"
             if model.structured_output == "json_schema":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from skill_evaluator.library.config import Model, Settings
+from skill_evaluator.library.config import LIMIT_NAMES, Model, Settings
 from skill_evaluator.library.messages import File
 from skill_evaluator.providers import batch
 from skill_evaluator.providers.base import (
@@ -90,15 +90,16 @@ def file_tokens(model: Model, file: File) -> FileTokens:
 
 def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
     """Open a connection to one model."""
-    fixed = {"model": model.api_name, **sampling(model).fixed}
-    limit_name = "max_tokens" if model.base_url else "max_completion_tokens"
+    settings_sent = sampling(model)
+    fixed = {"model": model.api_name, **settings_sent.fixed}
+    usual_name = "max_tokens" if model.base_url else "max_completion_tokens"
+    limit_name = next((name for name in LIMIT_NAMES if name in model.params.extra), usual_name)
 
     def body(request: Request) -> Mapping[str, Any]:
         content = {
             **fixed,
             "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.messages],
-            "seed": request.seed,
-            limit_name: request.max_output_tokens,
+            **settings_sent.of(request, limit_name),
         }
         if request.cache:  # so that the calls of one prompt meet on one machine
             said = content["messages"]
@@ -249,8 +250,7 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.Answered:
         return line.get("custom_id"), batch.answer_from(status, response.get("body"), response.get("request_id"))
     if code in _UNRUN:
         return line.get("custom_id"), _UNRUN[code]()
-    problem = ProviderError("server_error", f"{code}: {error.get('message')}", retryable=True)  # status 0 among them
-    return line.get("custom_id"), problem
+    return line.get("custom_id"), batch.answer_from(500, {"error": error})  # status 0 among them
 
 
 def _batch_files(status: batch.BatchStatus, *keys: str) -> list[str]:

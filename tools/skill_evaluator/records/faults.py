@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.records.record import Record
 
 _LATER = "--resume asks again"
@@ -19,6 +20,7 @@ REMEDIES: Mapping[str, str] = {
     "context_exceeded": "raise the context of the server, or shorten document or prompt",
     "request_too_large": "let the server take more, or shorten document or prompt",
     "bad_request": "correct params or structured_output of '{model}' in models.yaml, by what the server says",
+    **{f"{name}_refused": f"add `ignores: [{name}]` to '{{model}}' in models.yaml" for name in IGNORABLE},
     "malformed_body": "see that base_url of '{model}' in models.yaml is that of the API itself, not of a page or proxy",
     **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _PRESSED),
     **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _LATER),

@@ -162,6 +162,9 @@ class Server(FrozenModel):
     concurrency: PositiveInt
     version: Label | None = LATER
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
+    renamed: dict[Label, Label] = Field(
+        default={}, exclude_if=lambda names: not names, description="parameters sent under another name, by their own"
+    )
 
 
 class InFlight(FrozenModel):

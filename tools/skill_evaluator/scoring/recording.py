@@ -65,7 +65,7 @@ class Recorder:
 
     def record(self, model: Model, manifest: Manifest, scorecard: Scorecard, *, stopped: str | None = None) -> Record:
         """Return the record of one run; `stopped` says why it ended early."""
-        component = self.component
+        component, server = self.component, manifest.server
         price, latencies = price_of(model, self.kinds[model.provider]), scorecard.latencies_s
         answers = list(zip(scorecard.served, scorecard.usages, strict=True))
         cost_of = {(name, usage): usage_cost(answer_price(model, price, name), usage) for name, usage in set(answers)}
@@ -93,7 +93,7 @@ class Recorder:
             cost_usd=rounded(total_or_none([*costs, *lost])),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
-            server=manifest.server if manifest.server and (model.base_url or manifest.server.fingerprints) else None,
+            server=server if server and (model.base_url or server.fingerprints or server.renamed) else None,
             digests={**manifest.digests, "datasets": component.digests["datasets"], "answers": scorecard.answers},
             scorer_version=SCORER_VERSION,
         )

@@ -109,7 +109,10 @@ def test_a_judge_whose_answers_cannot_be_read_leaves_a_run_for_a_different_one(
     server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
     done = library.evaluated()
     assert (done.code, library.records()) == (4, [])
-    assert "not judged: 3 of 3 answers: the judge's own cannot be read (not_json 3); name a different one" in done.out
+    assert (
+        "not judged: 3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one"
+        in done.out
+    )
     served = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 1.0}}
     library.models({"id": "served", **served}, {"id": "other", **served})
     library.judged_by(model="other")
@@ -165,17 +168,50 @@ def next_version(library: JudgedLibrary) -> Ended:
     return library.evaluated("--format", "json")
 
 
-def test_a_drop_by_a_judge_alone_is_inconclusive_without_labels_and_trust(library: JudgedLibrary) -> None:
+def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary) -> None:
     done = next_version(library)
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     (model,) = done.json["comparison"]["models"]
-    assert model["verdict"] == "inconclusive"
-    assert model["reasons"][0].startswith("judged, not calibrated: judge")
-    assert "judge calibrate" in model["remedy"]
+    assert model["reasons"][0] == "judged by judge, not calibrated: only a drop of more than 0.25 counts"
+    assert [one["candidate"] for one in model["metrics"] if one["metric"] == "checks"] == [1.0]  # without sentences
     shown = library.call("compare", SKILL, "--full")
-    assert "judged, not calibrated" in shown.out.splitlines()[-3]
-    assert "1 field lost more than 0.25: checks.polite" in shown.out
+    headline = shown.out.splitlines()[-3]
+    assert (headline[0], headline.endswith("; judged by judge, not calibrated")) == ("▼", True)
+    assert "1 field lost more than 0.25, which alone is a regression: checks.polite" in shown.out
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
+
+
+def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLibrary) -> None:
+    assert library.evaluated().code == 0
+    served = {"provider": "openai", "base_url": library.server.url, "price": {"input": 1.0, "output": 1.0}}
+    library.models({"id": "served", **served}, {"id": "judge", **served, "params": {"max_output_tokens": 900}})
+    rewritten(library)
+    library.said = lambda *_: False
+    library.texts = ["Dear new {}", "Dear new {}"]
+    done = library.evaluated("--recorded")
+    assert done.code == 0, done.err
+    assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
+
+
+def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library: JudgedLibrary) -> None:
+    library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
+    library.texts = ["No, {}", "No, {}"]
+    assert library.evaluated().code == 0
+    rewritten(library)
+    library.texts = ["Dear {}", "Dear {}"]
+    done = library.evaluated()
+    assert "inconclusive on these 3 cases" in done.out
+    following = done.out.splitlines()[-1]
+    assert following.endswith("`policy.judge.trusted: [judge]`")
+    command = following.split("`")[1].removeprefix("skill-evaluator ")
+    words, _, target = command.partition(" > ")
+    library.lines("labels.jsonl", *labels())
+    measured = library.call(*words.split())
+    assert measured.code == 0, measured.err
+    library.write(target, json.loads(measured.out))
+    library.judged_by(model="judge", calibration="calibration.json")
+    assert library.evaluated("--fresh").code == 0
+    assert "not calibrated" not in library.call("compare", SKILL).out
 
 
 def test_a_drop_by_a_trusted_judge_counts(library: JudgedLibrary) -> None:
@@ -193,12 +229,15 @@ def test_a_drop_of_a_plain_check_counts_beside_a_judge(library: JudgedLibrary) -
     assert done.json["comparison"]["verdict"] == "regressed"
 
 
-def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrary) -> None:
-    lines = [
+def labels() -> list[dict[str, object]]:
+    return [
         {"id": f"o{n}", "output": f"{'Dear' if n % 2 or n < 10 else 'No'} {n}", "sentence": POLITE, "human": n % 2 == 1}
         for n in range(120)
     ]
-    library.lines("labels.jsonl", *lines)
+
+
+def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrary) -> None:
+    library.lines("labels.jsonl", *labels())
     measured = library.call("judge", "calibrate", "--labels", "labels.jsonl", "--judge", "judge", "--format", "json")
     assert measured.code == 0, measured.err
     library.write(".evaluator/calibration.json", json.loads(measured.out))

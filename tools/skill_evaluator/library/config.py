@@ -118,9 +118,7 @@ class JudgePolicy(StrictModel):
     model: ModelId | None = Field(
         default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
     )
-    trusted: tuple[ModelId, ...] = Field(
-        default=(), description="judges by whom alone a version may be regressed, also without labels"
-    )
+    trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
     one_low: Literal["review_required", "ship"] = Field(
         default="review_required", description="what a single regression of low impact leads to"
     )

@@ -17,7 +17,6 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
@@ -192,8 +191,8 @@ def scope_words(result: ComparisonResult) -> str:
 def with_served(*models: ModelVerdict, words: str | None = None) -> str:
     """Return the words of a verdict (of one model: itself), what judged it, and whether a different model answered."""
     changes, words = {model.served for model in models}, words or models[0].verdict
-    if any(model.unproved_judge for model in models):
-        words = f"{words}; {NOT_CALIBRATED}"
+    if judges := {model.unproved_judge for model in models if model.unproved_judge}:
+        words = f"{words}; judged by {listed(sorted(judges))}, not calibrated"
     if "model" in changes:
         return f"{words}{':' if words == 'incomparable' else ';'} another model answered"
     return f"{words}; another release of the model answered" if "date" in changes else words

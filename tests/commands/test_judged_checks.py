@@ -109,16 +109,54 @@ def test_a_judge_whose_answers_cannot_be_read_leaves_a_run_for_a_different_one(
     server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
     done = library.evaluated()
     assert (done.code, library.records()) == (4, [])
-    assert (
-        "not judged: 3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one"
-        in done.out
-    )
+    assert "3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one" in done.out
     served = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 1.0}}
     library.models({"id": "served", **served}, {"id": "other", **served})
     library.judged_by(model="other")
     server.reply = judge
     assert library.evaluated("--resume").code == 0
     assert library.records()[0]["judged"]["model_id"] == "other"
+
+
+def unreadable_run(library: JudgedLibrary) -> None:
+    library.server.reply, readable = unreadable(library.reply()), library.server.reply
+    assert (library.evaluated().code, library.records()) == (4, [])
+    library.server.reply = readable
+    library.server.forget()
+
+
+def unreadable(reply: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
+    return lambda asked: Reply(text="I think so.") if is_question(asked.body) else reply(asked)
+
+
+def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, server: ChatServer) -> None:
+    unreadable_run(library)
+    assert library.evaluated("--resume").code == 0
+    assert server.requests == 2 * len(CASES)  # of the judge alone: one sentence of each answer is denied twice
+    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
+
+
+def test_unreadable_results_are_not_reused_by_a_patch(library: JudgedLibrary, server: ChatServer) -> None:
+    library.settings(policy={"judge": {"model": "judge"}}, replicates=2, required_coverage=0.5)
+    fair, broken = library.reply(), unreadable(library.reply())
+    server.reply = lambda asked: (broken if CASES[0] in str(asked.body) else fair)(asked)
+    assert library.evaluated().code == 0
+    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [None, None]
+    server.reply = library.reply()
+    server.forget()
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
+    assert (library.evaluated().code, server.requests) == (0, 2)
+    patched = next(record for record in library.records() if record["skill_version"] == "1.0.1")
+    assert patched["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
+
+
+def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary) -> None:
+    unreadable_run(library)
+    rewritten(library)
+    started = read(library.run_folder() / "manifest.json")["created"][:10]
+    for done in (library.evaluated(), library.call("compare", SKILL)):
+        assert f"(1.0.0 of {started}: incomplete)" in done.out
 
 
 def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None:

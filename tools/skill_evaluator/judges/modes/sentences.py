@@ -53,10 +53,7 @@ class SentencesItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceVotes:
-    """The votes of a judge on the sentences of an answer so far, and what it is to be asked next, if anything.
-
-    `unread` has the ids of the questions whose results count for nothing for some sentence.
-    """
+    """The votes of a judge on an answer so far, its next question if any, and the ids of unreadable results."""
 
     votes: Mapping[str, Sequence[Vote]]
     question: JudgeQuestion | None = None

@@ -335,8 +335,8 @@ class Policy(StrictModel):
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
     summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
     `served` says whether a verdict needs one model to have answered both versions.
-    Without a tier, the component's primary metric is critical, its other metrics are supporting and fields are
-    advisory.
+    Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
+    and reproducibility metrics are advisory.
     """
 
     gate: Gate = "these"

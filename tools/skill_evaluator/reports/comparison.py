@@ -376,7 +376,8 @@ def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
             scopes = [("both", result.beyond)]
         elif result.both.verdict not in (result.these.verdict, result.beyond.verdict):
             scopes.append(("together", result.both))
-        mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
+        usual = "advisory" if result.kind == "reproducibility" else "supporting"
+        mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
         scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
         first = [Cell(result.metric + mark, code=True), *scores]
         for at, (name, scope) in enumerate(scopes):

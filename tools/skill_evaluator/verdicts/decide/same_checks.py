@@ -19,8 +19,7 @@ Checks = Mapping[str, Mapping[str, CheckRecord]]
 def with_same_checks(pair: Pair) -> Pair:
     """Return a pair with the checks that baseline and candidate have alike, weighed as the candidate weighs them.
 
-    A further run of a version counts if it has these checks, too. Checks of an uncalibrated judge have no weight beside
-    other checks.
+    A further run counts if it has these checks, too. Checks of an uncalibrated judge have no weight beside others.
     """
     if pair.baseline is None:
         return pair

@@ -296,6 +296,13 @@ def test_what_settings_say_stays_when_sources_are_added(skills: Library, folder:
     assert text == "replicates: 3\npolicy:\n  design: recorded\nsources:\n- kind: skills\n"
 
 
+def test_adopt_names_a_judge_and_how_to_trust_it(skills: Library) -> None:
+    (skills.root / SETTINGS).unlink()
+    assert skills.call("init", "--adopt", "--yes").code == 0
+    text = (skills.root / SETTINGS).read_text()
+    assert text.endswith("    model: another\n    # trusted: [another]  # counts as calibrated, without labels\n")
+
+
 @pytest.mark.parametrize("text", ["sources: []\n", "{replicates: 3}\n"])
 def test_settings_that_nothing_can_be_added_to_stay_as_they_are(skills: Library, text: str) -> None:
     skills.write(SETTINGS, text)

@@ -109,13 +109,54 @@ def test_a_judge_whose_answers_cannot_be_read_leaves_a_run_for_a_different_one(
     server.reply = lambda asked: Reply(text="I think so.") if is_question(asked.body) else readable(asked)
     done = library.evaluated()
     assert (done.code, library.records()) == (4, [])
-    assert "not judged: 3 of 3 answers: the judge's own cannot be read (not_json 3); name a different one" in done.out
+    assert "3 of 3 answers: the judge's own cannot be read (not_json 3); fix the judge or name another one" in done.out
     served = {"provider": "openai", "base_url": server.url, "price": {"input": 1.0, "output": 1.0}}
     library.models({"id": "served", **served}, {"id": "other", **served})
     library.judged_by(model="other")
     server.reply = judge
     assert library.evaluated("--resume").code == 0
     assert library.records()[0]["judged"]["model_id"] == "other"
+
+
+def unreadable_run(library: JudgedLibrary) -> None:
+    library.server.reply, readable = unreadable(library.reply()), library.server.reply
+    assert (library.evaluated().code, library.records()) == (4, [])
+    library.server.reply = readable
+    library.server.forget()
+
+
+def unreadable(reply: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
+    return lambda asked: Reply(text="I think so.") if is_question(asked.body) else reply(asked)
+
+
+def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, server: ChatServer) -> None:
+    unreadable_run(library)
+    assert library.evaluated("--resume").code == 0
+    assert server.requests == 2 * len(CASES)  # of the judge alone: one sentence of each answer is denied twice
+    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
+
+
+def test_unreadable_results_are_not_reused_by_a_patch(library: JudgedLibrary, server: ChatServer) -> None:
+    library.settings(policy={"judge": {"model": "judge"}}, replicates=2, required_coverage=0.5)
+    fair, broken = library.reply(), unreadable(library.reply())
+    server.reply = lambda asked: (broken if CASES[0] in str(asked.body) else fair)(asked)
+    assert library.evaluated().code == 0
+    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [None, None]
+    server.reply = library.reply()
+    server.forget()
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
+    assert (library.evaluated().code, server.requests) == (0, 2)
+    patched = next(record for record in library.records() if record["skill_version"] == "1.0.1")
+    assert patched["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
+
+
+def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary) -> None:
+    unreadable_run(library)
+    rewritten(library)
+    started = read(library.run_folder() / "manifest.json")["created"][:10]
+    for done in (library.evaluated(), library.call("compare", SKILL)):
+        assert f"(1.0.0 of {started}: incomplete)" in done.out
 
 
 def test_the_forecast_and_the_cap_hold_the_judge(library: JudgedLibrary) -> None:
@@ -165,17 +206,50 @@ def next_version(library: JudgedLibrary) -> Ended:
     return library.evaluated("--format", "json")
 
 
-def test_a_drop_by_a_judge_alone_is_inconclusive_without_labels_and_trust(library: JudgedLibrary) -> None:
+def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary) -> None:
     done = next_version(library)
-    assert done.code == 0, done.err
+    assert done.code == 3, done.err
     (model,) = done.json["comparison"]["models"]
-    assert model["verdict"] == "inconclusive"
-    assert model["reasons"][0].startswith("judged, not calibrated: judge")
-    assert "judge calibrate" in model["remedy"]
+    assert model["reasons"][0] == "judged by judge, not calibrated: only a drop of more than 0.25 counts"
+    assert [one["candidate"] for one in model["metrics"] if one["metric"] == "checks"] == [1.0]  # without sentences
     shown = library.call("compare", SKILL, "--full")
-    assert "judged, not calibrated" in shown.out.splitlines()[-3]
-    assert "1 field lost more than 0.25: checks.polite" in shown.out
+    headline = shown.out.splitlines()[-3]
+    assert (headline[0], headline.endswith("; judged by judge, not calibrated")) == ("▼", True)
+    assert "1 field lost more than 0.25, which alone is a regression: checks.polite" in shown.out
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
+
+
+def test_drop_between_two_uncalibrated_judges_is_not_regressed(library: JudgedLibrary) -> None:
+    assert library.evaluated().code == 0
+    served = {"provider": "openai", "base_url": library.server.url, "price": {"input": 1.0, "output": 1.0}}
+    library.models({"id": "served", **served}, {"id": "judge", **served, "params": {"max_output_tokens": 900}})
+    rewritten(library)
+    library.said = lambda *_: False
+    library.texts = ["Dear new {}", "Dear new {}"]
+    done = library.evaluated("--recorded")
+    assert done.code == 0, done.err
+    assert "judged by judge, not calibrated: the baseline's judge differs, so that no change counts" in done.out
+
+
+def test_gain_by_an_uncalibrated_judge_is_inconclusive_until_labels_come(library: JudgedLibrary) -> None:
+    library.write(DATASETS, {"datasets": [{"checks": [{"expect": POLITE}]}]})
+    library.texts = ["No, {}", "No, {}"]
+    assert library.evaluated().code == 0
+    rewritten(library)
+    library.texts = ["Dear {}", "Dear {}"]
+    done = library.evaluated()
+    assert "inconclusive on these 3 cases" in done.out
+    following = done.out.splitlines()[-1]
+    assert following.endswith("`policy.judge.trusted: [judge]`")
+    command = following.split("`")[1].removeprefix("skill-evaluator ")
+    words, _, target = command.partition(" > ")
+    library.lines("labels.jsonl", *labels())
+    measured = library.call(*words.split())
+    assert measured.code == 0, measured.err
+    library.write(target, json.loads(measured.out))
+    library.judged_by(model="judge", calibration="calibration.json")
+    assert library.evaluated("--fresh").code == 0
+    assert "not calibrated" not in library.call("compare", SKILL).out
 
 
 def test_a_drop_by_a_trusted_judge_counts(library: JudgedLibrary) -> None:
@@ -193,12 +267,15 @@ def test_a_drop_of_a_plain_check_counts_beside_a_judge(library: JudgedLibrary) -
     assert done.json["comparison"]["verdict"] == "regressed"
 
 
-def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrary) -> None:
-    lines = [
+def labels() -> list[dict[str, object]]:
+    return [
         {"id": f"o{n}", "output": f"{'Dear' if n % 2 or n < 10 else 'No'} {n}", "sentence": POLITE, "human": n % 2 == 1}
         for n in range(120)
     ]
-    library.lines("labels.jsonl", *lines)
+
+
+def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrary) -> None:
+    library.lines("labels.jsonl", *labels())
     measured = library.call("judge", "calibrate", "--labels", "labels.jsonl", "--judge", "judge", "--format", "json")
     assert measured.code == 0, measured.err
     library.write(".evaluator/calibration.json", json.loads(measured.out))

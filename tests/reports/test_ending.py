@@ -52,6 +52,20 @@ def compared(
             ),
         ),
         (
+            compared(
+                GOOD,
+                GOOD,
+                {"agreement": dict.fromkeys(NAMES, 1.0)},
+                agreement={name: 0.3 + at % 3 / 100 for at, name in enumerate(NAMES)},
+                skill_version="1.0.0",
+            ),
+            (
+                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
+                "nothing lost; less repeatable: 1.000 → 0.310",
+                "next: nothing is in the way",
+            ),
+        ),
+        (
             compared(GOOD, LOWER),
             (
                 "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
@@ -94,7 +108,16 @@ def compared(
             ),
         ),
     ],
-    ids=["a field is lost", "a case is lost", "spread", "one field", "unchanged", "a draft", "incomparable"],
+    ids=[
+        "a field is lost",
+        "a case is lost",
+        "less repeatable",
+        "spread",
+        "one field",
+        "unchanged",
+        "a draft",
+        "incomparable",
+    ],
 )
 def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, lines: tuple[str, str, str]) -> None:
     assert ending(result, HERE) == lines

@@ -60,6 +60,7 @@ SOME_FELL = {
 }
 DETERMINISTIC = a_record({}).settings.model_copy(update={"profile": "deterministic"}).model_dump()
 PERFECT = alike(20, *[1.0] * 10)
+AGREE_LESS = {name: 0.3 + 0.01 * (at % 3) for at, name in enumerate(PERFECT)}
 PAIRS = {f"case-{index:04d}": [1.0 if index % 4 else 0.0] for index in range(2000)}
 FLIPPED = {case_id: ([1.0 - scores[0]] if case_id < "case-0012" else scores) for case_id, scores in PAIRS.items()}
 
@@ -249,11 +250,28 @@ SPECIFICATION = [  # what is said on these cases / beyond them
         policy={"components": {"s": {"fields": {"b": {"tier": "critical"}}}}},
     ),
     Row(
-        "answers agree less while accuracy is flat",
+        "replicates agree less while accuracy is flat",
         a_record(PERFECT, agreement=dict.fromkeys(PERFECT, 1.0)),
-        a_record(PERFECT, agreement={name: 0.3 + 0.01 * (at % 3) for at, name in enumerate(PERFECT)}),
+        a_record(PERFECT, agreement=AGREE_LESS),
+        "unchanged / inconclusive",
+        both="inconclusive",
+        reason="less repeatable: 1.000 → 0.309",
+    ),
+    Row(
+        "the same where the policy makes agreement decide",
+        a_record(PERFECT, agreement=dict.fromkeys(PERFECT, 1.0)),
+        a_record(PERFECT, agreement=AGREE_LESS),
         "regressed / regressed",
-        reason="a stability regression",
+        policy={"metrics": {"pairwise_exact_match": {"tier": "supporting"}}},
+        reason="less repeatable: 1.000 → 0.309",
+    ),
+    Row(
+        "the same beside a better primary metric",
+        a_record(dict.fromkeys(PERFECT, [0.0] * 10), agreement=dict.fromkeys(PERFECT, 1.0)),
+        a_record(PERFECT, agreement=AGREE_LESS),
+        "improved / improved",
+        policy={"metrics": {"pairwise_exact_match": {"tier": "critical"}}},
+        reason="less repeatable: 1.000 → 0.309",
     ),
     Row(
         "another schema",

@@ -1,16 +1,18 @@
 """What each measure weighs and tolerates, waivers that fit, and the verdict on one measure."""
 
 import datetime
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy.special import stdtrit
-from skill_evaluator.library.config import Waiver
+from skill_evaluator.library.config import VerdictName, Waiver
 from skill_evaluator.stats import unseen_share
-from skill_evaluator.verdicts.decide.comparability import Kind, Measure
+from skill_evaluator.verdicts.decide.comparability import Kind, Measure, Pair
 from skill_evaluator.verdicts.decide.effects import Effect
-from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost, measure_verdict
+from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost, judged_verdict, measure_verdict
 
+from tests.support.records import a_record
 from tests.support.rules import a_measured, some_rules
 
 
@@ -23,6 +25,7 @@ def rules(policy: dict[str, Any], *waivers: Waiver, skill: str = "s") -> Verdict
 
 
 PRIMARY, OTHER, FIELD = measure("f1"), measure("exact_match"), measure("total", "field")
+AGREEMENT = measure("pairwise_exact_match", "reproducibility")
 OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"total": {"tier": "critical"}}}}}
 
 
@@ -32,7 +35,8 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({}, PRIMARY, "critical", 0.05),
         ({}, OTHER, "supporting", 0.05),
         ({}, FIELD, "advisory", 0.05),
-        ({}, measure("pairwise_exact_match", "reproducibility"), "supporting", 0.05),
+        ({}, AGREEMENT, "advisory", 0.05),
+        ({"metrics": {"pairwise_exact_match": {"tier": "supporting"}}}, AGREEMENT, "supporting", 0.05),
         ({"tolerance": 0.1}, PRIMARY, "critical", 0.1),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}}, PRIMARY, "advisory", 0.2),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}, **OWN}, PRIMARY, "advisory", 0.3),
@@ -46,6 +50,24 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
 def test_what_a_measure_weighs_and_tolerates(policy: dict[str, Any], of: Measure, tier: str, tolerance: float) -> None:
     found = rules(policy)
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "after", "expected"),
+    [
+        ("regressed", 0.24, "regressed"),
+        ("regressed", 0.25, "inconclusive"),
+        ("improved", 1.0, "inconclusive"),
+        ("unchanged", 0.5, "unchanged"),
+    ],
+)
+def test_uncalibrated_judge_decides_only_large_drops(verdict: VerdictName, after: float, expected: VerdictName) -> None:
+    record = a_record({"a": [0.5]}, judged={"model_id": "j", "digests": {}, "calls": 1, "cost_usd": 0.0, "labels": 0})
+    pair = Pair(baseline=record, candidate=record, unproved_judge="j")
+    measured = a_measured([[0.5]], [[after]])
+    assert judged_verdict(verdict, measured, pair, harm=0.25) == verdict
+    measured = replace(measured, measure=replace(measured.measure, judged=True))
+    assert judged_verdict(verdict, measured, pair, harm=0.25) == expected
 
 
 def test_a_component_may_have_an_alpha_of_its_own() -> None:

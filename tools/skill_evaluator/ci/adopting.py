@@ -175,6 +175,8 @@ def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | No
     if judge is not None:
         declared["policy"] = {"judge": {"model": judge}}
     text = f"{text.rstrip()}\n{yaml_text(declared)}".lstrip()
+    if judge is not None:
+        text += f"    # trusted: [{judge}]  # counts as calibrated, without labels\n"
     validated(Settings, parse_yaml(text, where), where)
     return text
 

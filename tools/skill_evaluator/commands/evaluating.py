@@ -78,7 +78,8 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     if done.verdict is None:  # else it says so itself
         if done.judged and done.request.scenario is None:
             first = done.judged[0]
-            print_first(first, form, folders, kept=done.is_recorded(first) and not first.draft)
+            kept = done.is_recorded(first) and not first.draft
+            print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
         _warn_without_verdict(done, show_changes=show_changes)
     print_how_to_resume(done.planned, done.inputs, done.request, done.pending)
     if done.problems:

@@ -97,7 +97,7 @@ def judged_by(
     if not stopped and grounds.total() > len(items) * (1.0 - configuration.settings.required_coverage):
         why = listed([f"{ground} {count}" for ground, count in grounds.most_common()])
         lost = f"{grounds.total()} of {len(items)} answers"
-        stopped = f"{lost}: the judge's own cannot be read ({why}); name a different one, and --resume"
+        stopped = f"{lost}: the judge's own cannot be read ({why}); fix the judge or name another one, then --resume"
     return JudgedRun(
         scores=scores,
         summary=_summary(items, scores, asked, configuration, config, model),

@@ -83,6 +83,10 @@ class Evaluation:
         folder = self.inputs.component.records_dir
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
+    def incomplete_below(self, record: Record) -> str:
+        """Name the newest incomplete run of a lower version with its date. Return an empty string if there is none."""
+        return _recorded(self.inputs, self.request).incomplete_below(entry_of(record))
+
     def take_from(self, request: RequestT) -> RequestT:
         """Return a request with what is left of its ceiling after this; the judge's calls count, too."""
         judged = [run.record.judged for run in self.finished if run.record.judged]

@@ -117,9 +117,7 @@ class JudgePolicy(StrictModel):
     model: ModelId | None = Field(
         default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
     )
-    trusted: tuple[ModelId, ...] = Field(
-        default=(), description="judges by whom alone a version may be regressed, also without labels"
-    )
+    trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
     one_low: Literal["review_required", "ship"] = Field(
         default="review_required", description="what a single regression of low impact leads to"
     )
@@ -353,8 +351,8 @@ class Policy(StrictModel):
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
     summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
     `served` says whether a verdict needs one model to have answered both versions.
-    Without a tier, the component's primary metric is critical, its other metrics are supporting and fields are
-    advisory.
+    Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
+    and reproducibility metrics are advisory.
     """
 
     gate: Gate = "these"

@@ -17,7 +17,6 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
@@ -192,8 +191,8 @@ def scope_words(result: ComparisonResult) -> str:
 def with_served(*models: ModelVerdict, words: str | None = None) -> str:
     """Return the words of a verdict (of one model: itself), what judged it, and whether a different model answered."""
     changes, words = {model.served for model in models}, words or models[0].verdict
-    if any(model.unproved_judge for model in models):
-        words = f"{words}; {NOT_CALIBRATED}"
+    if judges := {model.unproved_judge for model in models if model.unproved_judge}:
+        words = f"{words}; judged by {listed(sorted(judges))}, not calibrated"
     if "model" in changes:
         return f"{words}{':' if words == 'incomparable' else ';'} another model answered"
     return f"{words}; another release of the model answered" if "date" in changes else words
@@ -377,7 +376,8 @@ def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
             scopes = [("both", result.beyond)]
         elif result.both.verdict not in (result.these.verdict, result.beyond.verdict):
             scopes.append(("together", result.both))
-        mark = {"critical": " *", "supporting": "", "advisory": " (advisory)"}[result.tier]
+        usual = "advisory" if result.kind == "reproducibility" else "supporting"
+        mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
         scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
         first = [Cell(result.metric + mark, code=True), *scores]
         for at, (name, scope) in enumerate(scopes):

@@ -17,7 +17,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 if TYPE_CHECKING:  # it asks models
@@ -53,19 +53,20 @@ def ending(
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
         all_cases = command(folders, "evaluate", result.skill)
         following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
-    return first, _lost(worst), f"next: {following}"
+    lost = filter(None, (_lost(worst), less_repeatable(worst.metrics)))
+    return first, "; ".join(lost), f"next: {following}"
 
 
-def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, kept: bool) -> None:
+def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, kept: bool, incomplete: str = "") -> None:
     """Print the three lines of a run that there is nothing to judge against: what was measured, what it can show.
 
-    `kept`: later versions will be held against it.
+    `kept`: later versions will be held against it. `incomplete` names a run of a lower version that is incomplete.
     """
     if form != "text":
         return
     name, cases = record.skill, counted(record.n_cases, "case")
     first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
-    first += "there is no lower version to judge it against"
+    first += "there is no lower version to judge it against" + (incomplete and f" ({incomplete})")
     following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
     if not kept:
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"

@@ -90,17 +90,23 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Ask a judge what is still open of these answers, pass by pass, until nothing is left that it could settle."""
+    """Ask a judge what is still open of these answers, pass by pass, until nothing is left that it could settle.
+
+    Earlier results that could not be read are called again: the judge may have been fixed since.
+    """
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])
     for made in answered.values():
         if made.completion is not None:
             session.budget.count_earlier(dearest_cost(judge.model, price, made.completion) or 0.0)
+    for votes in [votes_on(item, answered, judge.seed) for item in items]:
+        if votes.question is None and any(vote.holds is None for vote in votes.verdicts.values()):
+            answered = {question: made for question, made in answered.items() if question not in votes.unread}
     tried: set[str] = set()  # what failed is asked again when the command is
     while stopped is None:
-        standings = (votes_on(item, answered, judge.seed).question for item in items)
-        questions = {one.case_id: one for one in standings if one is not None and one.case_id not in tried}
+        open_questions = (votes_on(item, answered, judge.seed).question for item in items)
+        questions = {one.case_id: one for one in open_questions if one is not None and one.case_id not in tried}
         if not questions:
             break
         tried |= questions.keys()

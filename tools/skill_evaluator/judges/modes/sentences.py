@@ -53,10 +53,11 @@ class SentencesItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceVotes:
-    """The votes of a judge on the sentences of an answer so far, and what it is to be asked next, if anything."""
+    """The votes of a judge on an answer so far, its next question if any, and the ids of unreadable results."""
 
     votes: Mapping[str, Sequence[Vote]]
     question: JudgeQuestion | None = None
+    unread: Sequence[str] = ()
 
     @property
     def verdicts(self) -> dict[str, Vote]:
@@ -82,6 +83,7 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
     An id is made of the texts of a question alone, so that whoever has these finds the answer again.
     """
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
+    unread: list[str] = []
     for time in range(MOST_ASKED):
         unsettled = [name for name, cast in votes.items() if settled_by(cast) is None]
         if not unsettled:
@@ -89,10 +91,12 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
         question = _question(item, unsettled, time, seed)
         made = answered.get(question.case_id)
         if made is None or not made.answered:
-            return SentenceVotes(votes=votes, question=question)
-        for name, vote in _read(made, item, unsettled).items():
+            return SentenceVotes(votes=votes, question=question, unread=unread)
+        said = _read(made, item, unsettled)
+        unread += [question.case_id] if any(vote.holds is None for vote in said.values()) else []
+        for name, vote in said.items():
             votes[name].append(vote)
-    return SentenceVotes(votes=votes)
+    return SentenceVotes(votes=votes, unread=unread)
 
 
 def prompt_of_sentences() -> JudgePrompt:

@@ -16,6 +16,7 @@ from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import (
     ANSWERED,
     CHECK,
+    CHECKS_METRIC,
     SCORED,
     CaseRecord,
     CheckRecord,
@@ -61,6 +62,7 @@ class Pair:
     `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
     would do to the baseline's model, where that was measured. `passed_over` says which recorded runs and cases do not
     count. `side_by_side`: no day stands between them, though no record says so. `any_served`: whichever model answered.
+    `unproved_judge` decided checks of the candidate and is not calibrated.
     """
 
     baseline: Record | None
@@ -75,6 +77,13 @@ class Pair:
     rewording: Rewording | None = None
     side_by_side: bool = False
     any_served: bool = False
+    unproved_judge: str | None = None
+
+    @property
+    def is_judged_alike(self) -> bool:
+        """Whether one judge with one prompt and the same settings decided the checks of both."""
+        before, after = (run.judged if run else None for run in (self.baseline, self.candidate))
+        return bool(before and after and (before.model_id, before.digests) == (after.model_id, after.digests))
 
     @property
     def is_beside(self) -> bool:
@@ -292,7 +301,7 @@ class Measure:
     """One figure of baseline and candidate, in the cases that have it on both sides.
 
     `before` and `after` hold the scores of each case's replicates. Agreement between replicates has one score a case.
-    `tier` is what a check declares.
+    `tier` is what a check declares. `judged`: a judge decided some of the scores.
     """
 
     name: str
@@ -301,6 +310,7 @@ class Measure:
     before: tuple[Scores, ...]
     after: tuple[Scores, ...]
     tier: Tier | None = None
+    judged: bool = False
 
     @property
     def differences(self) -> list[float]:
@@ -346,8 +356,12 @@ def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[Measure]:
     measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
     if measured:
         case_ids, before, after = zip(*measured, strict=True)
-        tier = next((check.tier for _, case in cases if (check := check_of(case, name)) and check.tier), None)
-        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier)
+        checks = [check for _, case in cases if (check := check_of(case, name))]
+        tier = next((check.tier for check in checks if check.tier), None)
+        if (name, kind) == (CHECKS_METRIC, "accuracy"):
+            checks = [check for _, case in cases for check in case.checks.values() if check.weight]
+        judged = any(check.judged for check in checks)
+        yield Measure(name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier, judged=judged)
 
 
 def strict_scores(case: CaseRecord, name: str) -> Scores:

@@ -4,7 +4,7 @@ What is comparable, how large each effect is and what noise it stands in (`measu
 → what a good mean may not hide (fields lost, loss since the anchor, an earlier run of the same version) → the reasons.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import get_args
@@ -15,7 +15,6 @@ from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
 from skill_evaluator.verdicts.decide.effects import Effect, adjusted
-from skill_evaluator.verdicts.decide.judged_drops import unproved_judge, with_judged_drops, without_judged
 from skill_evaluator.verdicts.decide.lost_answers import bounds_of
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all, parts_of
 from skill_evaluator.verdicts.decide.reasons import falls_of, reasons_of, remedy_of
@@ -36,6 +35,7 @@ from skill_evaluator.verdicts.decide.rules import (
     bounded_verdict,
     component_verdict,
     is_lost,
+    judged_verdict,
     measure_verdict,
     model_verdict,
     verdict_with_losses,
@@ -47,6 +47,7 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
 
     None where there is no anchor, where the baseline is the anchor, and where the two are not comparable.
     """
+    counts = rules.is_critical_accuracy
     since = [
         replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
         for pair in pairs
@@ -54,9 +55,9 @@ def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | No
     ]
     tested = [
         (compared, measured, effect)
-        for compared in measure_all(since, rules.primary_metric, rules.is_critical)
+        for compared in measure_all(since, rules.primary_metric, counts)
         for measured in compared.measured
-        if rules.is_critical(measured.measure) and (effect := measured.effects[rules.policy.gate]) is not None
+        if counts(measured.measure) and (effect := measured.effects[rules.policy.gate]) is not None
     ]
     q_values = adjusted([effect.p for *_, effect in tested])
     watches: dict[str, Watch] = {}
@@ -93,15 +94,15 @@ def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
     Trying again does not help: a version that fell beyond chance once needs runs that exclude the drop, a new version,
     or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
     """
-    runs = (*pair.candidate_again, pair.candidate)
+    runs, counts = (*pair.candidate_again, pair.candidate), rules.is_critical_accuracy
     for after in range(1, len(runs)):
         prefix = replace(
             pair, candidate=runs[after - 1], candidate_again=runs[: after - 1], look=pair.look - len(runs) + after
         )
-        (compared,) = measure_all([prefix], rules.primary_metric, rules.is_critical)
+        (compared,) = measure_all([prefix], rules.primary_metric, counts)
         for measured in compared.measured:
             effect = measured.effects[rules.policy.gate]
-            if effect is None or not rules.is_critical(measured.measure):
+            if effect is None or not counts(measured.measure):
                 continue
             q = min(1.0, effect.p * models)
             if _verdict(compared, measured, q, rules, prefix.baseline_look) == "regressed":
@@ -114,6 +115,7 @@ def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRul
     measure, tolerance = measured.measure, rules.tolerance(measured.measure)
     levels = rules.levels(measure, look)
     verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, levels, covered=True)
+    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
     return bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
 
@@ -146,24 +148,13 @@ def compare_records(
     """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
 
     `left_out` holds models that have no records, and why; they are only shown. `rest` holds pairs of further models:
-    they are in the families, and nothing else is told of them. What rests on an unproved judge alone is no regression.
+    they are in the families, and nothing else is told of them.
     """
-    result = _compare(skill, pairs, rules, left_out, wanted, rest)
-    if not any(unproved_judge(pair.candidate, rules) for pair in pairs):
-        return result
-    plain = _compare(skill, [without_judged(pair) for pair in pairs], rules, left_out, wanted, rest)
-    return with_judged_drops(result, plain, pairs, rules)
-
-
-def _compare(
-    skill: str,
-    pairs: Sequence[Pair],
-    rules: VerdictRules,
-    left_out: Mapping[str, str] | None,
-    wanted: Callable[[Measure], bool],
-    rest: Sequence[Pair],
-) -> ComparisonResult:
-    family = [replace(pair, any_served=pair.any_served or rules.policy.served == "any") for pair in (*pairs, *rest)]
+    served, judge = rules.policy.served == "any", rules.uncalibrated_judge
+    family = [
+        replace(pair, any_served=pair.any_served or served, unproved_judge=judge(pair.candidate))
+        for pair in (*pairs, *rest)
+    ]
     comparable = sum(pair.baseline is not None for pair in family)
     compared = measure_all(family, rules.primary_metric, wanted)
     measured = [(model.pair, measured) for model in compared for measured in model.measured]
@@ -189,11 +180,12 @@ def _compare(
 def _within_families(
     measured: Sequence[tuple[Pair, Measured]], gate: Gate, rules: VerdictRules
 ) -> list[_Tested | None]:
-    """Return each measure's test in one scope: q over the measures of its tier, of all models."""
+    """Return each measure's test in one scope: q over the measures of its tier, of all models; agreement is apart."""
     tested: list[_Tested | None] = [None] * len(measured)
-    effects = [(own.effects[gate], rules.tier(own.measure)) for _, own in measured]
-    for tier in get_args(Tier):
-        family = [(at, effect) for at, (effect, of) in enumerate(effects) if effect is not None and of == tier]
+    effects = [own.effects[gate] for _, own in measured]
+    keys = [(rules.tier(own.measure), own.measure.kind == "reproducibility") for _, own in measured]
+    for key in set(keys):
+        family = [(at, effect) for at, effect in enumerate(effects) if effect is not None and keys[at] == key]
         q_values = adjusted([effect.p for _, effect in family])
         for (at, effect), q in zip(family, q_values, strict=True):
             tested[at] = _Tested(effect=effect, q=q, family=len(family))
@@ -218,7 +210,7 @@ def _model(
         cases = named_cases(common, compared.primary(rules.primary_metric), rules)
     if common is not None and not common.barriers and common.cases:
         weighed = [result for result in results if not result.is_waived]
-        verdicts = {gate: model_verdict((one.tier, one.by(gate).verdict) for one in weighed) for gate in GATES}
+        verdicts = {gate: model_verdict(_deciding(weighed, gate, rules)) for gate in GATES}
         agreement = [one for one in results if one.kind == "reproducibility"]
         stability = model_verdict(("critical", one.verdict) for one in agreement)
         losses = Losses(
@@ -252,8 +244,25 @@ def _model(
         reasons=[*reasons_of(compared, results, losses, coverage, rules), *pair.passed_over],
         falls=falls_of(losses, results),
         remedy=remedy_of(compared, results, coverage, rules) if verdict == "inconclusive" else None,
+        unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
     )
+
+
+def _deciding(results: Sequence[MeasureResult], gate: Gate, rules: VerdictRules) -> Iterator[tuple[Tier, VerdictName]]:
+    """Yield tier and verdict of each measure. Agreement of replicates never decides beside a better primary metric."""
+    better = any(one.metric == rules.primary_metric and one.by(gate).verdict == "improved" for one in results)
+    for one in results:
+        if not (better and one.kind == "reproducibility"):
+            yield one.tier, one.by(gate).verdict
+
+
+def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdict: VerdictName) -> str | None:
+    """Return the uncalibrated judge that the verdict rests on. Return None if other drops decide."""
+    judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
+    others = (one for one in results if (one.metric, one.kind) not in judged and not one.is_waived)
+    suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
+    return None if verdict == "regressed" and suffices else compared.judge
 
 
 def _coverage(compared: Compared) -> float:
@@ -288,12 +297,14 @@ def _result(
         elif is_critical and verdict == "regressed" and effect and pair.rewording:
             is_rewording = -effect.difference <= pair.rewording.sigma  # as far as a neutral one moves this model
             verdict = "inconclusive" if is_rewording else verdict
+        verdict = judged_verdict(verdict, measured, pair, rules.policy.harm)
         scopes[gate] = _scope(test, levels, bounded_verdict(verdict, missing, tolerance, required))
     gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
     difference = measured.after.mean - measured.before.mean
     surely = gating.q is not None and gating.q <= levels.fall
     harmed = is_field and covered and (lost or (surely and difference < -rules.policy.harm))
+    harmed = harmed and judged_verdict("regressed", measured, pair, rules.policy.harm) == "regressed"
     waived = None
     waiver = rules.waiver_for(measure, pair.candidate.model_id)
     if waiver is not None and (gating.verdict == "regressed" or harmed):

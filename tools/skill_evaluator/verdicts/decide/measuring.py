@@ -158,6 +158,11 @@ class Compared:
     run: RunEffect = ONE_RUN
     measured: tuple[Measured, ...] = ()
 
+    @property
+    def judge(self) -> str | None:
+        """The uncalibrated judge that decided some measure, if there is one."""
+        return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
+
     def primary(self, metric: str) -> Measured | None:
         """Return the component's primary metric as it was measured, if it was."""
         return next((measured for measured in self.measured if measured.measure.name == metric), None)

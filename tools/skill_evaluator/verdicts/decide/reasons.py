@@ -5,6 +5,7 @@ arithmetic, with the difference as it is and a smaller error.
 """
 
 import math
+import shlex
 from bisect import bisect_left
 from calendar import month_name
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +16,14 @@ from scipy.special import stdtr, stdtrit
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.config import Gate
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
+from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Pair, Rewording, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
-from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls
-from skill_evaluator.verdicts.decide.rules import ALONE, OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
+from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls, less_repeatable
+from skill_evaluator.verdicts.decide.rules import OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
 
 _MOST = 20  # times as many cases or replicates; more is no advice
 _SETTLED = 2  # replicates of a case that show a model to repeat itself
@@ -40,7 +42,9 @@ def open_measure(measured: Measured, result: MeasureResult, pair: Pair, rules: V
         q = min(1.0, other.p * family)
         return measure_verdict(other, q, result.tolerance, levels, covered=True) != "inconclusive"
 
-    if decides(effect):
+    difference, is_judged = effect.difference, pair.unproved_judge is not None and measured.measure.judged
+    needs_labels = is_judged and abs(difference) > result.tolerance and difference >= -rules.policy.harm
+    if needs_labels or decides(effect):
         return None
     (low, high), tolerance = result.ci95, result.tolerance
     still_open = f"{result.metric}: a drop beyond {tolerance:g} is not ruled out"
@@ -117,6 +121,10 @@ def reasons_of(
     if common is None:
         yield compared.pair.absent
         return
+    if compared.judge is not None:
+        only = f"only a drop of more than {rules.policy.harm:g} counts"
+        counts = only if compared.pair.is_judged_alike else "the baseline's judge differs, so that no change counts"
+        yield f"judged by {compared.judge}, not calibrated: {counts}"
     yield from (f"not comparable: {barrier}" for barrier in common.barriers)
     if not common.cases:
         yield "not comparable: no case is the same in both"
@@ -124,10 +132,11 @@ def reasons_of(
         yield f"coverage {coverage:.2f} is below the required {rules.required_coverage:.2f}; {_MISSING}"
     if _is_of_one_case(results, rules):
         yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
-    weighed = [result for result in results if result.kind != "field" or result.tier != "advisory"]
+    weighed = [result for result in results if result.kind == "accuracy" or result.tier != "advisory"]
     yield from _lift(compared, results)
     yield from _reasons_of_losses(losses, results, rules)
     yield from _reasons_of_measures(weighed, rules)
+    yield from filter(None, [less_repeatable(results)])
     yield from _too_unsure(compared, results, rules)
     for measured, result in _critical(compared, results):
         yield from _look_of_step(measured, result, compared.pair, rules)
@@ -162,7 +171,14 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             return still_open[1]
     lacking = any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical")
-    return _MISSING if lacking else None
+    if lacking or (judge := compared.judge) is None:
+        return _MISSING if lacking else None
+    calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
+    return (
+        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
+        "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
+        f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
+    )
 
 
 def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tuple[Measured, MeasureResult]]:
@@ -204,7 +220,7 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
     """Yield what is lost though the means may not show it."""
     if falls := falls_of(losses, results):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
-        yield f"{fields} lost more than {harm}{ALONE}: {joined_falls(falls)}"
+        yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
     critical = [case for case in losses.cases if case.case_id in losses.critical_cases]
     if critical:
         yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
@@ -223,12 +239,9 @@ def _reasons_of_losses(losses: Losses, results: Sequence[MeasureResult], rules: 
 
 def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[str]:
     alpha = rules.alpha
-    regressed = [result for result in results if result.verdict == "regressed"]
-    for result in regressed:
-        yield f"{_moved(result, 'fell')}{' (waived)' * result.is_waived}"
-    kinds = {result.kind for result in regressed}
-    if "reproducibility" in kinds and "accuracy" not in kinds:
-        yield "a stability regression: answers agree less while accuracy is not worse"
+    for result in results:
+        if result.verdict == "regressed" and result.kind != "reproducibility":
+            yield f"{_moved(result, 'fell')}{' (waived)' * result.is_waived}"
     for result in results:
         fell = result.difference is not None and result.difference < 0
         if fell and result.verdict == "unchanged" and result.q is not None and result.q <= alpha:

@@ -3,6 +3,8 @@
 Frozen models without a decision in them; their JSON Schema is generated.
 """
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
@@ -184,6 +186,12 @@ class RunSummary(FrozenModel):
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
+def less_repeatable(results: Iterable[MeasureResult]) -> str:
+    """Word how far the agreement of replicates fell. Return an empty string if it did not fall significantly."""
+    fell = (one for one in results if (one.kind, one.verdict) == ("reproducibility", "regressed"))
+    return next((f"less repeatable: {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
+
+
 def joined_falls(falls: list[Fall]) -> str:
     """Return the end of the reason that names lost fields."""
     return listed([f"{path} {words}" for path, words in falls])
@@ -194,7 +202,7 @@ class ModelVerdict(FrozenModel):
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance. `remedy` is what would decide an
     inconclusive verdict; None where only a look at its cases would. `served`: what differs in what answered. `falls`:
-    the fields that a reason names. `unproved_judge` decided checks, and no labels tell how often it errs.
+    the fields that a reason names. `unproved_judge` decided checks that the verdict rests on, and is not calibrated.
     """
 
     model_id: str

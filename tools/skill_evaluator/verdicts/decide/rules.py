@@ -23,8 +23,9 @@ from skill_evaluator.library.config import (
     load_waivers,
 )
 from skill_evaluator.records.record import Record
+from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.comparability import Measure
+from skill_evaluator.verdicts.decide.comparability import Measure, Pair
 from skill_evaluator.verdicts.decide.lost_answers import Missing, crosses
 from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Watch
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:  # numpy is imported where an effect is measured
 _FEWEST_LOST = 3  # cases
 _EQUAL_LOOKS = 20  # looks at one anchor that keep their power
 MOSTLY = 0.9  # right in so large a share of answers, and then wrong in as large a one
-ALONE = ", which alone is a regression"
 OF_CRITICAL, OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
@@ -84,18 +84,29 @@ class VerdictRules:
         """Return how much a measure weighs.
 
         A tier that the policy declares comes first, then a check's own. Without one the primary metric is critical,
-        every other metric is supporting, and a field is advisory.
+        every other metric of accuracy is supporting, and fields and the agreement of replicates are advisory.
         """
         for declared in self._declared(measure):
             if declared.tier is not None:
                 return declared.tier
-        if measure.kind == "field":
+        if measure.kind != "accuracy":
             return measure.tier or "advisory"
         return "critical" if measure.name == self.primary_metric else "supporting"
 
     def is_critical(self, measure: Measure) -> bool:
         """Return whether a measure decides the verdict by itself."""
         return self.tier(measure) == "critical"
+
+    def is_critical_accuracy(self, measure: Measure) -> bool:
+        """Return whether a measure is critical and is no agreement of replicates, so that its losses add up."""
+        return self.is_critical(measure) and measure.kind != "reproducibility"
+
+    def uncalibrated_judge(self, candidate: Record) -> str | None:
+        """Return the judge of a record's checks. Return None if it is calibrated or trusted, or without one."""
+        judged = candidate.judged
+        if judged is None or judged.labels >= FEWEST_LABELS or judged.model_id in self.policy.judge.trusted:
+            return None
+        return judged.model_id
 
     def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure: its own, else the component's, else the general one."""
@@ -206,6 +217,19 @@ def bounded_verdict(
         return "inconclusive" if missing.lost and missing.best >= -ROUNDING else verdict
     too_few = missing.rests_on < required_coverage
     return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
+
+
+def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm: float) -> VerdictName:
+    """Return what remains of the verdict on a measure if an uncalibrated judge decided it.
+
+    An error that the judge makes on both versions alike makes no difference between them, so a drop of more than `harm`
+    stands. A smaller drop, every gain, and every change between two judges are inconclusive.
+    """
+    if pair.unproved_judge is None or not measured.measure.judged:
+        return verdict
+    is_harm = pair.is_judged_alike and measured.after.mean - measured.before.mean < -harm - ROUNDING
+    stands = verdict == "unchanged" or (verdict == "regressed" and is_harm)
+    return verdict if stands else "inconclusive"
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:

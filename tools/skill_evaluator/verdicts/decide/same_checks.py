@@ -19,12 +19,16 @@ Checks = Mapping[str, Mapping[str, CheckRecord]]
 def with_same_checks(pair: Pair) -> Pair:
     """Return a pair with the checks that baseline and candidate have alike, weighed as the candidate weighs them.
 
-    A further run of a version counts if it has these checks, too.
+    A further run counts if it has these checks, too. Checks of an uncalibrated judge have no weight beside others.
     """
     if pair.baseline is None:
         return pair
     before, after = ({case.case_id: case.checks for case in run.per_case} for run in (pair.baseline, pair.candidate))
     alike = {case_id: _alike(before.get(case_id, {}), checks) for case_id, checks in after.items()}
+
+    every = [check for checks in alike.values() for check in checks.values()]
+    if pair.unproved_judge and not all(check.judged for check in every):
+        alike = {case_id: dict(_weightless_if_judged(checks)) for case_id, checks in alike.items()}
 
     def cut(runs: Sequence[Record]) -> tuple[Record, ...]:
         return tuple(cut_to_checks(run, alike) for run in runs if _has_checks(run, alike))
@@ -37,6 +41,11 @@ def with_same_checks(pair: Pair) -> Pair:
         baseline_again=cut(pair.baseline_again),
         candidate_again=cut(pair.candidate_again),
     )
+
+
+def _weightless_if_judged(checks: Mapping[str, CheckRecord]) -> Iterator[tuple[str, CheckRecord]]:
+    for check_id, check in checks.items():
+        yield check_id, check.model_copy(update={"weight": 0.0}) if check.judged else check
 
 
 def _alike(before: Mapping[str, CheckRecord], after: Mapping[str, CheckRecord]) -> dict[str, CheckRecord]:
@@ -65,14 +74,15 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
     if kept == case.checks:
         return case
     gone = {check_path(check_id) for check_id in case.checks.keys() - kept}
-    by_answer = zip(*([(check.weight, score) for score in check.scores] for check in kept.values()), strict=True)
-    shares = {CHECKS_METRIC: [share_passed(checks) for checks in by_answer]} if kept else {}
+    weighed = [check for check in kept.values() if check.weight]
+    by_answer = zip(*([(check.weight, score) for score in check.scores] for check in weighed), strict=True)
+    shares = {CHECKS_METRIC: [share_passed(checks) for checks in by_answer]} if weighed else {}
     return case.model_copy(
         update={
             "checks": kept,
             "fields": {path: count for path, count in case.fields.items() if path not in gone},
             "replicates": {name: scores for name, scores in case.replicates.items() if name != CHECKS_METRIC} | shares,
-            "accuracy": {name: mean for name, mean in case.accuracy.items() if kept or name != CHECKS_METRIC},
+            "accuracy": {name: mean for name, mean in case.accuracy.items() if weighed or name != CHECKS_METRIC},
         }
     )
 

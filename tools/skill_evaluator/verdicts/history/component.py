@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import combinations
 from pathlib import Path
 
-from skill_evaluator.errors import LeaderboardError
+from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Settings, load_waivers
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
@@ -34,7 +34,8 @@ from skill_evaluator.records.selection import (
     usual_baseline,
 )
 from skill_evaluator.repository import author_at
-from skill_evaluator.text import listed
+from skill_evaluator.runner.journal import MANIFEST, is_unfinished, read_component_manifest
+from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -211,16 +212,32 @@ class RecordedComponent:
         )
         pairs, family = [], []
         for choice in choices.choices:
-            judged = record or archive.record(choice.candidate)
+            judged, absent = record or archive.record(choice.candidate), choice.absent
+            if choice.baseline is None and (incomplete := self.incomplete_below(choice.candidate)):
+                absent = f"{absent} ({incomplete})"
             if choice.exact:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pairs.append(replace(as_asked(Pair(baseline=met, candidate=judged)), absent=choice.absent))
+                pairs.append(replace(as_asked(Pair(baseline=met, candidate=judged)), absent=absent))
             else:
-                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=choice.absent))
+                pairs.append(replace(pair_of(judged, choice.baseline, archive, policy), absent=absent))
                 family.append(pairs[-1])
         version = baseline if isinstance(baseline, str) else None
         rest = rest_of_family(family, archive, policy, version) if models else ()
         return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
+
+    def incomplete_below(self, candidate: RecordedRun) -> str:
+        """Name the newest incomplete run of a lower version with its date. Return an empty string if there is none."""
+        of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
+        runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
+        for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
+            with suppress(RunError):
+                run = read_component_manifest(path.parent)
+                if run.whole and run.role is None and not run.draft and is_unfinished(path.parent):
+                    runs.append((run.created, run.skill_version, (run.model_id, run.scenario)))
+        below = precedence(candidate.version)
+        lower = [(moment, version) for moment, version, alike in runs if alike == of and precedence(version) < below]
+        moment, version = max(lower, default=("", ""))
+        return f"{version_words(version)} of {moment[:10]}: incomplete" if lower else ""
 
     def chosen_models(self, names: tuple[str, str], version: str | None) -> Chosen:
         """Choose the runs of two models of a version, by default of the highest that both have."""

@@ -20,9 +20,9 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import ComponentError, FixtureError, refuse
+from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, cases_of_table
+from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.datasets import ExportedItems, Exporter, Left, inferred_schema
@@ -48,6 +48,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
+    new: bool = flag("Import only the rows that are not cases yet.")
     yes: bool = flag("Write the cases without a question; else only a terminal asks.")
 
     def columns_for(self, component: Component) -> Columns:
@@ -71,13 +72,14 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 class ImportedCases:
     """The cases of a table by id, with the texts of their files by name, and the folder that they are for.
 
-    `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
+    `known` counts the rows that are cases already. `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
     """
 
     component: Component
     place: Path
     cases: NewCases
     labelled: int
+    known: int = 0
     schema: str | None = None
     left_out: Left = field(default_factory=Counter)
 
@@ -104,15 +106,38 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
             component = replace(component, output=read.output or component.output)
             truths = [row["ground_truth"] for _, _, row in read.rows if "ground_truth" in row]
             schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
-    made = cases_of_table(read, component, odd)
+    every = cases_of_table(read, component, odd)
+    made = _new_of(every, table, component) if table.new else every
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
-    place = place_of_new(component, table.fixtures, cases, "choose other ids with --id COLUMN")
+    advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
+    place = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
         write_cases(place, cases)
         if schema is not None:
             replace_text(component.folder / "schema.json", schema)
     labelled = sum(case.labelled for case in made.values())
-    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled, schema=schema, left_out=left)
+    return ImportedCases(
+        component=component,
+        place=place,
+        cases=cases,
+        labelled=labelled,
+        known=len(every) - len(made),
+        schema=schema,
+        left_out=left,
+    )
+
+
+def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
+    """Return the cases of a table that the component does not have: by their ids, numbered ones by their inputs."""
+    try:
+        there = load_cases(component, table.fixtures, odd=lambda _: None)
+    except NotEvaluatedError:
+        return dict(cases)
+    if table.id is None and table.exporter is None:
+        digests = {case.digest for case in there}
+        return {case_id: case for case_id, case in cases.items() if case.digest not in digests}
+    ids = {case.id for case in there}
+    return {case_id: case for case_id, case in cases.items() if case_id not in ids}
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:

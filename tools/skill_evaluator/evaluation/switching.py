@@ -29,10 +29,9 @@ from skill_evaluator.runner.session import Watch
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult, usd_per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
 from skill_evaluator.verdicts.history.baselines import models_pair
-from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

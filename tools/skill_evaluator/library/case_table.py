@@ -72,7 +72,8 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 class ImportedCases:
     """The cases of a table by id, with the texts of their files by name, and the folder that they are for.
 
-    `known` counts the rows that are cases already. `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
+    `known` counts the rows that are cases already. `schema` is that of a contract that is written beside the prompt;
+    `left_out` counts what is left out, with reasons.
     """
 
     component: Component

@@ -18,7 +18,15 @@ from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
-from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
+from skill_evaluator.verdicts.decide.results import (
+    ComparisonResult,
+    MeasureResult,
+    ModelVerdict,
+    Watch,
+    per_1000_calls,
+    per_output,
+    usd_per_1000,
+)
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -426,7 +434,7 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], repl
 
 
 def run_sheet(model: ModelVerdict) -> Sheet:
-    """Return the table of the two runs: how they went, what they took, and the failures by kind."""
+    """Return the table of the two runs: how they went, what an output took, and the failures by kind."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, count in run.failures.items() if count})
     rows = [
@@ -434,15 +442,20 @@ def run_sheet(model: ModelVerdict) -> Sheet:
         _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _facts("replicates", [str(run.replicates) for run in runs]),
         _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
-        *(_amounts(kind, [run.failures.get(kind, 0) for run in runs], "{:,.0f}", code=True) for kind in failures),
-        _amounts("input tokens", [run.input_tokens for run in runs], "{:,.0f}"),
-        _amounts("output tokens", [run.output_tokens for run in runs], "{:,.0f}"),
+        *(
+            _amounts(
+                f"{kind} per 1,000 calls", [per_1000_calls(run, run.failures.get(kind, 0)) for run in runs], code=True
+            )
+            for kind in failures
+        ),
+        _amounts("input tokens per output", [per_output(run, run.input_tokens) for run in runs], "{:,.1f}"),
+        _amounts("output tokens per output", [per_output(run, run.output_tokens) for run in runs], "{:,.1f}"),
         *(
             [_facts("read from a cache", ["–" if run.hit_rate is None else f"{run.hit_rate:.0%}" for run in runs])]
             if any(run.hit_rate for run in runs)
             else []
         ),
-        _amounts("cost", [run.cost_usd for run in runs], "${:,.4f}"),
+        _amounts("cost of 1,000 outputs", [usd_per_1000(run) for run in runs], "${:,.4f}"),
         _amounts("latency, median", [run.latency_p50_s for run in runs], "{:.2f} s"),
         _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], "{:.2f} s"),
     ]
@@ -454,7 +467,7 @@ def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell
     return [Cell(name), *(Cell(value, code=code) for value in values), Cell("")]
 
 
-def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: bool = False) -> list[Cell]:
+def _amounts(name: str, amounts: Sequence[float | None], form: str = "{:,g}", *, code: bool = False) -> list[Cell]:
     cells = [Cell("–" if amount is None else form.format(amount)) for amount in amounts]
     measured = [amount for amount in amounts if amount is not None]
     change = ""

@@ -10,10 +10,9 @@ from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import counted, version_words
-from skill_evaluator.verdicts.decide.results import joined_falls
+from skill_evaluator.verdicts.decide.results import joined_falls, per_1000_calls, usd_per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
-from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
@@ -205,8 +204,8 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
-                words = f"{model_id}: {kind}, {counted(count, 'call')}"
-                yield {"model": model_id, "kind": kind, "count": count, "words": words}
+                words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
+                yield {"model": model_id, "kind": kind, "count": per_1000_calls(record, count), "words": words}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

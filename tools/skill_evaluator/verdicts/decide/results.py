@@ -146,12 +146,13 @@ class Watch(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The cost of a run and how it went; `model_id` is there where it is not that of the run beside it."""
+    """How a run went, and what its `planned` calls took in total; `model_id` only if the run beside it has another."""
 
     run_id: str
     skill_version: str
     served_model: Served
     coverage: float
+    planned: int
     replicates: int
     failures: dict[str, int]
     input_tokens: int | None
@@ -182,6 +183,26 @@ class RunSummary(FrozenModel):
         """Its version, and what sets it apart from the run beside it."""
         marks = [mark for mark in ("draft" * self.draft, self.scenario, self.model_id) if mark]
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
+
+
+def per_output(run: RunSummary | Record, amount: float | None) -> float | None:
+    """Return a total of a run, such as its tokens, per output, so that runs of different sizes can be compared.
+
+    Return None if the total is unknown or the run has no output.
+    """
+    outputs = round(run.coverage * run.planned)
+    return None if amount is None or not outputs else amount / outputs
+
+
+def usd_per_1000(run: RunSummary | Record) -> float | None:
+    """Return the cost of 1,000 outputs in USD; None if it is unknown or the run has no output."""
+    cost = per_output(run, run.cost_usd)
+    return None if cost is None else round(1000 * cost, 6)
+
+
+def per_1000_calls(run: RunSummary | Record, failures: int) -> float:
+    """Return a number of failed calls of a run per 1,000 planned calls."""
+    return round(1000 * failures / run.planned, 1) if run.planned else 0.0
 
 
 def joined_falls(falls: list[Fall]) -> str:

@@ -8,7 +8,6 @@ from string import ascii_lowercase
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Served
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import Scope
@@ -111,12 +110,6 @@ class ModelRanking(FrozenModel):
 
 Point = tuple[float | None, float]
 """What a model costs, and its score."""
-
-
-def usd_per_1000(record: Record) -> float | None:
-    """Return what a thousand answers, one to a case, cost; None where that is not known."""
-    answered = round(record.coverage * record.planned)
-    return None if record.cost_usd is None or not answered else round(1000 * record.cost_usd / answered, 6)
 
 
 def alike(names: Sequence[str], apart: Iterable[frozenset[str]]) -> list[list[str]]:

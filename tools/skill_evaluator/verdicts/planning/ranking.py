@@ -26,7 +26,7 @@ from skill_evaluator.verdicts.decide.comparability import (
     strict_scores,
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import MeasureResult, Scope
+from skill_evaluator.verdicts.decide.results import MeasureResult, Scope, usd_per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
     Contrast,
@@ -38,7 +38,6 @@ from skill_evaluator.verdicts.planning.advice import (
     alike,
     letters,
     on_frontier,
-    usd_per_1000,
 )
 
 _SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it

@@ -72,7 +72,8 @@ def separator_of(text: str, usual: str = ",") -> str:
     (';', ',')
     """
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-    return max((usual, *",;\t"), key=header.count)
+    separators = [usual, ",", ";", "\t"]
+    return max(separators, key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:

@@ -32,16 +32,24 @@ REMEDIES: Mapping[str, str] = {
 }
 
 
-def remedy(reason: str, model_id: str, run_id: str, case_id: str) -> str | None:
-    """Return what to do about a failure with this reason; None for a reason that is not known."""
+def remedy(reason: str, model_id: str, run_id: str | None, case_id: str) -> str | None:
+    """Return what to do about a failure with this reason.
+
+    Return None if the reason is not known, or if only a command on the run folder helps and `run_id` is None.
+    """
     words = REMEDIES.get(reason)
+    if run_id is None and words == _UNREAD:
+        return None
     if words and model_id == "program" and ".yaml" in words:
         words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
     return None if words is None else words.format(model=model_id, run=run_id, case=case_id)
 
 
-def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside."""
+def fault_lines(record: Record, quote: Callable[[str], str], *, here: bool = True) -> Iterator[str]:
+    """Yield a sentence for each reason why calls of a run were not scored; `quote` writes text from outside.
+
+    `here`: the run folder is on the reader's machine, so that commands on it can be named.
+    """
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         more = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""
@@ -50,5 +58,5 @@ def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
             words += f": {quote(fault.message)}"
         if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
             words += f" ({quote(address)})"
-        what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])
+        what = remedy(fault.reason, record.model_id, record.run_id if here else None, fault.cases[0])
         yield words if what is None else f"{words} → {quote(what)}"

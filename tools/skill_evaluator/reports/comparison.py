@@ -15,6 +15,7 @@ from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, p
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
+from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
@@ -49,7 +50,8 @@ def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SIT
     if form == "text" and not full:
         show(brief_pieces(result))
         return
-    page = Page([*comparison_sections(result, site), legend_section([result])])
+    first = Section(name="the version on disk", blocks=[*map(prose, _unmeasured(result))])
+    page = Page([first, *comparison_sections(result, site), legend_section([result])])
     print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: page, full=True)
 
 
@@ -58,6 +60,7 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
 
     `changed` are the answers that changed, which say more than the fields and cases that moved.
     """
+    yield from (Text(visible(line), style="yellow") for line in _unmeasured(result))
     models, several = worst_first(result), len(result.models) > 1
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
@@ -77,6 +80,18 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
         yield Text(visible(f"{', '.join(names)}: {reason}" if several else reason))
     yield from (Text(visible(line), style="yellow") for line in _left_out(result))
     yield Text(f"unchanged: {tolerance_words(*models)} · --full shows the rest", style="dim")
+
+
+def unmeasured_lines(on_disk: str | None, *shown: str) -> list[str]:
+    """Say that the version on disk has no complete run, and which version is shown; return [] if it has one."""
+    if on_disk is None or not shown:
+        return []
+    highest = version_words(max(shown, key=precedence))
+    return [f"{version_words(on_disk)} on disk is not measured; this is {highest}"]
+
+
+def _unmeasured(result: ComparisonResult) -> list[str]:
+    return unmeasured_lines(result.unmeasured, *(model.candidate.skill_version for model in result.models))
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
@@ -273,12 +288,6 @@ def since_anchor(watch: Watch) -> str:
     low, high = map(signed, watch.interval)
     change = signed(watch.difference) + f" ({low} to {high}, for {counted(watch.look, 'look')})" * decides
     return f"all changes since {version_words(watch.anchor_version)}: {watch.metric} {change}, {watch.verdict}"
-
-
-def worst_since(watches: Sequence[Watch]) -> str:
-    """Return the worst of what became of models since the anchor, as the end of a sentence; empty without an anchor."""
-    worst = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
-    return "" if worst is None else f"; {worst.verdict} since {version_words(worst.anchor_version)}"
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:

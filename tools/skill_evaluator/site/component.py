@@ -57,7 +57,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "trend": [point for point in points if point["run"] in newest],
         "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
         "left": {name: left for name, (_, left) in parts.items()},
-        "ship": ship_words(standing),
+        "ship": ranking.advice.words,
         "remarks": list(_remarks(history)),
     }
 
@@ -132,7 +132,6 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
     step, point, model = fell[0]
     stands = any(point is model.points[-1] for _, point, model in fell)
     moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
-    keep = f"do not ship {version_words(version)}: keep {version_words(standing.history.to_ship)}"
     return {
         **moved,
         "version": version,
@@ -142,20 +141,8 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
         "cases": step.worse_cases,
         "sure": f"on these {counted(point.n_cases, 'case')}; on unseen ones {step.beyond}",
         "metric": standing.history.metric,
-        "next": keep if stands else ship_words(standing),
+        "next": standing.ranking.advice.words,
     }
-
-
-def ship_words(standing: ComponentStanding) -> str:
-    """Return which version to ship, as `history` does, with which model, and why that model; or why none is named."""
-    advice, shipped = standing.ranking.advice, standing.history.to_ship
-    ranked = max((record.skill_version for record in standing.newest.values()), key=precedence)
-    if ranked != shipped:
-        of = f"the ranking is of {version_words(ranked)} and names {advice.model_id or 'no model'}"
-        return f"ship {version_words(shipped)}; {of}"
-    if advice.model_id is None:
-        return f"no model to ship is named ({advice.reason})"
-    return f"ship {version_words(ranked)} with {advice.model_id} ({advice.reason})"
 
 
 def _spreads(record: Record) -> dict[str, Any]:

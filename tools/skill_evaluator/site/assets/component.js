@@ -34,7 +34,7 @@
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
     return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models that share a letter beside their place cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
-      fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "Next: "), el("bdi", {}, ship)),
+      fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("bdi", {}, ship)),
       table("Models, the best first", columns, ranked.models, { class: "ranked" }),
       el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),
       Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));

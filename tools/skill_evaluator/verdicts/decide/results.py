@@ -267,7 +267,8 @@ class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model. `gate` names the scope that decides.
 
     `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
-    asked anew, of the cases that had failed, and nothing else counts.
+    asked anew, of the cases that had failed, and nothing else counts. `unmeasured`: the version on disk, if it has no
+    complete run.
     """
 
     skill: str
@@ -280,6 +281,7 @@ class ComparisonResult(FrozenModel):
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
+    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
 
     @property
     def n_cases(self) -> int | None:

@@ -46,7 +46,7 @@ from skill_evaluator.verdicts.history.baselines import (
     versions_of_families,
 )
 from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts
-from skill_evaluator.verdicts.history.series import History, history_of
+from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _NEWEST = 5  # versions that are compared without being asked
@@ -153,13 +153,32 @@ class RecordedComponent:
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
-        entries = self.archive.entries
+        history, ranking = self.advised(self.archive.entries)
         return ComponentStanding(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
-            history=self.history(entries),
-            ranking=self.kept.of_runs(entries, ModelRanking, lambda: self.ranking(entries)),
+            history=history,
+            ranking=ranking,
             kept=self.kept,
         )
+
+    @property
+    def unmeasured(self) -> str | None:
+        """The version on disk, if no model has a complete run of it."""
+        version = self.component.version
+        return None if any(version in of for of in runs_of_versions(self.archive.entries).values()) else version
+
+    def advised(
+        self, entries: Sequence[RecordedRun], ranking: ModelRanking | None = None
+    ) -> tuple[History, ModelRanking]:
+        """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
+        ranking = ranking or self.kept.of_runs(entries, ModelRanking, lambda: self.ranking(entries))
+        history, versions = self.history(entries), {model.skill_version for model in ranking.models}
+        shipped = ranking
+        if history.to_ship not in versions and history.newest in versions:
+            chosen = choose(entries, history.to_ship, None).choices
+            shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in chosen])
+        update = {"advice": shipping_advice(history, shipped), "unmeasured": self.unmeasured}
+        return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""

@@ -13,9 +13,11 @@ from pydantic import Field
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import by_key, mean_or_none, rounded
+from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
-from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
+from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
 
 _MOST_CASES = 3
 
@@ -104,7 +106,8 @@ class ModelHistory(FrozenModel):
 class History(FrozenModel):
     """The history of a component; `gate` names the question that the verdicts answer.
 
-    `aa_runs` counts the further runs of a version, which are pooled with its newest.
+    `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured`: the version on disk,
+    if it has no complete run.
     """
 
     skill: str
@@ -114,13 +117,25 @@ class History(FrozenModel):
     tolerance: float
     models: list[ModelHistory]
     aa_runs: int = 0
+    advice: Advice | None = None
+    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
+
+    @property
+    def newest(self) -> str:
+        """The highest version that any model has."""
+        return max((model.points[-1].version for model in self.models), key=semver.Version.parse)
+
+    @property
+    def newest_steps(self) -> dict[str, Step]:
+        """The step of the highest version by model, of the models that have a lower version."""
+        newest = ((model.model_id, model.points[-1]) for model in self.models)
+        return {name: point.step for name, point in newest if point.version == self.newest and point.step is not None}
 
     @property
     def newest_verdict(self) -> VerdictName:
         """The verdict on the highest version that any model has; incomparable where it is a model's first."""
-        newest = [model.points[-1] for model in self.models]
-        highest = max((point.version for point in newest), key=semver.Version.parse)
-        steps = [point.step for point in newest if point.version == highest]
+        points = (model.points[-1] for model in self.models)
+        steps = [point.step for point in points if point.version == self.newest]
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
     @property
@@ -137,6 +152,39 @@ class History(FrozenModel):
             sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
             shipped = version if sound else shipped
         return shipped
+
+    @property
+    def newest_words(self) -> str:
+        """The verdict on the highest version, with the models on which it is worst, and that since the anchor."""
+        steps = self.newest_steps
+        if not steps:
+            return "there is no lower version to judge it against"
+        worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
+        on = ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        first = next(iter(worst.values()))
+        watches = [step.watch for step in steps.values() if step.watch is not None]
+        since = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
+        also = "" if since is None else f"; {since.verdict} since {version_words(since.anchor_version)}"
+        return f"{first.verdict} against {version_words(first.before)} on {on}{also}"
+
+
+def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
+    """Return the version that the history ships, with the best model if the ranking is of that version.
+
+    Return the advice of the ranking alone if the history does not have its version.
+    """
+    shipped, ranked = history.to_ship, {model.skill_version for model in ranking.models}
+    if not ranked <= {point.version for model in history.models for point in model.points}:
+        return ranking.advice
+    if history.newest != shipped:
+        why = [f"{version_words(history.newest)}: {history.newest_words}"]
+    else:
+        why = [history.newest_words]
+    name, reason = None, ranking.advice.reason
+    if ranked == {shipped} and len(ranking.models) > 1:
+        name = ranking.advice.model_id
+        why.append(f"no model is named: {reason}" if name is None else f"{name} is {reason}")
+    return Advice(version=shipped, model_id=name, reason="; ".join(why))
 
 
 Draw = Callable[[Sequence[Pair]], Steps]

@@ -6,10 +6,12 @@ Nothing here compares; `ranking` does.
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 
+from pydantic import Field
+
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.served import Served
-from skill_evaluator.text import listed
+from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.results import Scope
 
 
@@ -81,17 +83,29 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The model to ship, and why it; None: why none is named."""
+    """The version and the model to ship, and why.
 
+    `model_id` is None if no model is named. `version` is None if the runs are not recorded: only models are compared.
+    """
+
+    version: str | None = None
     model_id: str | None = None
     reason: str
+
+    @property
+    def words(self) -> str:
+        """The advice as every report, comment and page gives it."""
+        if self.version is None:
+            return f"best model: {self.model_id or 'none is named'} ({self.reason})"
+        model = "" if self.model_id is None else f" with {self.model_id}"
+        return f"to ship: {version_words(self.version)}{model} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
     q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
-    are not ranked, and why.
+    are not ranked, and why. `unmeasured`: the version on disk, if it has no complete run.
     """
 
     skill: str
@@ -106,6 +120,7 @@ class ModelRanking(FrozenModel):
     family: int
     advice: Advice
     left_out: dict[str, str] = {}
+    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
 
 
 Point = tuple[float | None, float]
@@ -141,7 +156,7 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
 
 
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
-    """Return the model to ship, as far as anything shows it.
+    """Return the best model, as far as anything shows it.
 
     No other is shown to be better than it. Where that holds of several, the cheapest of them is named, or the quickest.
     A model that regressed is never named.

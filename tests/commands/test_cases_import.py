@@ -75,7 +75,7 @@ def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
         table = "\n".join(["text,headline,year", *rows[:count]])
         done = imported(library, "n.csv", table, *FIELDS, "--new", "--yes")
         assert done.out.startswith(f"{new} case"), done.err
-        assert (f"left out: {known} rows: already cases\n" in done.out) is (known > 0)
+        assert (f"left out: {known} rows: it is a case already\n" in done.out) is (known > 0)
         assert len(list((library.root / CASES).glob("n-*"))) == count
     table = '{"n": "n-2", "text": "changed"}\n{"n": "b", "text": "b"}\n'
     done = imported(library, "t.jsonl", table, "--input", "text", "--id", "n", "--new")

@@ -135,7 +135,7 @@ def test_run_amounts_are_per_output_when_replicates_differ() -> None:
     after = a_record({"a": [1.0] * 2, "b": [1.0] * 2}, skill_version="1.1.0", **double)
     result = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({}, skill="s"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in run_sheet(result.models[0]).rows}
-    assert rows["input tokens per output"] == ["25.0", "25.0", "="]
-    assert rows["output tokens per output"] == ["6.0", "6.0", "="]
-    assert rows["refused per 1,000 calls"] == ["500", "500", "="]
-    assert rows["cost of 1,000 outputs"] == ["$5.0000", "$7.5000", "+50 %"]
+    assert rows["input tokens / 1,000"] == ["25,000", "25,000", "="]
+    assert rows["output tokens / 1,000"] == ["6,000", "6,000", "="]
+    assert rows["refused / 1,000"] == ["500", "500", "="]
+    assert rows["cost / 1,000"] == ["$5.0000", "$7.5000", "+50 %"]

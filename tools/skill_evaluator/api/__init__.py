@@ -202,7 +202,7 @@ class Library:
         from skill_evaluator.verdicts.history.component import chosen_of_files
 
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
-        before, after, unmeasured = _records_named(baseline), _records_named(candidate), None
+        before, after, recorded = _records_named(baseline), _records_named(candidate), None
         if before and after:
             chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
         else:
@@ -210,7 +210,6 @@ class Library:
             if skill is None:
                 raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
             recorded = self.recorded(skill)
-            unmeasured = recorded.unmeasured if candidate is None else None
             if between is None:
                 chosen = recorded.chosen(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
@@ -220,7 +219,10 @@ class Library:
             else:
                 chosen = recorded.chosen_models(between, candidate)
         result = (chosen.apart() if apart else chosen).judged(self.settings, self.config)
-        return result.model_copy(update={"unmeasured": unmeasured})
+        if recorded is None or candidate is not None:
+            return result
+        versions = {model.candidate.skill_version for model in result.models}
+        return result.model_copy(update={"unmeasured": recorded.unmeasured(versions)})
 
     def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
@@ -268,7 +270,7 @@ class Library:
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
             ranked = recorded.advised(entries, recorded.ranking(entries, version))[1]
-            return ranked if version is None else ranked.model_copy(update={"unmeasured": None})
+            return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
         return list(side_by_side(ranked, names))
 

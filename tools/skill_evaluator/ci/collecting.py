@@ -160,7 +160,7 @@ def _score_run(
         why = f"not collected: {visible(str(problem))}"
         return _run_outcome(gathered, "missing", *gathered.remarks, why), None
     status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
-    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible, here=False))
+    outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
         return outcome.model_copy(update={"failed": failed}), None

@@ -38,14 +38,10 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
         print(f"  … and {len(made.cases) - _SHOWN} more, to {list(made.cases)[-1]}")
-    if made.known:
-        print(f"left out: {counted(made.known, 'row')}: already {'a case' if made.known == 1 else 'cases'}")
     for (what, reason), count in made.left_out.items():
         print(f"left out: {counted(count, what)}: {reason}")
     if made.schema is not None:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the answers must be")
-    if not made.cases:
-        return EXIT_OK
     written = agreed("Write them?", yes=options.yes)
     if written and not options.yes:
         Library.at(options).import_cases(replace(options, yes=True), odd=lambda _: None)  # what is wrong was told

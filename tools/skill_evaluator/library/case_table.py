@@ -72,15 +72,13 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 class ImportedCases:
     """The cases of a table by id, with the texts of their files by name, and the folder that they are for.
 
-    `known` counts the rows that are cases already. `schema` is that of a contract that is written beside the prompt;
-    `left_out` counts what is left out, with reasons.
+    `schema` is that of a contract that is written beside the prompt; `left_out` counts what is left out, with reasons.
     """
 
     component: Component
     place: Path
     cases: NewCases
     labelled: int
-    known: int = 0
     schema: str | None = None
     left_out: Left = field(default_factory=Counter)
 
@@ -107,8 +105,11 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
             component = replace(component, output=read.output or component.output)
             truths = [row["ground_truth"] for _, _, row in read.rows if "ground_truth" in row]
             schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
-    every = cases_of_table(read, component, odd)
-    made = _new_of(every, table, component) if table.new else every
+    made = cases_of_table(read, component, odd)
+    if table.new:
+        new = _new_of(made, table, component)
+        left += Left({("row", "it is a case already"): len(made) - len(new)})
+        made = new
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     place = place_of_new(component, table.fixtures, cases, advice)
@@ -117,15 +118,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
         if schema is not None:
             replace_text(component.folder / "schema.json", schema)
     labelled = sum(case.labelled for case in made.values())
-    return ImportedCases(
-        component=component,
-        place=place,
-        cases=cases,
-        labelled=labelled,
-        known=len(every) - len(made),
-        schema=schema,
-        left_out=left,
-    )
+    return ImportedCases(component=component, place=place, cases=cases, labelled=labelled, schema=schema, left_out=left)
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
@@ -134,11 +127,9 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
         there = load_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
-    if table.id is None and table.exporter is None:
-        digests = {case.digest for case in there}
-        return {case_id: case for case_id, case in cases.items() if case.digest not in digests}
-    ids = {case.id for case in there}
-    return {case_id: case for case_id, case in cases.items() if case_id not in ids}
+    numbered = table.id is None and table.exporter is None
+    known = {case.digest if numbered else case.id for case in there}
+    return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in known}
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:

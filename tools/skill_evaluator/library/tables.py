@@ -25,7 +25,7 @@ from skill_evaluator.text import nearest
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".jsonl", *_SEPARATORS)
 _MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
-_DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")  # 1,234 may be a thousand
+_DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
@@ -64,24 +64,13 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
 
 
 def separator_of(text: str, usual: str = ",") -> str:
-    """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one.
-
-    Spreadsheets write semicolons where the decimal mark is a comma.
-
-    >>> separator_of('id;"shop, city";total'), separator_of("id")
-    (';', ',')
-    """
+    """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-    separators = [usual, ",", ";", "\t"]
-    return max(separators, key=header.count)
+    return max([usual, ",", ";", "\t"], key=header.count)
 
 
 def with_decimal_point(cell: str) -> str:
-    """Return a number that has a decimal comma with a decimal point, and any other text as it is.
-
-    >>> with_decimal_point("9,5"), with_decimal_point("1,234")
-    ('9.5', '1,234')
-    """
+    """Return a number with a decimal comma (9,5) with a decimal point, and any other text (such as 1,234) as it is."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 

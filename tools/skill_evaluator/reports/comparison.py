@@ -15,19 +15,10 @@ from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, p
 from skill_evaluator.display.safe_text import code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
-from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.judged_drops import NOT_CALIBRATED
-from skill_evaluator.verdicts.decide.results import (
-    ComparisonResult,
-    MeasureResult,
-    ModelVerdict,
-    Watch,
-    per_1000_calls,
-    per_output,
-    usd_per_1000,
-)
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch, per_1000
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -37,6 +28,7 @@ _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "scope: these (cases), beyond (unseen cases), both (the same figures), together (both at once)",
     "p: one-sided, in the direction of the change · an interval is shown from five cases on",
+    "/ 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
     "n: answers on a line of these cases where answers are draws of their own, else cases",
 )
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -50,8 +42,8 @@ def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SIT
     if form == "text" and not full:
         show(brief_pieces(result))
         return
-    first = Section(name="the version on disk", blocks=[*map(prose, _unmeasured(result))])
-    page = Page([first, *comparison_sections(result, site), legend_section([result])])
+    first = [Section(name="the version on disk", blocks=[prose(result.unmeasured)])] if result.unmeasured else []
+    page = Page([*first, *comparison_sections(result, site), legend_section([result])])
     print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: page, full=True)
 
 
@@ -60,7 +52,7 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
 
     `changed` are the answers that changed, which say more than the fields and cases that moved.
     """
-    yield from (Text(visible(line), style="yellow") for line in _unmeasured(result))
+    yield from [Text(visible(result.unmeasured), style="yellow")] if result.unmeasured else []
     models, several = worst_first(result), len(result.models) > 1
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
@@ -80,18 +72,6 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
         yield Text(visible(f"{', '.join(names)}: {reason}" if several else reason))
     yield from (Text(visible(line), style="yellow") for line in _left_out(result))
     yield Text(f"unchanged: {tolerance_words(*models)} · --full shows the rest", style="dim")
-
-
-def unmeasured_lines(on_disk: str | None, *shown: str) -> list[str]:
-    """Say that the version on disk has no complete run, and which version is shown; return [] if it has one."""
-    if on_disk is None or not shown:
-        return []
-    highest = version_words(max(shown, key=precedence))
-    return [f"{version_words(on_disk)} on disk is not measured; this is {highest}"]
-
-
-def _unmeasured(result: ComparisonResult) -> list[str]:
-    return unmeasured_lines(result.unmeasured, *(model.candidate.skill_version for model in result.models))
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
@@ -453,18 +433,21 @@ def run_sheet(model: ModelVerdict) -> Sheet:
         _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
         *(
             _amounts(
-                f"{kind} per 1,000 calls", [per_1000_calls(run, run.failures.get(kind, 0)) for run in runs], code=True
+                f"{kind} / 1,000",
+                [per_1000(run.failures.get(kind, 0), run.planned) for run in runs],
+                "{:,.4g}",
+                code=True,
             )
             for kind in failures
         ),
-        _amounts("input tokens per output", [per_output(run, run.input_tokens) for run in runs], "{:,.1f}"),
-        _amounts("output tokens per output", [per_output(run, run.output_tokens) for run in runs], "{:,.1f}"),
+        _amounts("input tokens / 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], "{:,.0f}"),
+        _amounts("output tokens / 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], "{:,.0f}"),
         *(
             [_facts("read from a cache", ["–" if run.hit_rate is None else f"{run.hit_rate:.0%}" for run in runs])]
             if any(run.hit_rate for run in runs)
             else []
         ),
-        _amounts("cost of 1,000 outputs", [usd_per_1000(run) for run in runs], "${:,.4f}"),
+        _amounts("cost / 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], "${:,.4f}"),
         _amounts("latency, median", [run.latency_p50_s for run in runs], "{:.2f} s"),
         _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], "{:.2f} s"),
     ]
@@ -476,12 +459,12 @@ def _facts(name: str, values: Sequence[str], *, code: bool = False) -> list[Cell
     return [Cell(name), *(Cell(value, code=code) for value in values), Cell("")]
 
 
-def _amounts(name: str, amounts: Sequence[float | None], form: str = "{:,g}", *, code: bool = False) -> list[Cell]:
+def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: bool = False) -> list[Cell]:
     cells = [Cell("–" if amount is None else form.format(amount)) for amount in amounts]
     measured = [amount for amount in amounts if amount is not None]
     change = ""
     if len(measured) == 2:
         before, after = measured
         share = round((after / before - 1) * 100) if before else None
-        change = "=" if before == after or share == 0 else f"{after:+g}" if share is None else f"{share:+} %"
+        change = "=" if before == after or share == 0 else f"{after:+.4g}" if share is None else f"{share:+} %"
     return [Cell(name, code=code), *cells, Cell(change)]

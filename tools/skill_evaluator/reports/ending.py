@@ -6,7 +6,7 @@ to another, which has a row a component.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -24,19 +24,10 @@ if TYPE_CHECKING:  # it asks models
     from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 
 _MOST_NAMED = 2
-Step = Literal["try", "retry", "rank", "first", "record", "again", "beside", "accept", "compare", "judge", "models"]
-_STEPS: Mapping[Step, tuple[str, str]] = {  # the command, and what it is for
-    "try": ("try", "change the prompt, and {} holds it against this run"),
-    "retry": ("try", "{} shows whether that helps"),
-    "rank": ("evaluate", "rank a second model: leave out `--model`, or list one in models.yaml, and {} measures it"),
-    "first": ("evaluate", "{} records what later versions are held against"),
-    "record": ("evaluate", "{} records it"),
-    "again": ("evaluate", "what is recorded stays as it is; {} asks all cases once more"),
-    "beside": ("evaluate", "{} asks both versions side by side, by today's files"),
-    "accept": ("accept", "{} holds later versions against it"),
-    "compare": ("compare", "{} shows where, and what to do about it"),
-    "judge": ("compare", "{} says whether this version is worse than the version before"),
-    "models": ("compare", "{} shows where they differ"),
+_STEPS = {
+    "try": "change the prompt, and {} holds it against this run",
+    "compare": "{} shows where, and what to do about it",
+    "accept": "{} holds later versions against it",
 }
 
 
@@ -65,7 +56,8 @@ def ending(
     first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
-        following = next_step("again", folders, result.skill)
+        all_cases = command(folders, "evaluate", result.skill)
+        following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
     return first, _lost(worst), f"next: {following}"
 
 
@@ -79,7 +71,9 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     name, cases = record.skill, counted(record.n_cases, "case")
     first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
     first += "there is no lower version to judge it against"
-    following = next_step("try" if kept else "first", folders, name)
+    following = next_step("try", folders, name)
+    if not kept:
+        following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     lines = (first, can_show(record.n_cases), f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 
@@ -115,12 +109,12 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
     if model.verdict == "incomparable":
         if model.baseline is None:
             return "evaluate a later version: it is held against this one"
-        return next_step("beside", folders, skill)
+        return f"{command(folders, 'evaluate', skill)} asks both versions side by side, by today's files"
     version = model.candidate.skill_version
     is_new = model.baseline is not None and model.baseline.skill_version != version
     if model.candidate.draft:
         first = "" if is_new else "raise the version in prompt.md if the prompt changed, and "
-        return first + next_step("record", folders, skill)
+        return f"{first}{command(folders, 'evaluate', skill)} records it"
     if not is_new:
         return "nothing is in the way"
     return f"nothing is in the way of {version}; {next_step('accept', folders, skill, version, '--why', '…')}"
@@ -145,10 +139,9 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
     return f"{words}: {command(folders, 'explain', run, f'--{kind}', name)}"
 
 
-def next_step(step: Step, folders: Sequence[str], *words: str) -> str:
-    """Return what to do next as a clause with its command; `words` are the component and the command's options."""
-    name, clause = _STEPS[step]
-    return clause.format(command(folders, name, *words))
+def next_step(name: str, folders: Sequence[str], *words: str) -> str:
+    """Return what to do next with one of the commands in `_STEPS`; `words` are a component and options."""
+    return _STEPS[name].format(command(folders, name, *words))
 
 
 def command(folders: Sequence[str], *words: str) -> str:

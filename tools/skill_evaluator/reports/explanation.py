@@ -13,7 +13,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM
-from skill_evaluator.reports.ending import next_step
+from skill_evaluator.reports.ending import command
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, ArrayMatch, ChangedAnswers, Explanation, FieldView, Leaf
 from skill_evaluator.stats import by_key
@@ -65,9 +65,10 @@ def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> L
     """Return what to do about the fields that are wrong in an answer or in many."""
     version = manifest.skill_version
     if not wrong:
-        return Line(f"next: {next_step('judge', folders, manifest.skill, '--candidate', version)}")
-    fields = listed([name_text(path) or WHOLE for path in wrong], 2)
-    return Line(f"next: say more of {fields} in the prompt, and {next_step('retry', folders, manifest.skill)}")
+        compare = command(folders, "compare", manifest.skill, "--candidate", version)
+        return Line(f"next: {compare} says whether {version} is worse than the version before")
+    fields, again = listed([name_text(path) or WHOLE for path in wrong], 2), command(folders, "try", manifest.skill)
+    return Line(f"next: say more of {fields} in the prompt, and {again} shows whether that helps")
 
 
 def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:
@@ -164,7 +165,7 @@ def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
     replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
     failure = answer.replicate.failure if answer.replicate else None
-    what = remedy(answer.reason, manifest.model_id, None, explained.case.id) if answer.reason else None
+    what = remedy(answer.reason, manifest.model_id) if answer.reason else None
     spoken = what and answer.text is not None and what.startswith("explain ")  # which is what this is
     return [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",

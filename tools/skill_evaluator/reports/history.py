@@ -10,7 +10,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance
-from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, unmeasured_lines
+from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 from skill_evaluator.reports.ending import next_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
@@ -29,7 +29,7 @@ def print_history(history: "History", form: Format, site: Site = NO_SITE, folder
 
 
 def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[Block]:
-    yield Lines(unmeasured_lines(history.unmeasured, history.newest), style="yellow")
+    yield Lines([*filter(None, [history.unmeasured])], style="yellow")
     title = f": {history.metric} (strict mean) by version, each against the one before"
     yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
     steps = [point.step for model in history.models for point in model.points if point.step is not None]
@@ -41,7 +41,7 @@ def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[
     yield Line(" · ".join([*legend, f"{_WHERE[history.gate]}, 95 % intervals, α {history.alpha:g}"]), style="dim")
     yield Fold("The trend of each model, drawn", list(_trends(history)))
     name, newest = history.skill, history.newest
-    if not history.newest_steps:
+    if not any(history.newest_steps.values()):
         following = next_step("try", folders, name)
     elif newest != history.to_ship:
         following = next_step("compare", folders, name)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from skill_evaluator.display import cost_words, interval, number, probability, signed
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.reports.comparison import MARKS, STYLES, unmeasured_lines
-from skill_evaluator.reports.ending import next_step
+from skill_evaluator.reports.comparison import MARKS, STYLES
+from skill_evaluator.reports.ending import command, next_step
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
@@ -27,13 +27,15 @@ def print_rankings(rankings: Sequence[ModelRanking], form: Format, folders: Sequ
 
 def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     """Return how to see why another version is to ship, or where the first two models differ, the best named last."""
-    names, advice = [model.model_id for model in ranking.models], ranking.advice
-    names.sort(key=lambda name: name != advice.model_id)
-    if advice.version not in {None, *(model.skill_version for model in ranking.models)}:
-        return Line(f"next: {next_step('compare', folders, ranking.skill)}")
-    if len(names) < 2:
-        return Line(f"next: {next_step('rank', folders, ranking.skill)}")
-    return Line(f"next: {next_step('models', folders, ranking.skill, '--models', *names[1::-1])}")
+    names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
+    names.sort(key=lambda name: name != ranking.advice.model_id)
+    following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
+    if ranking.advice.version not in {None, *versions}:
+        following = next_step("compare", folders, ranking.skill)
+    elif len(names) < 2:
+        measure = command(folders, "evaluate", ranking.skill)
+        following = f"rank a second model: leave out `--model`, or list one in models.yaml, and {measure} measures it"
+    return Line(f"next: {following}")
 
 
 def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
@@ -48,9 +50,7 @@ def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
     return Section(
         name=f"the models of {ranking.skill}",
         blocks=[
-            Lines(
-                unmeasured_lines(ranking.unmeasured, *(model.skill_version for model in ranking.models)), style="yellow"
-            ),
+            Lines([*filter(None, [ranking.unmeasured])], style="yellow"),
             Heading(Cell(ranking.skill, code=True), f": {words}", level=2),
             Lines([ranking.advice.words], style=style),
             _sheet(ranking),

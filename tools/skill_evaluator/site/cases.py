@@ -229,7 +229,7 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "outcome": answer.outcome,
         "reason": answer.reason,
         "message": abridged(failure.message, 2 * _VALUE) if failure and failure.kind != "refused" else "",
-        "remedy": remedy(answer.reason, record.model_id, None, explained.case.id) if answer.reason else None,
+        "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(parsed.found) if parsed else None,
         "score": explained.metrics.get(record.primary_metric),
         "metrics": dict(explained.metrics),

@@ -10,7 +10,7 @@ from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.text import counted, version_words
-from skill_evaluator.verdicts.decide.results import joined_falls, per_1000_calls, usd_per_1000
+from skill_evaluator.verdicts.decide.results import joined_falls, per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
 
@@ -192,7 +192,7 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
         for kind, count in record.failures.items():
             if count:
                 words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
-                yield {"model": model_id, "kind": kind, "count": per_1000_calls(record, count), "words": words}
+                yield {"model": model_id, "kind": kind, "count": per_1000(count, record.planned), "words": words}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
@@ -271,7 +271,7 @@ def run_figures(record: Record) -> dict[str, Any]:
         "cases": record.n_cases,
         "replicates": record.replicates,
         "coverage": record.coverage,
-        "usd": usd_per_1000(record),
+        "usd": per_1000(record.cost_usd, record.outputs),
         "p50": record.latency_s.p50,
         "p95": record.latency_s.p95,
     }

@@ -146,13 +146,14 @@ class Watch(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """How a run went, and what its `planned` calls took in total; `model_id` only if the run beside it has another."""
+    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model."""
 
     run_id: str
     skill_version: str
     served_model: Served
     coverage: float
     planned: int
+    outputs: int
     replicates: int
     failures: dict[str, int]
     input_tokens: int | None
@@ -185,24 +186,9 @@ class RunSummary(FrozenModel):
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
-def per_output(run: RunSummary | Record, amount: float | None) -> float | None:
-    """Return a total of a run, such as its tokens, per output, so that runs of different sizes can be compared.
-
-    Return None if the total is unknown or the run has no output.
-    """
-    outputs = round(run.coverage * run.planned)
-    return None if amount is None or not outputs else amount / outputs
-
-
-def usd_per_1000(run: RunSummary | Record) -> float | None:
-    """Return the cost of 1,000 outputs in USD; None if it is unknown or the run has no output."""
-    cost = per_output(run, run.cost_usd)
-    return None if cost is None else round(1000 * cost, 6)
-
-
-def per_1000_calls(run: RunSummary | Record, failures: int) -> float:
-    """Return a number of failed calls of a run per 1,000 planned calls."""
-    return round(1000 * failures / run.planned, 1) if run.planned else 0.0
+def per_1000(amount: float | None, n: int) -> float | None:
+    """Return a total over n outputs or calls, such as USD, per 1,000 of them; None if it is unknown or n is 0."""
+    return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
 def joined_falls(falls: list[Fall]) -> str:
@@ -267,8 +253,8 @@ class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model. `gate` names the scope that decides.
 
     `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
-    asked anew, of the cases that had failed, and nothing else counts. `unmeasured`: the version on disk, if it has no
-    complete run.
+    asked anew, of the cases that had failed, and nothing else counts. `unmeasured` says that the version on disk
+    has no complete run.
     """
 
     skill: str
@@ -281,7 +267,7 @@ class ComparisonResult(FrozenModel):
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
-    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
+    unmeasured: str = ""
 
     @property
     def n_cases(self) -> int | None:

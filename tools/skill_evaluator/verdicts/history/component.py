@@ -4,7 +4,7 @@
 """
 
 import datetime
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ from skill_evaluator.records.selection import (
     usual_baseline,
 )
 from skill_evaluator.repository import author_at
-from skill_evaluator.text import listed
+from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, cut_to
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons
 from skill_evaluator.verdicts.decide.rules import VerdictRules, rules_for
@@ -161,23 +161,21 @@ class RecordedComponent:
             kept=self.kept,
         )
 
-    @property
-    def unmeasured(self) -> str | None:
-        """The version on disk, if no model has a complete run of it."""
-        version = self.component.version
-        return None if any(version in of for of in runs_of_versions(self.archive.entries).values()) else version
+    def unmeasured(self, shown: Iterable[str]) -> str:
+        """Say that the version on disk has no complete run, and the highest version shown; return "" if it has one."""
+        version, shown = self.component.version, sorted(shown, key=precedence)
+        if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
+            return ""
+        return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
-    def advised(
-        self, entries: Sequence[RecordedRun], ranking: ModelRanking | None = None
-    ) -> tuple[History, ModelRanking]:
+    def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
         """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
-        ranking = ranking or self.kept.of_runs(entries, ModelRanking, lambda: self.ranking(entries))
-        history, versions = self.history(entries), {model.skill_version for model in ranking.models}
-        shipped = ranking
-        if history.to_ship not in versions and history.newest in versions:
-            chosen = choose(entries, history.to_ship, None).choices
-            shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in chosen])
-        update = {"advice": shipping_advice(history, shipped), "unmeasured": self.unmeasured}
+        shipped = ranking = ranking or self.kept.of_runs(runs, ModelRanking, lambda: self.ranking(runs))
+        history, versions = self.history(runs), {model.skill_version for model in ranking.models}
+        if history.to_ship not in versions:
+            choices = choose(runs, history.to_ship, None).choices
+            shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
+        update = {"advice": shipping_advice(history, shipped), "unmeasured": self.unmeasured(versions)}
         return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def history(self, entries: Sequence[RecordedRun]) -> History:

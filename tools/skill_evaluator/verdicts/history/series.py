@@ -106,8 +106,8 @@ class ModelHistory(FrozenModel):
 class History(FrozenModel):
     """The history of a component; `gate` names the question that the verdicts answer.
 
-    `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured`: the version on disk,
-    if it has no complete run.
+    `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured` says that the version
+    on disk has no complete run.
     """
 
     skill: str
@@ -118,7 +118,7 @@ class History(FrozenModel):
     models: list[ModelHistory]
     aa_runs: int = 0
     advice: Advice | None = None
-    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
+    unmeasured: str = ""
 
     @property
     def newest(self) -> str:
@@ -126,17 +126,30 @@ class History(FrozenModel):
         return max((model.points[-1].version for model in self.models), key=semver.Version.parse)
 
     @property
-    def newest_steps(self) -> dict[str, Step]:
-        """The step of the highest version by model, of the models that have a lower version."""
-        newest = ((model.model_id, model.points[-1]) for model in self.models)
-        return {name: point.step for name, point in newest if point.version == self.newest and point.step is not None}
+    def newest_steps(self) -> dict[str, Step | None]:
+        """The step to the highest version by model; None if it is the model's first version."""
+        points = {model.model_id: model.points[-1] for model in self.models}
+        return {name: point.step for name, point in points.items() if point.version == self.newest}
 
     @property
     def newest_verdict(self) -> VerdictName:
         """The verdict on the highest version that any model has; incomparable where it is a model's first."""
-        points = (model.points[-1] for model in self.models)
-        steps = [point.step for point in points if point.version == self.newest]
+        steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
+
+    @property
+    def newest_words(self) -> str:
+        """The verdict on the highest version, with the models on which it is worst, and that since the anchor."""
+        steps = {name: step for name, step in self.newest_steps.items() if step is not None}
+        if not steps:
+            return "there is no lower version to judge it against"
+        worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
+        step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        watches = sorted(
+            filter(None, (one.watch for one in steps.values())), key=lambda one: WORST_FIRST.index(one.verdict)
+        )
+        since = [f"{one.verdict} since {version_words(one.anchor_version)}" for one in watches[:1]]
+        return "; ".join([f"{step.verdict} against {version_words(step.before)} on {on}", *since])
 
     @property
     def to_ship(self) -> str:
@@ -153,38 +166,15 @@ class History(FrozenModel):
             shipped = version if sound else shipped
         return shipped
 
-    @property
-    def newest_words(self) -> str:
-        """The verdict on the highest version, with the models on which it is worst, and that since the anchor."""
-        steps = self.newest_steps
-        if not steps:
-            return "there is no lower version to judge it against"
-        worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
-        on = ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
-        first = next(iter(worst.values()))
-        watches = [step.watch for step in steps.values() if step.watch is not None]
-        since = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
-        also = "" if since is None else f"; {since.verdict} since {version_words(since.anchor_version)}"
-        return f"{first.verdict} against {version_words(first.before)} on {on}{also}"
-
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version that the history ships, with the best model if the ranking is of that version.
-
-    Return the advice of the ranking alone if the history does not have its version.
-    """
-    shipped, ranked = history.to_ship, {model.skill_version for model in ranking.models}
-    if not ranked <= {point.version for model in history.models for point in model.points}:
-        return ranking.advice
-    if history.newest != shipped:
-        why = [f"{version_words(history.newest)}: {history.newest_words}"]
-    else:
-        why = [history.newest_words]
-    name, reason = None, ranking.advice.reason
-    if ranked == {shipped} and len(ranking.models) > 1:
-        name = ranking.advice.model_id
-        why.append(f"no model is named: {reason}" if name is None else f"{name} is {reason}")
-    return Advice(version=shipped, model_id=name, reason="; ".join(why))
+    """Return the version that the history ships, with the best model if the ranking is of that version."""
+    shipped, name, reason = history.to_ship, ranking.advice.model_id, ranking.advice.reason
+    why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
+    if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+        return Advice(version=shipped, reason=why)
+    of_model = f"no model is named: {reason}" if name is None else f"{name} is {reason}"
+    return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
 
 
 Draw = Callable[[Sequence[Pair]], Steps]

@@ -6,8 +6,6 @@ Nothing here compares; `ranking` does.
 from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 
-from pydantic import Field
-
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.served import Served
@@ -83,10 +81,7 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The version and the model to ship, and why.
-
-    `model_id` is None if no model is named. `version` is None if the runs are not recorded: only models are compared.
-    """
+    """The version and the model to ship, and why; None if none is named. Drafts have a best model, and no version."""
 
     version: str | None = None
     model_id: str | None = None
@@ -95,17 +90,16 @@ class Advice(FrozenModel):
     @property
     def words(self) -> str:
         """The advice as every report, comment and page gives it."""
-        if self.version is None:
-            return f"best model: {self.model_id or 'none is named'} ({self.reason})"
-        model = "" if self.model_id is None else f" with {self.model_id}"
-        return f"to ship: {version_words(self.version)}{model} ({self.reason})"
+        best = f"best model: {self.model_id or 'none is named'}"
+        shipped = " with ".join(filter(None, [version_words(self.version or ""), self.model_id]))
+        return f"{f'to ship: {shipped}' if self.version else best} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
     q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
-    are not ranked, and why. `unmeasured`: the version on disk, if it has no complete run.
+    are not ranked, and why. `unmeasured` says that the version on disk has no complete run.
     """
 
     skill: str
@@ -120,7 +114,7 @@ class ModelRanking(FrozenModel):
     family: int
     advice: Advice
     left_out: dict[str, str] = {}
-    unmeasured: str | None = Field(default=None, exclude_if=lambda version: version is None)
+    unmeasured: str = ""
 
 
 Point = tuple[float | None, float]

@@ -13,7 +13,6 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import Record, strict_by_replicate
 from skill_evaluator.stats import POWER, mean_or_none, rounded
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.decide.results import per_output
 from skill_evaluator.verdicts.decide.rules import OF_CRITICAL
 
 FEW_CASES = 8  # fewer are announced
@@ -140,7 +139,7 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
         metric=record.primary_metric,
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
-        cost_per_call_usd=per_output(record, record.cost_usd),
+        cost_per_call_usd=record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None,
     )
     repeated = [case for case in scores if len(case) > 1]
     if len(scores) < 2 or not repeated:

@@ -219,10 +219,9 @@ class Library:
             else:
                 chosen = recorded.chosen_models(between, candidate)
         result = (chosen.apart() if apart else chosen).judged(self.settings, self.config)
-        if recorded is None or candidate is not None:
-            return result
-        versions = {model.candidate.skill_version for model in result.models}
-        return result.model_copy(update={"unmeasured": recorded.unmeasured(versions)})
+        shown = [model.candidate.skill_version for model in result.models]
+        unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
+        return result.model_copy(update={"unmeasured": unmeasured})
 
     def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""

@@ -9,6 +9,7 @@ from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.site.writing import fitting
+from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
 from skill_evaluator.verdicts.decide.results import joined_falls, per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
@@ -192,7 +193,12 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
         for kind, count in record.failures.items():
             if count:
                 words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
-                yield {"model": model_id, "kind": kind, "count": per_1000(count, record.planned), "words": words}
+                yield {
+                    "model": model_id,
+                    "kind": kind,
+                    "count": rounded(per_1000(count, record.planned), 1),
+                    "words": words,
+                }
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

@@ -175,7 +175,10 @@ class RecordedComponent:
         if history.to_ship not in versions:
             choices = choose(runs, history.to_ship, None).choices
             shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
-        update = {"advice": shipping_advice(history, shipped), "unmeasured": self.unmeasured(versions)}
+        update = {
+            "advice": shipping_advice(history, shipped),
+            "unmeasured": self.unmeasured(versions or {history.newest}),
+        }
         return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def history(self, entries: Sequence[RecordedRun]) -> History:

@@ -145,11 +145,10 @@ class History(FrozenModel):
             return "there is no lower version to judge it against"
         worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
-        watches = sorted(
-            filter(None, (one.watch for one in steps.values())), key=lambda one: WORST_FIRST.index(one.verdict)
-        )
-        since = [f"{one.verdict} since {version_words(one.anchor_version)}" for one in watches[:1]]
-        return "; ".join([f"{step.verdict} against {version_words(step.before)} on {on}", *since])
+        watches = [one.watch for one in steps.values() if one.watch is not None]
+        since = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
+        words = f"{step.verdict} against {version_words(step.before)} on {on}"
+        return words if since is None else f"{words}; {since.verdict} since {version_words(since.anchor_version)}"
 
     @property
     def to_ship(self) -> str:

@@ -426,20 +426,13 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     """Return the table of the two runs: how they went, what an output took, and the failures by kind."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, count in run.failures.items() if count})
+    failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
     rows = [
         _facts("run", [run.run_id for run in runs], code=True),
         _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _facts("replicates", [str(run.replicates) for run in runs]),
         _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
-        *(
-            _amounts(
-                f"{kind} / 1,000",
-                [per_1000(run.failures.get(kind, 0), run.planned) for run in runs],
-                "{:,.4g}",
-                code=True,
-            )
-            for kind in failures
-        ),
+        *(_amounts(f"{kind} / 1,000", shares, "{:,.4g}", code=True) for kind, shares in failed.items()),
         _amounts("input tokens / 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], "{:,.0f}"),
         _amounts("output tokens / 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], "{:,.0f}"),
         *(

@@ -193,12 +193,8 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
         for kind, count in record.failures.items():
             if count:
                 words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
-                yield {
-                    "model": model_id,
-                    "kind": kind,
-                    "count": rounded(per_1000(count, record.planned), 1),
-                    "words": words,
-                }
+                share = rounded(per_1000(count, record.planned), 1)
+                yield {"model": model_id, "kind": kind, "count": share, "words": words}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,8 @@ TABLES = (
     ("new.csv", 'text,headline,year\n"A day, of 2024",A day,2024\n"two\nlines",,\n', FIELDS),
     ("new.tsv", "text\theadline\tyear\r\nA day, of 2024\tA day\t2024\r\n\r\ntwo\tx\t\r\n", FIELDS),
     ("new.csv", "\ufeffheadline,text,year\nA day,of 2024,2024\nx,of old, \n", FIELDS),
+    ("new.csv", '\ufefftext;"year";headline\r\nA day, of 2024;2024,0;A day\r\ntwo;;x\r\n', FIELDS),
+    ("new.csv", "text\theadline\tyear\nA day, of 2024\tA day\t2024\ntwo\t\t\n", FIELDS),
     (
         "new.jsonl",
         '{"text": "A day", "truth": {"title": "A day", "year": 2024}}\n'
@@ -63,8 +65,22 @@ def test_a_table_becomes_cases_that_lint_and_run(tmp_path: Path) -> None:
         assert read(folder / "new-2" / "ground_truth.json")["year"] is None, content
         assert library.call("evaluate", SKILL, "--case", "new-*", "--dry-run").code == 0, content
         again = imported(library, name, content, *arguments, "--yes")
-        there = f"error: {CASES}/new-1 exists already; choose other ids with --id COLUMN\n"
-        assert again.err == there, content
+        assert again.refuses(f"{CASES}/new-1 exists already; choose other ids with --id COLUMN, or import only")
+        assert again.err.endswith("the new rows with --new\n"), content
+
+
+def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
+    rows = [f'"text {number}\n",t,{number}' for number in range(1, 11)]
+    for count, new, known in ((2, 2, 0), (3, 1, 2), (10, 7, 3), (10, 0, 10)):  # ten rows have longer numbers
+        table = "\n".join(["text,headline,year", *rows[:count]])
+        done = imported(library, "n.csv", table, *FIELDS, "--new", "--yes")
+        assert done.out.startswith(f"{new} case"), done.err
+        assert (f"left out: {known} rows: it is a case already\n" in done.out) is (known > 0)
+        assert len(list((library.root / CASES).glob("n-*"))) == count
+    table = '{"n": "n-2", "text": "changed"}\n{"n": "b", "text": "b"}\n'
+    done = imported(library, "t.jsonl", table, "--input", "text", "--id", "n", "--new")
+    assert "1 case of" in done.out
+    assert "  b: document.md" in done.out
 
 
 def test_ids_come_from_a_column_and_a_case_may_lack_its_truth(library: Library) -> None:

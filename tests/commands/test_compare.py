@@ -287,7 +287,8 @@ def test_the_text_leads_with_the_verdict_and_fits_a_page(regressed: Library) -> 
     assert lines[2:4] == [f"▼ m: regressed · {lost}", lines[3]]
     assert lines[3].startswith("2.0.0 → 2.1.0 · unseen cases: regressed")
     text = "\n".join(lines)
-    for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", "unparseable", "+5", "+100 %", "-50 %", "latency"):
+    amounts = ("unparseable / 1,000", "+83.3", "+100 %", "-50 %", "latency")
+    for part in ("broke: 12", "0.902 → 0.000", "total 5/5 → 1/5", *amounts):
         assert part in text, part
     assert [line for line in lines[1:] if len(line) > 110] == []
     assert lines[-4:-1] == ["", f"▼ {lines[0].partition(' · ')[0]}", lost]

@@ -42,8 +42,10 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
     assert (small["model_id"], small["place"], small["groups"], small["verdict"]) == ("small", 2, ["b"], "regressed")
     assert (big["usd_per_1000_cases"], small["usd_per_1000_cases"]) == (100.0, 10.0)
     assert (big["frontier"], small["frontier"]) == (True, True)
-    reason = "better beyond chance than small, by 0.498 (q ≤ 1e-06)"
-    assert ranking["advice"] == {"model_id": "big", "reason": reason}
+    advice = ranking["advice"]
+    assert (advice["version"], advice["model_id"]) == ("1.0.0", "small")
+    assert advice["reason"].startswith("1.1.0: regressed against 1.0.0 on small; small is not shown to differ from big")
+    assert advice == two_models.call("history", SKILL, "--format", "json").json["advice"]
     assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}
 
 
@@ -51,11 +53,14 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     shown = two_models.call("leaderboard")
     assert shown.code == 0
     assert f"{SKILL}: 2 models on the same 12 cases" in shown.out
-    of = "of 1.1.0, which regressed on small; "
-    assert f"to ship: big ({of}better beyond chance than small, by 0.498 (q ≤ 1e-06))" in " ".join(shown.out.split())
+    advice = next(line for line in shown.out.splitlines() if line.startswith("to ship: 1.0.0 with small (1.1.0: regr"))
     lower = two_models.call("leaderboard", "--version", "1.0.0").out
-    assert "regressed" not in lower
-    following = f"next: `skill-evaluator compare {SKILL} --models small big` shows where they differ"
+    assert advice in lower
+    assert (
+        lower.splitlines()[-1] == f"next: `skill-evaluator compare {SKILL} --models big small` shows where they differ"
+    )
+    assert advice in two_models.call("history", SKILL).out
+    following = f"next: `skill-evaluator compare {SKILL}` shows where, and what to do about it"
     assert shown.out.splitlines()[-1] == following
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
@@ -104,9 +109,26 @@ def test_evaluating_several_models_ends_with_their_ranking(library: Library) -> 
     done = library.call("evaluate", SKILL, "-n", "2", "--format", "json")
     assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
     says = (
-        "to ship: none is named (right, wrong are not shown to differ, and neither cost nor time tells which to take)"
+        "to ship: 1.0.0 (there is no lower version to judge it against; no model is named: right, wrong are not shown "
+        "to differ, and neither cost nor time tells which to take)"
     )
-    assert says in library.call("leaderboard").out.replace("\n", " ")
+    assert f"to ship: {done.json['ranking']['advice']['version']} ({done.json['ranking']['advice']['reason']})" == says
+    assert says in library.call("leaderboard").out
+    draft = library.call("try", SKILL, "-n", "2")
+    assert "best model: none is named (right, wrong are not shown to differ" in draft.out
+    assert "to ship" not in draft.out
+
+
+def test_version_on_disk_without_a_run_is_said_first(two_models: Library) -> None:
+    two_models.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.2.0\n---\nExtract.\n")
+    said = "1.2.0 on disk is not measured; this is 1.1.0"
+    for words in (("compare", SKILL), ("compare", SKILL, "--full"), ("history", SKILL), ("leaderboard",)):
+        assert two_models.call(*words).out.splitlines()[0] == said, words
+    assert two_models.call("compare", SKILL, "--format", "json").json["unmeasured"] == said
+    for words in (("compare", SKILL, "--candidate", "1.1.0"), ("leaderboard", "--version", "1.1.0")):
+        assert "on disk" not in two_models.call(*words).out, words
+    keep(two_models, a_run("1.2.0", 6, BEST, **settings_of("big")))
+    assert "on disk" not in two_models.call("compare", SKILL).out
 
 
 def test_what_the_prompt_adds_is_told_beside_the_schema_alone_which_is_never_a_baseline(library: Library) -> None:

@@ -150,7 +150,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "▲ improved",
         "field_level_f1",
         "by 0.119 (q ≤ 0.0",
-        "to ship: example-large",
+        "to ship: 1.2.0 with example-large",
         "shows where they differ",
     ),
     ("explain", "receipts 1.1.0", "wrong date", "replicates: 4 scored", "example-large", "say more of date"),

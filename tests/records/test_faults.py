@@ -8,11 +8,11 @@ from skill_evaluator.records.faults import REMEDIES, remedy
 
 def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
     for reason in REMEDIES:
-        words = remedy(reason, "some-model", "some-run", "some-case") or ""
+        words = remedy(reason, "some-model") or ""
         assert not re.search(r"\{(model|run|case)\}|\{\{", words), reason
-        assert "models.yaml" not in (remedy(reason, "program", "some-run", "some-case") or ""), reason
+        assert "models.yaml" not in (remedy(reason, "program") or ""), reason
     for status in (400, 401, 402, 403, 404, 408, 409, 410, 413, 429, 500, 502, 503, 504, 529):
-        assert remedy(error_from_status(status, {}, "no").reason, "m", "r", "c"), status
+        assert remedy(error_from_status(status, {}, "no").reason, "m"), status
 
 
 def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_is_worded() -> None:

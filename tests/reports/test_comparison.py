@@ -1,11 +1,12 @@
 """The pages of compare and history: nothing from outside is mark-up, on a page or a terminal; what is cut is said."""
 
 import datetime
+from typing import Any
 
 import pytest
 from skill_evaluator.display import probability, signed
 from skill_evaluator.library.config import Waiver
-from skill_evaluator.reports.comparison import measure_sheet, print_comparison, scope_words
+from skill_evaluator.reports.comparison import measure_sheet, print_comparison, run_sheet, scope_words
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.site.compare import version_parts
 from skill_evaluator.verdicts.decide.comparability import Pair
@@ -125,3 +126,16 @@ def test_a_small_probability_is_not_nothing_and_a_difference_of_nothing_has_no_s
         assert probability(value) == shown, value
     for value, shown in ((None, "–"), (-0.0001, "0.000"), (0.25, "+0.250"), (-0.25, "-0.250")):
         assert signed(value) == shown, value
+
+
+def test_run_amounts_are_per_output_when_replicates_differ() -> None:
+    cost: dict[str, Any] = {"tokens": {"input": 50, "output": 12}, "cost_usd": 0.01, "failures": {"refused": 1}}
+    double: dict[str, Any] = {"tokens": {"input": 100, "output": 24}, "cost_usd": 0.03, "failures": {"refused": 2}}
+    before = a_record({"a": [1.0], "b": [1.0]}, **cost)
+    after = a_record({"a": [1.0] * 2, "b": [1.0] * 2}, skill_version="1.1.0", **double)
+    result = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({}, skill="s"))
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in run_sheet(result.models[0]).rows}
+    assert rows["input tokens / 1,000"] == ["25,000", "25,000", "="]
+    assert rows["output tokens / 1,000"] == ["6,000", "6,000", "="]
+    assert rows["refused / 1,000"] == ["500", "500", "="]
+    assert rows["cost / 1,000"] == ["$5.0000", "$7.5000", "+50 %"]

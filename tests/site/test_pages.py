@@ -42,7 +42,7 @@ ANSWERS = (
     "date 1.000 → 0.275",
     "95 % interval −0.241 to −0.071",
     "with example-large",
-    "ship 1.2.0",
+    "to ship: 1.2.0",
     "tip-and-total",
     "unseen ones inconclusive",
 )

@@ -202,22 +202,26 @@ class Library:
         from skill_evaluator.verdicts.history.component import chosen_of_files
 
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
-        before, after = _records_named(baseline), _records_named(candidate)
+        before, after, recorded = _records_named(baseline), _records_named(candidate), None
         if before and after:
             chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
         else:
             lower, judged = _only(before, baseline), _only(after, candidate)
             if skill is None:
                 raise LeaderboardError("name a component, or two record files with --baseline and --candidate")
+            recorded = self.recorded(skill)
             if between is None:
-                chosen = self.recorded(skill).chosen(lower, judged, models)
+                chosen = recorded.chosen(lower, judged, models)
             elif baseline is not None or between[0] == between[1]:
                 raise LeaderboardError(
                     "--models compares two different models on one version, named by --candidate; leave --baseline out"
                 )
             else:
-                chosen = self.recorded(skill).chosen_models(between, candidate)
-        return (chosen.apart() if apart else chosen).judged(self.settings, self.config)
+                chosen = recorded.chosen_models(between, candidate)
+        result = (chosen.apart() if apart else chosen).judged(self.settings, self.config)
+        shown = [model.candidate.skill_version for model in result.models]
+        unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
+        return result.model_copy(update={"unmeasured": unmeasured})
 
     def exit_code(self, results: "Sequence[ComparisonResult]", fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of verdicts: 0, 3 or 4, by `fail_on` or else by the policy of settings.yaml."""
@@ -248,7 +252,7 @@ class Library:
         if not runs_of_versions(entries):
             where = recorded.component.leaderboard_path
             raise LeaderboardError(f"{where} holds no complete run yet; `export` writes incomplete runs")
-        return recorded.history(entries)
+        return recorded.advised(entries)[0]
 
     def leaderboard(
         self, skills: Sequence[str] = (), *, models: Sequence[str] = (), version: str | None = None
@@ -263,7 +267,9 @@ class Library:
 
         def ranked(skill: str) -> "ModelRanking":
             recorded = self.recorded(skill)
-            return recorded.ranking(recorded.runs(models), version)
+            entries = recorded.runs(models)
+            ranked = recorded.advised(entries, recorded.ranking(entries, version))[1]
+            return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
         return list(side_by_side(ranked, names))
 

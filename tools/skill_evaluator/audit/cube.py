@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from skill_evaluator.audit.request import Missing
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import json_text, read_text, replace_blocks, replace_text
+from skill_evaluator.library.tables import separator_of, with_decimal_point
 from skill_evaluator.text import listed
 
 Floats = NDArray[np.float64]
@@ -225,7 +226,8 @@ def _lacks(models: Sequence[str], scenarios: Sequence[str], holes: NDArray[np.bo
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
     """Read a table of scores or of single answers, by its header; raise AuditError with the line of what is wrong."""
     with _opened(path) as lines:
-        header = tuple(cell.strip() for cell in next(csv.reader(lines), []))
+        first = lines.readline()
+        header = tuple(cell.strip() for cell in next(csv.reader([first], delimiter=separator_of(first)), []))
     if header == _OUTCOME_COLUMNS:
         rows = _read_rows(path)
         models, scenarios = tuple(rows.names["model"]), tuple(rows.names["scenario"])
@@ -257,7 +259,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
 def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], list[float]]]:
     """Read the benchmarks and, by model and scenario, the score on each of them; NaN where it is missing."""
     try:
-        reader = csv.reader(io.StringIO(read_text(path, AuditError), newline=""), strict=True)
+        text = read_text(path, AuditError)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as problem:
         raise AuditError(f"{path} is not CSV: {problem}") from None
@@ -287,7 +290,7 @@ def _read_scores(path: Path) -> tuple[tuple[str, ...], dict[tuple[str, str], lis
 
 
 def _parse_score(cell: str, where: str, column: str) -> float:
-    text = cell.strip()
+    text = with_decimal_point(cell.strip())
     if text.casefold() in _EMPTY:
         return math.nan
     try:
@@ -345,8 +348,7 @@ def _read_rows(path: Path) -> _Rows:
 
 def _read_columns(file: Iterator[str], path: Path) -> Iterator[tuple[int, list[tuple[str, ...]]]]:
     """Read the rows below the header in blocks, each as its first line's number and its columns."""
-    reader = csv.reader(file, strict=True)
-    next(reader)
+    reader = csv.reader(file, delimiter=separator_of(next(file)), strict=True)
     line = 2
     while block := list(islice(reader, _BLOCK)):
         while block and not block[-1]:  # empty lines at the end of a block

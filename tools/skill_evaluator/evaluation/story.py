@@ -23,6 +23,7 @@ from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
+from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, REPORT, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
@@ -180,6 +181,8 @@ def _compare(
         verdict = recorded.verdict_on(judged, partial, asked_again=anew)
     if not (request.cases or anew) and len({record.model_id for record in judged}) == len(judged) > 1:
         ranking = recorded.ranking_of(judged, verdict)
+        if runs_of_versions(archive.entries) and not any(record.draft for record in judged):
+            ranking = recorded.advised(archive.entries, ranking)[1]
     again = [
         run.record
         for run in finished

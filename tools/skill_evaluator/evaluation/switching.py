@@ -29,10 +29,9 @@ from skill_evaluator.runner.session import Watch
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
 from skill_evaluator.verdicts.history.baselines import models_pair
-from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +193,8 @@ def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> 
     row = replace(
         plan.row,
         verdict="incomparable" if others and inputs.settings.policy.served == "same" else result.verdict,
-        usd_per_1000_old=usd_per_1000(pair.baseline),
-        usd_per_1000_new=usd_per_1000(pair.candidate),
+        usd_per_1000_old=per_1000(pair.baseline.cost_usd, pair.baseline.outputs),
+        usd_per_1000_new=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
         comparison=result,
         remark="; ".join(filter(None, (remark, *others))),
     )

@@ -27,7 +27,7 @@ from skill_evaluator.identifiers import Label, is_component_name, now
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import check_semver
-from skill_evaluator.library.tables import Odd, Rows, read_rows
+from skill_evaluator.library.tables import Odd, Rows, read_rows, with_decimal_point
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import read_entries
 from skill_evaluator.records.leaderboard import add_records
@@ -330,9 +330,9 @@ def score_of(value: Any, where: str) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number, true and pass as 1; None for anything else."""
+    """Return a number, also with a decimal comma, true and pass as 1; None for anything else."""
     if isinstance(value, str):
-        word = value.strip().casefold()
+        word = with_decimal_point(value.strip().casefold())
         try:
             return _WORDS[word] if word in _WORDS else float(word)
         except ValueError:

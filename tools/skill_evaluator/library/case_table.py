@@ -20,9 +20,9 @@ from skill_evaluator.display.options import (
     option,
     options,
 )
-from skill_evaluator.errors import ComponentError, FixtureError, refuse
+from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
-from skill_evaluator.library.cases import INPUTS, Case, cases_of_table
+from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.datasets import ExportedItems, Exporter, Left, inferred_schema
@@ -48,6 +48,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
+    new: bool = flag("Import only the rows that are not cases yet.")
     yes: bool = flag("Write the cases without a question; else only a terminal asks.")
 
     def columns_for(self, component: Component) -> Columns:
@@ -105,14 +106,30 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
             truths = [row["ground_truth"] for _, _, row in read.rows if "ground_truth" in row]
             schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
     made = cases_of_table(read, component, odd)
+    if table.new:
+        new = _new_of(made, table, component)
+        left += Left({("row", "it is a case already"): len(made) - len(new)})
+        made = new
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
-    place = place_of_new(component, table.fixtures, cases, "choose other ids with --id COLUMN")
+    advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
+    place = place_of_new(component, table.fixtures, cases, advice)
     if table.yes:
         write_cases(place, cases)
         if schema is not None:
             replace_text(component.folder / "schema.json", schema)
     labelled = sum(case.labelled for case in made.values())
     return ImportedCases(component=component, place=place, cases=cases, labelled=labelled, schema=schema, left_out=left)
+
+
+def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
+    """Return the cases of a table that the component does not have: by their ids, numbered ones by their inputs."""
+    try:
+        there = load_cases(component, table.fixtures, odd=lambda _: None)
+    except NotEvaluatedError:
+        return dict(cases)
+    numbered = table.id is None and table.exporter is None
+    known = {case.digest if numbered else case.id for case in there}
+    return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in known}
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:

@@ -22,9 +22,10 @@ from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import nearest
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-ENDINGS = (".jsonl", *_DELIMITERS)
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".jsonl", *_SEPARATORS)
 _MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
+_DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
@@ -41,8 +42,8 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
     rows: Rows = []
     values = 0
-    delimiter = _DELIMITERS.get(path.suffix)
-    cells = delimiter and read_cells(read_text(path, FixtureError), path, delimiter, limit.most, odd)
+    is_csv = path.suffix in _SEPARATORS
+    cells = read_cells(read_text(path, FixtureError), path, limit.most, odd) if is_csv else None
     for line, row in cells or _read_objects(path, limit, odd):
         values += len(row)
         if len(row) > _MOST_COLUMNS or values > _MOST_VALUES:
@@ -62,10 +63,22 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
             odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
 
 
-def read_cells(text: str, path: Path, delimiter: str, longest: int, odd: Odd) -> Iterator[tuple[int, Row]]:
+def separator_of(text: str, usual: str = ",") -> str:
+    """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one."""
+    header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
+    return max([usual, ",", ";", "\t"], key=header.count)
+
+
+def with_decimal_point(cell: str) -> str:
+    """Return a number with a decimal comma (9,5) with a decimal point, and any other text (such as 1,234) as it is."""
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
+
+
+def read_cells(text: str, path: Path, longest: int, odd: Odd) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a table with their lines, by the names in its first row; raise FixtureError."""
     csv.field_size_limit(longest)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
+    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
     header: list[str] = []
     while True:
         line = reader.line_num + 1
@@ -188,7 +201,7 @@ class CaseRows:
 
     def with_values(self, at: str, row: Row, structured: Collection[str]) -> Row:
         """Return a row with the JSON in its cells of these columns as values; raise FixtureError."""
-        if self.path.suffix not in _DELIMITERS:
+        if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)
         advice = 'write ["a"]'
@@ -198,7 +211,7 @@ class CaseRows:
     @property
     def _is_written(self) -> bool:
         """Whether a ground truth that is a text may be the JSON of a value."""
-        return self.path.suffix in _DELIMITERS or self.columns.truth is not None
+        return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
     def _whole(self, row: Row) -> Any:
         names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
@@ -246,7 +259,7 @@ def _is_blank(cell: Any) -> bool:
 def _parsed(cell: str, what: str, advice: str) -> Any:
     if not cell.strip():
         return None
-    for text in (cell, cell.lower()):  # TRUE, as spreadsheets write it
+    for text in (cell, with_decimal_point(cell.lower())):  # TRUE and 9,5, as spreadsheets write them
         with suppress(FixtureError):
             return parse_json(text, Path(), FixtureError)
     raise FixtureError(f"{what}: {cell.strip()[:60]!a}; {advice}")

@@ -8,7 +8,7 @@ from skill_evaluator.records.record import Record
 _LATER = "--resume asks again"
 _PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
 _SLOW = f"{_LATER}; timeout_s in settings.yaml is the time that a call may take"
-_UNREAD = "explain {run} --case {case} shows the answer as it came"
+_UNREAD = "`explain` shows the answer as it came"
 REMEDIES: Mapping[str, str] = {
     "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and begin anew",
     "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
@@ -34,12 +34,12 @@ REMEDIES: Mapping[str, str] = {
 }
 
 
-def remedy(reason: str, model_id: str, run_id: str, case_id: str) -> str | None:
+def remedy(reason: str, model_id: str) -> str | None:
     """Return what to do about a failure with this reason; None for a reason that is not known."""
     words = REMEDIES.get(reason)
     if words and model_id == "program" and ".yaml" in words:
         words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
-    return None if words is None else words.format(model=model_id, run=run_id, case=case_id)
+    return None if words is None else words.format(model=model_id)
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
@@ -52,5 +52,5 @@ def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
             words += f": {quote(fault.message)}"
         if address is not None and fault.kind in ("provider_error", "timeout", "no_credentials"):
             words += f" ({quote(address)})"
-        what = remedy(fault.reason, record.model_id, record.run_id, fault.cases[0])
+        what = remedy(fault.reason, record.model_id)
         yield words if what is None else f"{words} → {quote(what)}"

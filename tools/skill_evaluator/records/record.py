@@ -386,6 +386,11 @@ class Record(_Run):
         return self.scorer_version == SCORED_ELSEWHERE
 
     @property
+    def outputs(self) -> int:
+        """The number of calls that gave an output."""
+        return round(self.coverage * self.planned)
+
+    @property
     def requested(self) -> tuple[str, ...]:
         """The names of the model that was asked: its API's, and that in models.yaml."""
         return (self.model_id,) if self.settings is None else (self.settings.api_model, self.model_id)

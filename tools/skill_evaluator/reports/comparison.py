@@ -17,7 +17,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch, per_1000
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -27,6 +27,7 @@ _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
     "scope: these (cases), beyond (unseen cases), both (the same figures), together (both at once)",
     "p: one-sided, in the direction of the change · an interval is shown from five cases on",
+    "/ 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
     "n: answers on a line of these cases where answers are draws of their own, else cases",
 )
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
@@ -40,7 +41,8 @@ def print_comparison(result: ComparisonResult, form: Format, site: Site = NO_SIT
     if form == "text" and not full:
         show(brief_pieces(result))
         return
-    page = Page([*comparison_sections(result, site), legend_section([result])])
+    first = [Section(name="the version on disk", blocks=[prose(result.unmeasured)])] if result.unmeasured else []
+    page = Page([*first, *comparison_sections(result, site), legend_section([result])])
     print_page(form, json=lambda: result.model_dump(mode="json"), page=lambda: page, full=True)
 
 
@@ -49,6 +51,7 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
 
     `changed` are the answers that changed, which say more than the fields and cases that moved.
     """
+    yield from [Text(visible(result.unmeasured), style="yellow")] if result.unmeasured else []
     models, several = worst_first(result), len(result.models) > 1
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
     counts = {counted(model.candidate.replicates, "replicate") for model in models}
@@ -266,12 +269,6 @@ def since_anchor(watch: Watch) -> str:
     return f"all changes since {version_words(watch.anchor_version)}: {watch.metric} {change}, {watch.verdict}"
 
 
-def worst_since(watches: Sequence[Watch]) -> str:
-    """Return the worst of what became of models since the anchor, as the end of a sentence; empty without an anchor."""
-    worst = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
-    return "" if worst is None else f"; {worst.verdict} since {version_words(worst.anchor_version)}"
-
-
 def _turned(model: ModelVerdict) -> Iterator[str]:
     """Yield which cases pass otherwise than before, and of which the baseline says little."""
     if turned := [f"{one.case_id} {one.before} → {one.after}" for one in model.cases.turned]:
@@ -426,23 +423,24 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], repl
 
 
 def run_sheet(model: ModelVerdict) -> Sheet:
-    """Return the table of the two runs: how they went, what they took, and the failures by kind."""
+    """Return the table of the two runs: how they went, what an output took, and the failures by kind."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, count in run.failures.items() if count})
+    failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
     rows = [
         _facts("run", [run.run_id for run in runs], code=True),
         _facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _facts("replicates", [str(run.replicates) for run in runs]),
         _facts("answered", [f"{run.coverage * 100:.4g} %" for run in runs]),
-        *(_amounts(kind, [run.failures.get(kind, 0) for run in runs], "{:,.0f}", code=True) for kind in failures),
-        _amounts("input tokens", [run.input_tokens for run in runs], "{:,.0f}"),
-        _amounts("output tokens", [run.output_tokens for run in runs], "{:,.0f}"),
+        *(_amounts(f"{kind} / 1,000", shares, "{:,.4g}", code=True) for kind, shares in failed.items()),
+        _amounts("input tokens / 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], "{:,.0f}"),
+        _amounts("output tokens / 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], "{:,.0f}"),
         *(
             [_facts("read from a cache", ["–" if run.hit_rate is None else f"{run.hit_rate:.0%}" for run in runs])]
             if any(run.hit_rate for run in runs)
             else []
         ),
-        _amounts("cost", [run.cost_usd for run in runs], "${:,.4f}"),
+        _amounts("cost / 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], "${:,.4f}"),
         _amounts("latency, median", [run.latency_p50_s for run in runs], "{:.2f} s"),
         _amounts("latency, 95 % below", [run.latency_p95_s for run in runs], "{:.2f} s"),
     ]
@@ -461,5 +459,5 @@ def _amounts(name: str, amounts: Sequence[float | None], form: str, *, code: boo
     if len(measured) == 2:
         before, after = measured
         share = round((after / before - 1) * 100) if before else None
-        change = "=" if before == after or share == 0 else f"{after:+g}" if share is None else f"{share:+} %"
+        change = "=" if before == after or share == 0 else f"{after:+.4g}" if share is None else f"{share:+} %"
     return [Cell(name, code=code), *cells, Cell(change)]

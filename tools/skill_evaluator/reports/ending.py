@@ -24,6 +24,11 @@ if TYPE_CHECKING:  # it asks models
     from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 
 _MOST_NAMED = 2
+_STEPS = {
+    "try": "change the prompt, and {} holds it against this run",
+    "compare": "{} shows where, and what to do about it",
+    "accept": "{} holds later versions against it",
+}
 
 
 def print_ending(
@@ -67,7 +72,7 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     name, cases = record.skill, counted(record.n_cases, "case")
     first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
     first += "there is no lower version to judge it against" + (incomplete and f" ({incomplete})")
-    following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
+    following = next_step("try", folders, name)
     if not kept:
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     lines = (first, can_show(record.n_cases), f"next: {following}")
@@ -113,8 +118,7 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
         return f"{first}{command(folders, 'evaluate', skill)} records it"
     if not is_new:
         return "nothing is in the way"
-    accept = command(folders, "accept", skill, version, "--why", "…")
-    return f"nothing is in the way of {version}; {accept} holds later versions against it"
+    return f"nothing is in the way of {version}; {next_step('accept', folders, skill, version, '--why', '…')}"
 
 
 def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
@@ -134,6 +138,11 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
     if run is None:
         return f"{words}; the answers are not on this machine"
     return f"{words}: {command(folders, 'explain', run, f'--{kind}', name)}"
+
+
+def next_step(name: str, folders: Sequence[str], *words: str) -> str:
+    """Return what to do next with one of the commands in `_STEPS`; `words` are a component and options."""
+    return _STEPS[name].format(command(folders, name, *words))
 
 
 def command(folders: Sequence[str], *words: str) -> str:

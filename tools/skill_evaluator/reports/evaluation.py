@@ -28,7 +28,7 @@ from skill_evaluator.reports.comparison import (
 )
 from skill_evaluator.reports.ending import print_ending
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.ranking import ranking_section, shipping_words
+from skill_evaluator.reports.ranking import ranking_section
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.scoring.recording import Finished
@@ -135,7 +135,7 @@ def _brief(
         yield from (Text(line, style="yellow") for line in (*fault_lines(record, visible), *looks))
     yield from (Text(_spread(spread)) for spread in spreads)
     if ranking is not None:
-        brief = Text(visible(shipping_words(ranking)))
+        brief = Text(visible(ranking.advice.words))
         yield from terminal_pieces(ranking_section(ranking).blocks) if verdict is None else (brief,)
     if asked:
         shows = " (--full shows the rest)" if verdict is None else ""

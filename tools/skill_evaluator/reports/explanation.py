@@ -165,7 +165,7 @@ def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
     replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
     scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
     failure = answer.replicate.failure if answer.replicate else None
-    what = remedy(answer.reason, manifest.model_id, manifest.run_id, explained.case.id) if answer.reason else None
+    what = remedy(answer.reason, manifest.model_id) if answer.reason else None
     spoken = what and answer.text is not None and what.startswith("explain ")  # which is what this is
     return [
         f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",

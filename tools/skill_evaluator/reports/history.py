@@ -10,8 +10,8 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance
-from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
+from skill_evaluator.reports.ending import next_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 if TYPE_CHECKING:  # it imports scipy
@@ -29,6 +29,7 @@ def print_history(history: "History", form: Format, site: Site = NO_SITE, folder
 
 
 def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[Block]:
+    yield Lines([*filter(None, [history.unmeasured])], style="yellow")
     title = f": {history.metric} (strict mean) by version, each against the one before"
     yield Heading(Cell(history.skill, code=True, link=site.page(history.skill)), title, level=2)
     steps = [point.step for model in history.models for point in model.points if point.step is not None]
@@ -39,27 +40,16 @@ def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[
     legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items()]
     yield Line(" · ".join([*legend, f"{_WHERE[history.gate]}, 95 % intervals, α {history.alpha:g}"]), style="dim")
     yield Fold("The trend of each model, drawn", list(_trends(history)))
-    shipped, following = _ending(history, folders)
-    yield from (Line(""), Line(shipped, style="bold"), Line(f"next: {following}"))
-
-
-def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
-    """Return which version to ship, and what to do."""
-    points = [(point, model.model_id) for model in history.models for point in model.points]
-    newest = max((point.version for point, _ in points), key=semver.Version.parse)
-    steps = [(point.step, name) for point, name in points if point.version == newest and point.step is not None]
-    name, shipped = history.skill, f"to ship: {history.to_ship}"
-    if not steps:
-        following = f"change the prompt, and {command(folders, 'try', name)} holds it against this run"
-        return f"{shipped} (there is no lower version to judge it against)", following
-    worst = [(step, model_id) for step, model_id in steps if step.verdict == history.newest_verdict] or steps
-    on = ", ".join([*(model_id for _, model_id in worst[:2]), *["…"] * (len(worst) > 2)])
-    also = worst_since([step.watch for step, _ in steps if step.watch is not None])
-    shipped += f" ({newest}: {worst[0][0].verdict} against {worst[0][0].before} on {on}{also})"
-    if newest != history.to_ship:
-        return shipped, f"{command(folders, 'compare', name)} shows where, and what to do about it"
-    accept = command(folders, "accept", name, newest, "--why", "…")
-    return shipped.replace(f"{newest}: ", ""), f"{accept} holds later versions against it"
+    name, newest = history.skill, history.newest
+    if not any(history.newest_steps.values()):
+        following = next_step("try", folders, name)
+    elif newest != history.to_ship:
+        following = next_step("compare", folders, name)
+    else:
+        following = next_step("accept", folders, name, newest, "--why", "…")
+    if history.advice is not None:
+        yield from (Line(""), Line(history.advice.words, style="bold"))
+    yield Line(f"next: {following}")
 
 
 def _trends(history: "History") -> Iterator[str]:

@@ -6,7 +6,7 @@ from skill_evaluator.display import cost_words, interval, number, probability, s
 from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.reports.comparison import MARKS, STYLES
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.ending import command, next_step
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.planning.advice import ModelRanking, RankedModel
@@ -26,11 +26,13 @@ def print_rankings(rankings: Sequence[ModelRanking], form: Format, folders: Sequ
 
 
 def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
-    """Return how to see where the first two models differ, the one to ship named last."""
-    names = [model.model_id for model in ranking.models]
+    """Return how to see why another version is to ship, or where the first two models differ, the best named last."""
+    names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
     following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
-    if len(names) < 2:
+    if ranking.advice.version not in {None, *versions}:
+        following = next_step("compare", folders, ranking.skill)
+    elif len(names) < 2:
         measure = command(folders, "evaluate", ranking.skill)
         following = f"rank a second model: leave out `--model`, or list one in models.yaml, and {measure} measures it"
     return Line(f"next: {following}")
@@ -48,21 +50,15 @@ def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
     return Section(
         name=f"the models of {ranking.skill}",
         blocks=[
+            Lines([*filter(None, [ranking.unmeasured])], style="yellow"),
             Heading(Cell(ranking.skill, code=True), f": {words}", level=2),
-            Lines([shipping_words(ranking)], style=style),
+            Lines([ranking.advice.words], style=style),
             _sheet(ranking),
             Lines([f"{model_id} is left out: {why}" for model_id, why in ranking.left_out.items()], style="yellow"),
             Lines(legend, style="dim"),
             *last,
         ],
     )
-
-
-def shipping_words(ranking: ModelRanking) -> str:
-    """Return which model to ship, and why it; of a version that regressed, on which models."""
-    fell = [model.model_id for model in ranking.models if model.verdict == "regressed"]
-    of = f"of {version_words(ranking.models[0].skill_version)}, which regressed on {listed(fell, 2)}; " if fell else ""
-    return f"to ship: {ranking.advice.model_id or 'none is named'} ({of}{ranking.advice.reason})"
 
 
 def _sheet(ranking: ModelRanking) -> Sheet:

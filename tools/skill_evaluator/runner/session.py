@@ -407,9 +407,7 @@ class _RunningModel:
         renamed = getattr(self._job.provider, "renamed", {})
         for part in self._parts:
             commonest = {name: count for name, count in part.fingerprints.most_common(8) if name}  # there may be many
-            server = Server(
-                concurrency=self._job.concurrency, version=version, fingerprints=commonest, renamed=renamed
-            )
+            server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest, renamed=renamed)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
 

@@ -176,7 +176,7 @@ def with_answers(part: Mapping[str, Any], record: Record, view: CaseView) -> dic
     }
     others = (
         f"{counted(view.others, 'more distinct output')}, by {counted(view.others_replicates, 'replicate')}: "
-        f"skill-evaluator explain {record.run_id} --case ID --replicate N shows each."
+        "the run folder has them all."
     )
     return {
         **part,
@@ -229,7 +229,7 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "outcome": answer.outcome,
         "reason": answer.reason,
         "message": abridged(failure.message, 2 * _VALUE) if failure and failure.kind != "refused" else "",
-        "remedy": remedy(answer.reason, record.model_id, record.run_id, explained.case.id) if answer.reason else None,
+        "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(parsed.found) if parsed else None,
         "score": explained.metrics.get(record.primary_metric),
         "metrics": dict(explained.metrics),
@@ -489,8 +489,7 @@ class ShownRun:
     def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
         """Return the shown part of a case, within a number of bytes."""
         part, place = self.part(case_id, case), f"{key}/{self.record.run_id}"
-        where = f"skill-evaluator explain {self.record.run_id} --case {case_id}"
-        all_outputs = f"Not every output has room here; {where} has them all."
+        all_outputs = "Not every output has room here; the run folder has them all."
         script = data_script(place, part)
         while len(script.encode("utf-8", "backslashreplace")) > room and part["outputs"]:
             part = {**part, "outputs": part["outputs"][:-1], "others": all_outputs}

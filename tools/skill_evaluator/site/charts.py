@@ -136,7 +136,7 @@ def _counts(title: str, height: int) -> alt.Chart:
 
 def _failures() -> alt.Chart:
     colour = _colour("kind:N", "@kinds", _legend())
-    return _counts("calls that were not scored", 14).encode(y=_by_model(), color=colour)
+    return _counts("of 1,000 calls, not scored", 14).encode(y=_by_model(), color=colour)
 
 
 def _items() -> alt.Chart:

@@ -75,9 +75,9 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
 
 
 def _ending(result: ComparisonResult, model: ModelVerdict) -> dict[str, str]:
-    """Return how sure the verdict on a model is, and what to do next, as a terminal says it."""
+    """Return how sure the verdict on a model is, and what to do next, without a command: a page is read anywhere."""
     of_it = {"models": [model], "verdict": model.verdict, "these": model.these, "beyond": model.beyond}
-    verdict, _, following = ending(result.model_copy(update=of_it), {model.candidate.run_id: model.candidate.run_id})
+    verdict, _, following = ending(result.model_copy(update=of_it))
     return {"sure": verdict.partition(": ")[2], "next": following.removeprefix("next: ")}
 
 

@@ -9,11 +9,11 @@ from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports.comparison import since_anchor
 from skill_evaluator.site.writing import fitting
+from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
-from skill_evaluator.verdicts.decide.results import joined_falls
+from skill_evaluator.verdicts.decide.results import joined_falls, per_1000
 from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import History, Point
-from skill_evaluator.verdicts.planning.advice import usd_per_1000
 
 _OF_A_FIELD = {"compare", "accuracy", "stability", "n", "right", "wrong", "missing", "extra", "profile"}
 _MOST_CATEGORIES = 12  # of a confusion matrix; the record has all
@@ -58,7 +58,7 @@ def component_page(name: str, version: str, standing: ComponentStanding, rows: S
         "trend": [point for point in points if point["run"] in newest],
         "fields": [row for rows_of_field in parts["fields"][0] for row in rows_of_field],
         "left": {name: left for name, (_, left) in parts.items()},
-        "ship": ship_words(standing),
+        "ship": ranking.advice.words,
         "remarks": list(_remarks(history)),
     }
 
@@ -133,7 +133,6 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
     step, point, model = fell[0]
     stands = any(point is model.points[-1] for _, point, model in fell)
     moved = verdict_of(model.model_id, standing) if point is model.points[-1] else _moved(point)
-    keep = f"do not ship {version_words(version)}: keep {version_words(standing.history.to_ship)}"
     return {
         **moved,
         "version": version,
@@ -143,20 +142,8 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
         "cases": step.worse_cases,
         "sure": f"on these {counted(point.n_cases, 'case')}; on unseen ones {step.beyond}",
         "metric": standing.history.metric,
-        "next": keep if stands else ship_words(standing),
+        "next": standing.ranking.advice.words,
     }
-
-
-def ship_words(standing: ComponentStanding) -> str:
-    """Return which version to ship, as `history` does, with which model, and why that model; or why none is named."""
-    advice, shipped = standing.ranking.advice, standing.history.to_ship
-    ranked = max((record.skill_version for record in standing.newest.values()), key=precedence)
-    if ranked != shipped:
-        of = f"the ranking is of {version_words(ranked)} and names {advice.model_id or 'no model'}"
-        return f"ship {version_words(shipped)}; {of}"
-    if advice.model_id is None:
-        return f"no model to ship is named ({advice.reason})"
-    return f"ship {version_words(ranked)} with {advice.model_id} ({advice.reason})"
 
 
 def _spreads(record: Record) -> dict[str, Any]:
@@ -205,8 +192,9 @@ def _failures(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
     for model_id, record in standing.newest.items():
         for kind, count in record.failures.items():
             if count:
-                words = f"{model_id}: {kind}, {counted(count, 'call')}"
-                yield {"model": model_id, "kind": kind, "count": count, "words": words}
+                words = f"{model_id}: {kind}, {count} of {counted(record.planned, 'call')}"
+                share = rounded(per_1000(count, record.planned), 1)
+                yield {"model": model_id, "kind": kind, "count": share, "words": words}
 
 
 def _confusions(standing: ComponentStanding) -> Iterator[dict[str, Any]]:
@@ -285,7 +273,7 @@ def run_figures(record: Record) -> dict[str, Any]:
         "cases": record.n_cases,
         "replicates": record.replicates,
         "coverage": record.coverage,
-        "usd": usd_per_1000(record),
+        "usd": per_1000(record.cost_usd, record.outputs),
         "p50": record.latency_s.p50,
         "p95": record.latency_s.p95,
     }

@@ -29,6 +29,7 @@ from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
 from skill_evaluator.judges.people.items import ReviewId, ReviewItem, ReviewKind, ReviewQuestion
 from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.library.tables import separator_of
 from skill_evaluator.text import listed, nearest
 
 PICKS = ("1", "2", "tie")
@@ -221,7 +222,7 @@ def labels_table(items: Mapping[str, ReviewItem], labels: Iterable[ReviewLabel])
 
 
 def read_labels_table(path: Path, items: Mapping[str, ReviewItem], moment: str) -> list[ReviewLabel]:
-    """Read labels from CSV, with commas or semicolons; raise JudgeError with the line of what is wrong.
+    """Read labels from CSV, with commas, semicolons or tabs; raise JudgeError with the line of what is wrong.
 
     Rows with the same item, reviewer and time are one label. Where the time is empty it is this `moment`.
     """
@@ -260,9 +261,7 @@ def _grouped(path: Path) -> dict[tuple[str, str, str], list[tuple[int, dict[str,
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows below the head with the line on which each begins."""
     text = read_text(path, JudgeError)
-    head_line = text.partition("\n")[0]
-    semicolons = ";" in head_line and "," not in head_line  # as spreadsheets of some countries write
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if semicolons else ",", strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(text), strict=True)
     try:
         head = next(reader, [])
         _refuse_columns(path, head)

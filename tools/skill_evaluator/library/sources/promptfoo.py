@@ -225,7 +225,7 @@ class _Configuration:
 
     def _cells(self, text: str, where: Path) -> Iterator[tuple[int, Row]]:
         try:
-            yield from read_cells(text, where, ",", LONGEST, lambda odd: self.leave("row of a CSV", str(odd)))
+            yield from read_cells(text, where, LONGEST, lambda odd: self.leave("row of a CSV", str(odd)))
         except FixtureError as problem:
             raise ComponentError(str(problem)) from None
 

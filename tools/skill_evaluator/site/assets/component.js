@@ -34,7 +34,7 @@
       { title: "Measured", cell: (row) => age(row.timestamp) },
     ];
     return section("Which model to ship", `On the same ${ranked.n_cases} cases. Models that share a letter beside their place cannot be told apart (α ${ranked.alpha}, tolerance ${ranked.tolerance}).`,
-      fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("strong", {}, "Next: "), el("bdi", {}, ship)),
+      fell && !fell.stands ? null : el("p", { class: ranked.advice.model_id ? "advice" : "advice none" }, el("bdi", {}, ship)),
       table("Models, the best first", columns, ranked.models, { class: "ranked" }),
       el("details", {}, el("summary", {}, "Other metrics, latency and when each was measured"), table("More of each model", rest, ranked.models)),
       Object.entries(ranked.left_out).map(([name, why]) => el("p", { class: "soft" }, el("bdi", {}, name), ` is left out: ${why}`)));
@@ -98,7 +98,7 @@
       rows.length > 1 ? fold("balance", { title: titles(shown).balance, note: "Accuracy (up) against reproducibility (right): a mark a model, with the 95 % interval of its accuracy.", rows, table: figures({ title: shown.metric, number: true, cell: (row) => share(row.accuracy) }, { title: "95 % interval", number: true, cell: (row) => interval(row.accuracy, row.low, row.high) }, { title: shown.agreement, number: true, cell: (row) => share(row.reproducibility) }) }) : null,
       times.some((row) => row.value >= 0.005) ? fold("latency", { title: titles(shown).latency, note: "Seconds from sending a call to its answer. Mark: the median; bar: the middle half of the calls; line: from the 5th to the 95th percentile.", rows: times, table: figures({ title: "Median s", number: true, cell: (row) => seconds(row.p50) }, ...spread("seconds", "s", seconds)) }) : null,
       costs.some((row) => row.value > 0) ? fold("cost", { title: titles(shown).cost, note: "What 1,000 answers cost. Mark: the mean; bar: the middle half of the answers; line: from the 5th to the 95th percentile.", rows: costs, table: figures({ title: "USD per 1,000", number: true, cell: (row) => dollars(row.usd) }, ...spread("dollars", "USD", dollars)) }) : null,
-      failures.length ? fold("failures", { title: "Calls of the newest runs that were not scored", note: "Calls by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: failures }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : null);
+      failures.length ? fold("failures", { title: "Calls of the newest runs that were not scored", note: "Of 1,000 calls, by what became of them instead of a score.", rows: shown.failures, words: { ...words, kinds: failures }, table: table("Failures", [model, { title: "Reason", cell: (row) => row.kind }, { title: "Of 1,000 calls", number: true, cell: (row) => String(row.count) }], shown.failures) }) : null);
   }
 
   /** Lead from a cell of the field map to the cases in which the field differs. */

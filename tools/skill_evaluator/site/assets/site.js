@@ -84,7 +84,7 @@
     const where = [fell.lost, fell.cases.length ? `cases ${fell.cases.join(", ")}` : null].filter(Boolean);
     return el("p", { class: "finding" }, link("verdict", { component, version: fell.version }, `${component} ${named(fell.version)}`), " ", badge("regressed"), ` since ${named(fell.before)} with `, fell.models.slice(0, 2).map((model, at) => [at ? ", " : null, el("span", { dir: "auto" }, model)]), more > 0 ? ` and ${more} more` : null,
       ". ", where.length ? [el("strong", {}, "Where: "), where.map((words, at) => [at ? "; " : null, el("span", { dir: "auto" }, words)]), ". "] : null,
-      el("strong", {}, "How sure: "), change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ` ${fell.sure}. `, el("strong", {}, "Next: "), fell.next, ".");
+      el("strong", {}, "How sure: "), change(fell), fell.models.length > 1 ? [" with ", el("span", { dir: "auto" }, fell.models[0])] : null, ` ${fell.sure}; `, el("strong", {}, fell.next), ".");
   }
 
   /** Say what to do about the verdict on a model; nothing where it is sound, but the version is not the newest or its worst verdict not sound. */

@@ -56,9 +56,8 @@
     return [
       el("p", { class: "crumbs" }, el("a", { href: "index.html" }, "Overview"), " / ", link("component", { component }, shown.name), " / verdict"),
       el("h1", {}, title),
-      latest ? null : el("p", { class: "advice" }, `A newer version is measured, ${named(newest)}: `, el("bdi", {}, shown.ship)),
+      el("p", { class: "advice" }, latest ? null : `A newer version is measured, ${named(newest)}; `, el("bdi", {}, shown.ship)),
       points.map((point) => finding(point, points[0], shown, beside(point), component, latest)),
-      latest && points[0].verdict !== "regressed" ? el("p", { class: "advice" }, el("strong", {}, "Next: "), el("bdi", {}, shown.ship)) : null,
       regressed[component] && regressed[component].version !== judged ? regressedOf(component, regressed[component]) : null,
       el("p", {}, link("compare", { component, version: judged }, "Field by field, beside the version before")),
       el("h2", {}, "The figures"), el("p", { class: "soft" }, `Judged by ${shown.metric}, tolerating a drop of ${shown.ranking.tolerance} at α ${shown.ranking.alpha}.`), table("Figures of this version", columns, points),

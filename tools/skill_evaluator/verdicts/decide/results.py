@@ -148,12 +148,14 @@ class Watch(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The cost of a run and how it went; `model_id` is there where it is not that of the run beside it."""
+    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model."""
 
     run_id: str
     skill_version: str
     served_model: Served
     coverage: float
+    planned: int
+    outputs: int
     replicates: int
     failures: dict[str, int]
     input_tokens: int | None
@@ -190,6 +192,11 @@ def less_repeatable(results: Iterable[MeasureResult]) -> str:
     """Word how far the agreement of replicates fell. Return an empty string if it did not fall significantly."""
     fell = (one for one in results if (one.kind, one.verdict) == ("reproducibility", "regressed"))
     return next((f"less repeatable: {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
+
+
+def per_1000(amount: float | None, n: int) -> float | None:
+    """Return a total over n outputs or calls, such as USD, per 1,000 of them; None if it is unknown or n is 0."""
+    return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
 def joined_falls(falls: list[Fall]) -> str:
@@ -254,7 +261,8 @@ class ComparisonResult(FrozenModel):
     """A component: the verdict is that on its worst model. `gate` names the scope that decides.
 
     `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
-    asked anew, of the cases that had failed, and nothing else counts.
+    asked anew, of the cases that had failed, and nothing else counts. `unmeasured` says that the version on disk
+    has no complete run.
     """
 
     skill: str
@@ -267,6 +275,7 @@ class ComparisonResult(FrozenModel):
     models: list[ModelVerdict]
     left_out: dict[str, str] = {}
     asked_again: bool = Field(default=False, exclude_if=lambda again: not again)
+    unmeasured: str = ""
 
     @property
     def n_cases(self) -> int | None:

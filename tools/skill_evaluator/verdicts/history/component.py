@@ -4,7 +4,7 @@
 """
 
 import datetime
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -47,7 +47,7 @@ from skill_evaluator.verdicts.history.baselines import (
     versions_of_families,
 )
 from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts
-from skill_evaluator.verdicts.history.series import History, history_of
+from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
 _NEWEST = 5  # versions that are compared without being asked
@@ -154,13 +154,33 @@ class RecordedComponent:
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
-        entries = self.archive.entries
+        history, ranking = self.advised(self.archive.entries)
         return ComponentStanding(
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
-            history=self.history(entries),
-            ranking=self.kept.of_runs(entries, ModelRanking, lambda: self.ranking(entries)),
+            history=history,
+            ranking=ranking,
             kept=self.kept,
         )
+
+    def unmeasured(self, shown: Iterable[str]) -> str:
+        """Say that the version on disk has no complete run, and the highest version shown; return "" if it has one."""
+        version, shown = self.component.version, sorted(shown, key=precedence)
+        if not shown or any(version in of_model for of_model in runs_of_versions(self.archive.entries).values()):
+            return ""
+        return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
+
+    def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
+        """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
+        shipped = ranking = ranking or self.kept.of_runs(runs, ModelRanking, lambda: self.ranking(runs))
+        history, versions = self.history(runs), {model.skill_version for model in ranking.models}
+        if history.to_ship not in versions:
+            choices = choose(runs, history.to_ship, None).choices
+            shipped = self.ranking_of([self.archive.record(choice.candidate) for choice in choices])
+        update = {
+            "advice": shipping_advice(history, shipped),
+            "unmeasured": self.unmeasured(versions or {history.newest}),
+        }
+        return history.model_copy(update=update), ranking.model_copy(update=update)
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""

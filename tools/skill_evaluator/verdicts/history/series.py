@@ -13,9 +13,11 @@ from pydantic import Field
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import by_key, mean_or_none, rounded
+from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
-from skill_evaluator.verdicts.decide.rules import VerdictRules, component_verdict
+from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
+from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
 
 _MOST_CASES = 3
 
@@ -104,7 +106,8 @@ class ModelHistory(FrozenModel):
 class History(FrozenModel):
     """The history of a component; `gate` names the question that the verdicts answer.
 
-    `aa_runs` counts the further runs of a version, which are pooled with its newest.
+    `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured` says that the version
+    on disk has no complete run.
     """
 
     skill: str
@@ -114,14 +117,38 @@ class History(FrozenModel):
     tolerance: float
     models: list[ModelHistory]
     aa_runs: int = 0
+    advice: Advice | None = None
+    unmeasured: str = ""
+
+    @property
+    def newest(self) -> str:
+        """The highest version that any model has."""
+        return max((model.points[-1].version for model in self.models), key=semver.Version.parse)
+
+    @property
+    def newest_steps(self) -> dict[str, Step | None]:
+        """The step to the highest version by model; None if it is the model's first version."""
+        points = {model.model_id: model.points[-1] for model in self.models}
+        return {name: point.step for name, point in points.items() if point.version == self.newest}
 
     @property
     def newest_verdict(self) -> VerdictName:
         """The verdict on the highest version that any model has; incomparable where it is a model's first."""
-        newest = [model.points[-1] for model in self.models]
-        highest = max((point.version for point in newest), key=semver.Version.parse)
-        steps = [point.step for point in newest if point.version == highest]
+        steps = self.newest_steps.values()
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
+
+    @property
+    def newest_words(self) -> str:
+        """The verdict on the highest version, with the models on which it is worst, and that since the anchor."""
+        steps = {name: step for name, step in self.newest_steps.items() if step is not None}
+        if not steps:
+            return "there is no lower version to judge it against"
+        worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
+        step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        watches = [one.watch for one in steps.values() if one.watch is not None]
+        since = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
+        words = f"{step.verdict} against {version_words(step.before)} on {on}"
+        return words if since is None else f"{words}; {since.verdict} since {version_words(since.anchor_version)}"
 
     @property
     def to_ship(self) -> str:
@@ -137,6 +164,16 @@ class History(FrozenModel):
             sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
             shipped = version if sound else shipped
         return shipped
+
+
+def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
+    """Return the version that the history ships, with the best model if the ranking is of that version."""
+    shipped, name, reason = history.to_ship, ranking.advice.model_id, ranking.advice.reason
+    why = f"{version_words(history.newest)}: " * (history.newest != shipped) + history.newest_words
+    if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+        return Advice(version=shipped, reason=why)
+    of_model = f"no model is named: {reason}" if name is None else f"{name} is {reason}"
+    return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
 
 
 Draw = Callable[[Sequence[Pair]], Steps]

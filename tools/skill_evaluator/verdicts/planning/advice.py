@@ -8,9 +8,8 @@ from string import ascii_lowercase
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Served
-from skill_evaluator.text import listed
+from skill_evaluator.text import listed, version_words
 from skill_evaluator.verdicts.decide.results import Scope
 
 
@@ -82,17 +81,25 @@ class RankedModel(FrozenModel):
 
 
 class Advice(FrozenModel):
-    """The model to ship, and why it; None: why none is named."""
+    """The version and the model to ship, and why; None if none is named. Drafts have a best model, and no version."""
 
+    version: str | None = None
     model_id: str | None = None
     reason: str
+
+    @property
+    def words(self) -> str:
+        """The advice as every report, comment and page gives it."""
+        best = f"best model: {self.model_id or 'none is named'}"
+        shipped = " with ".join(filter(None, [version_words(self.version or ""), self.model_id]))
+        return f"{f'to ship: {shipped}' if self.version else best} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):
     """The models of a component, best first, on the cases that all of them answered.
 
     q of the `pairs` is over `family` pairs: those of all models of the version, shown or not. `left_out`: models that
-    are not ranked, and why.
+    are not ranked, and why. `unmeasured` says that the version on disk has no complete run.
     """
 
     skill: str
@@ -107,16 +114,11 @@ class ModelRanking(FrozenModel):
     family: int
     advice: Advice
     left_out: dict[str, str] = {}
+    unmeasured: str = ""
 
 
 Point = tuple[float | None, float]
 """What a model costs, and its score."""
-
-
-def usd_per_1000(record: Record) -> float | None:
-    """Return what a thousand answers, one to a case, cost; None where that is not known."""
-    answered = round(record.coverage * record.planned)
-    return None if record.cost_usd is None or not answered else round(1000 * record.cost_usd / answered, 6)
 
 
 def alike(names: Sequence[str], apart: Iterable[frozenset[str]]) -> list[list[str]]:
@@ -148,7 +150,7 @@ def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
 
 
 def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
-    """Return the model to ship, as far as anything shows it.
+    """Return the best model, as far as anything shows it.
 
     No other is shown to be better than it. Where that holds of several, the cheapest of them is named, or the quickest.
     A model that regressed is never named.

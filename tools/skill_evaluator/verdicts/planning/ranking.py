@@ -26,7 +26,7 @@ from skill_evaluator.verdicts.decide.comparability import (
     strict_scores,
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import MeasureResult, Scope
+from skill_evaluator.verdicts.decide.results import MeasureResult, Scope, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
     Contrast,
@@ -38,7 +38,6 @@ from skill_evaluator.verdicts.planning.advice import (
     alike,
     letters,
     on_frontier,
-    usd_per_1000,
 )
 
 _SHARED = 0.5  # of the newest run's cases, which a model must have answered to be ranked with it
@@ -201,7 +200,7 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
                 accuracy=accuracy,
                 reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
                 score=-1.0 if score is None else score,
-                cost=usd_per_1000(pair.candidate),
+                cost=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
             )
         )
     return sorted(models, key=lambda one: (-one.score, math.inf if one.cost is None else one.cost, one.name))

@@ -10,7 +10,7 @@ from statistics import NormalDist, fmean, variance
 from typing import Literal
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.records.record import ANSWERED, Record, strict_by_replicate
+from skill_evaluator.records.record import Record, strict_by_replicate
 from skill_evaluator.stats import POWER, mean_or_none, rounded
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.rules import OF_CRITICAL
@@ -134,13 +134,12 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
-    answered = sum(outcome in ANSWERED for case in record.per_case for outcome in case.outcomes)
     sizing = Sizing.view(
         record,
         metric=record.primary_metric,
         strict_mean=rounded(mean_or_none([fmean(case) for case in scores])),
         cases=len(scores),
-        cost_per_call_usd=None if record.cost_usd is None or not answered else record.cost_usd / answered,
+        cost_per_call_usd=record.cost_usd / record.outputs if record.cost_usd is not None and record.outputs else None,
     )
     repeated = [case for case in scores if len(case) > 1]
     if len(scores) < 2 or not repeated:

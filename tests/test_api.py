@@ -192,7 +192,7 @@ def test_none_is_the_truth_null() -> None:
         ('Sure:\n```json\n{"a": 1}\n```', "fenced", None, 1.0),
         ('It is {"a": 1}.', "embedded", None, 1.0),
         ("", None, "empty", None),
-        ("I cannot.", None, "not_json", None),
+        ("I cannot.", None, "prose", None),
     ],
 )
 def test_a_raw_text_is_parsed_and_the_result_says_how(text: str, found: str, problem: str, f1: float) -> None:

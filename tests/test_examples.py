@@ -119,7 +119,7 @@ def test_the_promptfoo_assertion_fails_an_answer_that_breaks_the_schema_or_is_no
     assert not graded["pass"]
     assert '/: "supplier" is a required property' in graded["reason"]
     graded = grade(examples, "office-chairs", answer="I cannot.", config={"minimum": 0})
-    assert (graded["pass"], graded["score"], graded["reason"]) == (False, 0.0, "not_json")
+    assert (graded["pass"], graded["score"], graded["reason"]) == (False, 0.0, "prose")
 
 
 @pytest.mark.newest

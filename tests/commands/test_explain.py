@@ -176,10 +176,21 @@ def test_the_first_scored_replicate_is_shown_unless_another_is_named(library: Li
 
 def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -> None:
     ended = explain(once, "--case", "prose")
-    assert "replicate 0: unparseable, not_json\n" in ended.out
+    assert "replicate 0: unparseable, prose\n" in ended.out
     assert "the answer as it came (35 characters)\nI [bold]cannot[/bold]\nread \\u001b[31m it\n" in ended.out
     data = explain(once, "--case", "prose", "--format", "json").json
     assert (data["outcome"], data["text"], data["leaves"]) == ("unparseable", ONCE["prose"][1], [])
+
+
+def test_reasoning_is_shown_apart_from_the_output(library: Library) -> None:
+    right = {"title": "alpha", "year": 2024}
+    answered(library, right, [f"<think>hm\n{json.dumps({'year': 1})}</think>{json.dumps(right)}", "<think>hm"])
+    ended = explain(library, "--case", "alpha")
+    assert 'reasoning (29 characters)\n<think>hm\n{"year": 1}</think>\n' in ended.out
+    assert set(leaves(library, "--case", "alpha").values()) == {"right"}
+    cut = explain(library, "--case", "alpha", "--replicate", "1")
+    assert "replicate 1: unparseable, in_reasoning\nwhat to do: raise params: {max_output_tokens}" in cut.out
+    assert explain(library, "--case", "alpha", "--format", "json").json["reasoning"].startswith("<think>hm")
 
 
 def test_a_call_that_failed_or_was_not_made_is_said(library: Library) -> None:

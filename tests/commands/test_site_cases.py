@@ -80,7 +80,7 @@ def test_each_distinct_output_says_what_explain_says(shown: Library) -> None:
 
 def test_an_answer_that_cannot_be_read_is_shown_as_it_came(shown: Library) -> None:
     (unread,) = runs_of(shown.root / "site", "beta")[0]["outputs"]
-    assert (unread["times"], unread["outcome"], unread["reason"]) == (2, "unparseable", "not_json")
+    assert (unread["times"], unread["outcome"], unread["reason"]) == (2, "unparseable", "prose")
     assert unread["texts"][0]["text"] == "No."
     assert (unread["differing"], unread["alike"]) == ([], [])
     assert "explain" in unread["remedy"]

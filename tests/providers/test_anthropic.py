@@ -36,7 +36,10 @@ def test_stop_reasons(server: VendorServer) -> None:
 def test_only_text_blocks_are_the_text(server: VendorServer) -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
     server.enqueue(message(content=[thinking, {"type": "text", "text": "one "}, {"type": "text", "text": "answer"}]))
-    assert ask(entry("anthropic", server.url)).text == "one answer"
+    completion = ask(entry("anthropic", server.url))
+    assert (completion.text, completion.reasoning, completion.tool_call) == ("one answer", "hm", "")
+    server.enqueue(message(content=[{"type": "tool_use", "name": "extract", "input": {"total": 9}}]))
+    assert ask(entry("anthropic", server.url)).tool_call == '{"total":9}'
 
 
 def test_cached_input_is_input(server: VendorServer) -> None:

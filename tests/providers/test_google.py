@@ -97,8 +97,14 @@ def test_thoughts_are_counted_but_are_not_text(server: VendorServer) -> None:
     counts = {"promptTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 50}
     server.enqueue(Body({**candidate(content={"parts": parts}), "usageMetadata": counts}))
     completion = ask(entry("google", server.url))
-    assert completion.text == "one answer"
+    assert (completion.text, completion.reasoning) == ("one answer", "hm")
     assert completion.usage == Usage(input_tokens=4, output_tokens=52, cache_read_tokens=0)
+
+
+def test_function_call_is_kept_as_tool_call(server: VendorServer) -> None:
+    server.enqueue(Body(candidate(content={"parts": [{"functionCall": {"name": "extract", "args": {"total": 9}}}]})))
+    completion = ask(entry("google", server.url))
+    assert (completion.text, completion.tool_call) == ("", '{"total":9}')
 
 
 def test_the_delay_in_the_body_counts_when_no_header_has_one(server: VendorServer) -> None:

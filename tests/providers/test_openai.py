@@ -36,6 +36,20 @@ def test_content_in_parts_is_their_text(server: VendorServer) -> None:
     assert ask(entry("openai-compatible", server.url)).text == "ab"
 
 
+def test_reasoning_and_tool_calls_are_kept_beside_the_content(server: VendorServer) -> None:
+    call = {"type": "function", "function": {"name": "extract", "arguments": '{"total": 9}'}}
+    for message, kept in (
+        ({"content": None, "reasoning_content": "hm"}, ("", "hm", "")),
+        ({"content": "9", "reasoning": "hm"}, ("9", "hm", "")),
+        ({"content": None, "tool_calls": [call]}, ("", "", '{"total": 9}')),
+        ({"content": "9", "reasoning": {"odd": 1}, "tool_calls": "odd"}, ("9", "", "")),
+        ({"content": "9", "tool_calls": [None, {"function": 1}]}, ("9", "", "")),
+    ):
+        server.enqueue(Body({"choices": [{"message": message}]}))
+        made = ask(entry("openai-compatible", server.url))
+        assert (made.text, made.reasoning, made.tool_call) == kept, message
+
+
 def test_what_a_server_says_in_place_of_an_answer_is_passed_on(server: VendorServer) -> None:
     for body, words in (
         ({"error": {"message": "upstream is down", "code": 502}}, "upstream is down"),

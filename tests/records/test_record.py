@@ -134,7 +134,7 @@ def test_what_was_scored_and_what_failed_is_what_was_planned(kept: Record) -> No
     assert (kept.planned, kept.scored, kept.failures) == (9, 6, {"provider_error": 1, "refused": 1, "unparseable": 1})
     assert kept.coverage == pytest.approx(8 / 9, abs=1e-6)
     assert not kept.complete
-    assert kept.reasons == {"not_json": 1, "refusal": 1, "server_error": 1}
+    assert kept.reasons == {"prose": 1, "refusal": 1, "server_error": 1}
 
 
 def test_tokens_are_counted_only_where_every_answer_was(skill: Component) -> None:

@@ -102,8 +102,8 @@ def compared(
             compared(GOOD, GOOD, scorer_version=0),
             (
                 "≠ receipts: incomparable",
-                "nothing was compared: not comparable: they were scored by different rules (scorer 1 and 0); score the "
-                "older run again with `skill-evaluator score`",
+                "nothing was compared: not comparable: they were scored by different rules (scorer 1 and 0); "
+                "`skill-evaluator evaluate receipts` runs both versions again",
                 "next: `skill-evaluator evaluate receipts` asks both versions side by side, by today's files",
             ),
         ),

@@ -60,6 +60,8 @@ completions = st.builds(
     ),
     served_model=st.none() | st.text(min_size=1),
     request_id=st.none() | st.text(min_size=1),
+    reasoning=st.text(),
+    tool_call=st.text(),
 )
 failures = st.builds(
     Failure,

@@ -154,9 +154,25 @@ def test_reasons_are_counted_by_their_stable_word(skill: Component) -> None:
         skill,
         [(case("a", TRUTH), [RIGHT, PROSE, PROSE, ""]), (case("b", TRUTH), [REFUSED, TRUNCATED, FAILED, NOT_RUN])],
     )
-    assert found.reasons == {"empty": 1, "not_json": 2, "output_limit": 1, "refusal": 1, "server_error": 1}
+    assert found.reasons == {"empty": 1, "prose": 2, "output_limit": 1, "refusal": 1, "server_error": 1}
     assert found.failures == {"not_run": 1, "provider_error": 1, "refused": 1, "truncated": 1, "unparseable": 3}
     assert found.retries == 2
+
+
+def test_output_with_several_candidates_is_scored_and_counted(skill: Component) -> None:
+    found = scorecard(skill, [(case("a", TRUTH), [RIGHT, f"{WRONG} {RIGHT}"])])
+    assert (found.reasons, found.failures, found.cases[0].metrics["exact_match"]) == ({"ambiguous": 1}, {}, (1, 1))
+    assert [(fault.kind, fault.reason, fault.cases) for fault in found.faults] == [("scored", "ambiguous", ["a"])]
+
+
+def test_output_beside_the_content_is_unparseable_with_its_reason(skill: Component) -> None:
+    scorer = Scorer(skill, [case("a", TRUTH)], 3)
+    beside = ({"reasoning": RIGHT}, {"tool_call": RIGHT}, {"reasoning": "hm", "text": RIGHT})
+    for index, parts in enumerate(beside):
+        scorer.add(Replicate(call=Call("a", index), completion=Completion(**{"text": "", **parts})))
+    found = scorer.scorecard()
+    assert found.reasons == {"in_reasoning": 1, "tool_call": 1}
+    assert found.cases[0].outcomes == ("unparseable", "unparseable", "scored")
 
 
 def test_what_answers_used_is_kept_for_every_answer(skill: Component) -> None:

@@ -115,7 +115,7 @@ def test_from_the_component_to_the_worst_answer_and_on_to_its_leaf(browser: Any,
         page.locator("#cases").get_by_role("link", name="example-small 1.2.0").click()
         rows = page.get_by_role("table", name="Answers of this run").locator("tbody tr")
         rows.first.wait_for()
-        assert "unparseable: not_json" in rows.first.inner_text()
+        assert "unparseable: prose" in rows.first.inner_text()
         page.get_by_label("Field that differs").select_option("total")
         scores = [float(text) for text in rows.locator("td:nth-child(3)").all_inner_texts()]
         assert scores == sorted(scores)

@@ -23,6 +23,8 @@ def test_the_last_whole_verdict_binds_and_one_that_only_stands_in_the_judged_tex
         ('{"score": 1} because of {"level": 2}', 1),
         ('{"score": 2, "score": 2}', 2),
         ("", "empty"),
+        ('<think>{"score": 5}</think>{"score": 3}', 3),
+        ('{"score": 3}\n<think>or {"score": 5}?</think>', 3),
         ("I would say four.", "not_json"),
         ('{"score": 3', "not_json"),
         ('"score"', "wrong_format"),

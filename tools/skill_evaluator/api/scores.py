@@ -19,7 +19,7 @@ from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
 from skill_evaluator.metrics.base import Comparison, apply_metrics
-from skill_evaluator.parsing import FoundBy, ParseProblem
+from skill_evaluator.parsing import ANY_VALUE, FoundBy, ParseProblem
 from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import key_path
 
@@ -148,7 +148,8 @@ class OutputScorer:
         if not isinstance(text, str):
             kind = type(text).__name__
             raise NotJsonError(f"the text of the answer is a {kind}, not a str; use score_output for a parsed answer")
-        parsed = parse_output(text, "json")
+        expected = ANY_VALUE if self._contract is None else self._contract.expected
+        parsed = parse_output(text, "json", (), expected.or_type_of(truth))
         if parsed.found is None:
             return OutputScores(
                 scores={name: metric.unparseable for name, metric in self._metrics.items()},
@@ -222,7 +223,7 @@ def score_text(
     """Score the raw text of one answer. What is compiled of schema, fields and metrics is kept for the next call.
 
     >>> score_text({"total": 9.5}, "I cannot read it.").problem
-    'not_json'
+    'prose'
     """
     return _scorer(schema, fields, metrics).score_text(truth, text)
 

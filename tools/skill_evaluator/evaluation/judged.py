@@ -52,7 +52,7 @@ def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> di
         if call.case_id in by_id and made.completion is not None and made.failure is None:
             case, sentences = by_id[call.case_id]
             text = made.completion.text
-            items[case.id, text] = SentencesItem(input=case.document, output=text, sentences=sentences)
+            items[case.id, text] = SentencesItem(input=case.document, output=made.output, sentences=sentences)
     return items
 
 

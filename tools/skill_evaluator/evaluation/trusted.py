@@ -10,10 +10,9 @@ from statistics import fmean
 from skill_evaluator.comparing.comparison import compare
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.errors import SkillEvaluatorError
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.per_field import label
-from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.runner.journal import outcomes
@@ -143,7 +142,7 @@ def _agreed(
         for call, made in answers.items():
             if call.case_id != case.id or made.completion is None:
                 continue
-            parsed = parse_output(made.completion.text, component.output, case.options)
+            parsed = parse_case_output(component, case, made.completion.text)
             for row in compare(case.truth, parsed.value, component.plan) if parsed.found is not None else ():
                 if row.path in paths and "[]" not in row.path:
                     values[row.path][run.model_id][label(row.output)] += 1

@@ -48,6 +48,8 @@ from skill_evaluator.library.messages import DOCUMENT, TURNS, File, Message
 from skill_evaluator.library.prompts import WrittenMessage
 from skill_evaluator.library.reading import Root
 from skill_evaluator.library.tables import CaseRows, Odd, Row, read_table
+from skill_evaluator.parsing import Parsed
+from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.text import (
     canonical_json,
     count_leaves,
@@ -232,6 +234,11 @@ class Case:
     def was(self, digest: str) -> bool:
         """Return whether a digest is that of this case, also as a version knew it that used the document alone."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
+
+
+def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
+    """Parse an output to a case; without a schema the type of the ground truth says which values are candidates."""
+    return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
 def text_of(value: Any) -> str:

@@ -14,6 +14,7 @@ import jsonschema_rs
 
 from skill_evaluator.comparing.schema_paths import children, references_of, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
+from skill_evaluator.parsing import ANY_VALUE, Expected
 from skill_evaluator.text import key_path, nearest
 
 _DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
@@ -59,6 +60,8 @@ class Contract:
             self.effort = max(
                 effort.of(node) for node in schemas_in(schema)
             )  # most schemas that one value is held against
+            bare = {key: value for key, value in schema.items() if key != "$schema"}
+            self.expected = Expected(tuple(_root_types(schema, schema)), bare) if bare else ANY_VALUE
         except jsonschema_rs.ValidationError as problem:
             path = problem.instance_path
             types = problem.instance if isinstance(problem.instance, list) else [problem.instance]
@@ -115,6 +118,19 @@ def _validate(validate: Callable[[Any], _T], value: Any) -> _T:
         return _validate(validate, json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
     except ValueError as problem:  # an error about more than some 250 levels
         raise RecursionError(str(problem)) from None
+
+
+def _root_types(node: Any, root: Mapping[str, Any]) -> set[type]:
+    """Return which of `dict` and `list` a schema allows; one with `properties` alone means an object."""
+    types: dict[str, type] = {"object": dict, "array": list}
+    if not isinstance(node, Mapping):
+        return set() if node is False else {dict, list}
+    named = node.get("type", "object" if "properties" in node else [*types])
+    allowed = {types[name] for name in ([named] if isinstance(named, str) else named) if name in types}
+    every = [[part] for part in (*(target_of(name, root) for name in references_of(node)), *node.get("allOf", ()))]
+    for branches in (*every, *(node[key] for key in ("anyOf", "oneOf") if key in node)):
+        allowed &= set().union(*(_root_types(branch, root) for branch in branches))
+    return allowed
 
 
 def constrains(node: Any, root: Mapping[str, Any]) -> bool:

@@ -67,10 +67,8 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     The first rule that names any option decides; if it names two, the answer is ambiguous.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
-    Parsed(value='C', found='stated', problem=None)
+    Parsed(value='C', found='stated', problem=None, several=False)
     """
-    if "</think>" in text:
-        text = text.rpartition("</think>")[2].strip() or text
     if len(text) > 2 * _END:  # a model in a loop writes for ever; a choice is made at one of the ends
         text = f"{text[:_END]} … {text[-_END:]}"
     answer, known = _plain(text), _fold_options(tuple(options))

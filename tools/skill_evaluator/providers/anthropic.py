@@ -17,6 +17,7 @@ from skill_evaluator.providers.base import (
     StopReason,
     Usage,
     fields_of,
+    joined,
     patches,
     stop_reason_of,
     sum_of_counts,
@@ -135,6 +136,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         ),
         served_model=body.get("model"),
         request_id=headers.get("request-id") or body.get("id"),
+        reasoning=joined(body["content"], "thinking"),
+        tool_call=joined(body["content"], "input"),
     )
 
 

@@ -19,11 +19,14 @@ from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File, FileKind, Message
+from skill_evaluator.text import canonical_json
 
 CallKey = TypeVar("CallKey")
 Attempt = TypeVar("Attempt")
 StopReason = Literal["stop", "length", "refusal", "too_large", "other"]
-FailureKind = Literal["provider_error", "refused", "truncated", "timeout", "no_credentials", "over_budget", "not_run"]
+FailureKind = Literal[
+    "provider_error", "refused", "truncated", "unparseable", "timeout", "no_credentials", "over_budget", "not_run"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ LOST = "lost_by_provider"  # the reason of a call that its batch says nothing of
 TokenCount = Annotated[Annotated[StrictInt, Field(ge=0, lt=MOST_TOKENS)] | None, _or_else(None)]
 Reason = Annotated[Label, Strict(), Field(min_length=1)]
 HttpStatus = Annotated[StrictInt, Field(ge=100, le=599)]
+SideText = Annotated[StrictStr, _or_else("")]
 Identifier = Annotated[StrictStr | None, _or_else(None), BeforeValidator(_printable)]
 
 
@@ -137,8 +141,10 @@ class Completion:
     """What came back, from whatever provider: the types are checked when it is made.
 
     `text` may be empty; a value that is not a text raises ValidationError. Everything else is unknown if its type is
-    wrong. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `latency_s` is
-    the time from the first byte that was sent to the last that came; None where whoever asks takes the time.
+    wrong. `stop_reason` says whether the model finished, was cut, refused, or wrote more than is taken. `reasoning` and
+    `tool_call` are what the server gives beside the content: the reasoning, and the arguments of tool calls as JSON.
+    `latency_s` is the time from the first byte that was sent to the last that came; None where whoever asks takes the
+    time.
     """
 
     text: StrictStr
@@ -147,6 +153,8 @@ class Completion:
     served_model: Identifier = None
     request_id: Identifier = None
     fingerprint: Identifier = None
+    reasoning: SideText = ""
+    tool_call: SideText = ""
     latency_s: Annotated[Annotated[float, Field(ge=0)] | None, _or_else(None)] = field(default=None, compare=False)
 
     def redacted(self, redact: Callable[[str], str]) -> "Completion":
@@ -156,7 +164,7 @@ class Completion:
             for name in ("served_model", "request_id", "fingerprint")
             if (value := getattr(self, name))
         }
-        kept["text"] = redact(self.text)
+        kept |= {name: redact(getattr(self, name)) for name in ("text", "reasoning", "tool_call")}
         return self if all(getattr(self, name) == value for name, value in kept.items()) else replace(self, **kept)
 
 
@@ -168,6 +176,16 @@ def stop_reason_of(word: Any, reasons: Mapping[str, StopReason]) -> StopReason:
 def fields_of(value: Any) -> Mapping[str, Any]:
     """Return the fields of a JSON object; none when it is something else."""
     return value if isinstance(value, dict) else {}
+
+
+def joined(parts: Any, *keys: str) -> str:
+    """Join the values at a path of keys in the objects of a list; a value that is not a text is written as JSON."""
+    values = list(parts) if isinstance(parts, list) else []
+    for key in keys:
+        values = [fields_of(value).get(key) for value in values]
+    return "\n".join(
+        value if isinstance(value, str) else canonical_json(value) for value in values if value is not None
+    )
 
 
 def sum_of_counts(*counts: Any) -> int | None:

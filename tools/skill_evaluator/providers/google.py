@@ -25,6 +25,7 @@ from skill_evaluator.providers.base import (
     StopReason,
     Usage,
     fields_of,
+    joined,
     patches,
     stop_reason_of,
     sum_of_counts,
@@ -251,15 +252,14 @@ def _identity(key: str | None) -> Identity:
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
     counts = fields_of(body.get("usageMetadata"))
-    text = ""
+    parts: list[Any] = []
     stop_reason: StopReason = "refusal"
     if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
         candidate = body["candidates"][0]
         parts = (candidate.get("content") or {}).get("parts") or []
-        text = "".join(part.get("text", "") for part in parts if not part.get("thought"))
         stop_reason = stop_reason_of(candidate.get("finishReason"), _STOP)
     return Completion(
-        text=text,
+        text="".join(part.get("text", "") for part in parts if not part.get("thought")),
         stop_reason=stop_reason,
         usage=Usage(
             input_tokens=counts.get("promptTokenCount"),
@@ -268,6 +268,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         ),
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),
+        reasoning=joined([part for part in parts if part.get("thought")], "text"),
+        tool_call=joined(parts, "functionCall", "args"),
     )
 
 

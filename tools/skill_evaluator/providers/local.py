@@ -223,6 +223,7 @@ class LocalProvider:
                 ),
                 served_model=self._weights.name,
                 request_id=answer.get("id"),
+                reasoning=choice["message"].get("reasoning_content") or "",
             )
         except (LookupError, TypeError, ValueError) as problem:
             raise ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None

@@ -21,6 +21,7 @@ from skill_evaluator.providers.base import (
     StopReason,
     Usage,
     fields_of,
+    joined,
     patches,
     stop_reason_of,
     usual_sampling,
@@ -187,6 +188,8 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         served_model=body.get("model"),
         request_id=headers.get("x-request-id") or body.get("id"),
         fingerprint=body.get("system_fingerprint"),
+        reasoning=message.get("reasoning_content") or message.get("reasoning") or "",
+        tool_call=joined(message.get("tool_calls"), "function", "arguments"),
     )
 
 

@@ -80,6 +80,8 @@ class AnswerLine(_Part):
     served_model: _Shown | None = None
     request_id: _Shown | None = None
     fingerprint: _Shown | None = None
+    reasoning: str = ""
+    tool_call: str = ""
     error: _Error | Reason | None = None
     latency_s: NonNegativeFloat | None = 0.0
     attempts: PositiveInt = 1
@@ -111,6 +113,8 @@ class AnswerLine(_Part):
             served_model=self.served_model,
             request_id=self.request_id,
             fingerprint=self.fingerprint,
+            reasoning=self.reasoning,
+            tool_call=self.tool_call,
         )
 
 

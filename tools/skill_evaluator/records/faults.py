@@ -1,8 +1,10 @@
 """What failed in a run, where, and what a person can do about it: a sentence for each reason."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import get_args
 
 from skill_evaluator.library.config import IGNORABLE
+from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.record import Record
 
 _LATER = "--resume asks again"
@@ -30,7 +32,9 @@ REMEDIES: Mapping[str, str] = {
     "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
     "take, collect_seconds the most that all of a `collect` may",
     "provider_bug": "tell whoever wrote the provider of '{model}'",
-    **dict.fromkeys(("refusal", "empty", "not_json", "ambiguous", "no_option"), _UNREAD),
+    "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
+    "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",
+    **dict.fromkeys(("refusal", "empty", *get_args(NotJson), "ambiguous", "no_option"), _UNREAD),
 }
 
 

@@ -51,7 +51,7 @@ from skill_evaluator.text import canonical_json, digest
 
 RECORD_VERSION = 1
 BOARD_VERSION: Literal[2] = 2
-SCORER_VERSION = 2  # raised when equal answers score differently than before: older records are then not comparable
+SCORER_VERSION = 3  # raised when equal answers score differently than before: older records are then not comparable
 SCORED_ELSEWHERE = 0  # the version of another tool's scorer: its results are compared with each other alone
 PARTIAL = "-partial"  # between the id of a run and how many answers of it were scored, where it is not complete
 _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario")

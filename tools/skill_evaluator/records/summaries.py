@@ -126,6 +126,7 @@ class ContractSummary(FrozenModel):
 class FailedCalls(FrozenModel):
     """The calls of a run that were not scored for one reason: in how many cases, the first of them, and the message.
 
+    The kind `scored` is of outputs with several candidates, which were scored.
     `message` is that of one of the calls: the server's words, or empty where the reason says all.
     """
 

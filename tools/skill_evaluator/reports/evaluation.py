@@ -1,5 +1,6 @@
 """The finished runs of an evaluation → text, Markdown or JSON, and `report.md` in a run folder."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -15,7 +16,7 @@ from skill_evaluator.evaluation.repeats import RunSpread
 from skill_evaluator.files import replace_text
 from skill_evaluator.library.components import Component
 from skill_evaluator.records.faults import fault_lines
-from skill_evaluator.records.record import Record
+from skill_evaluator.records.record import SCORED, Record
 from skill_evaluator.records.summaries import FEWEST_LABELS, FieldSummary
 from skill_evaluator.reports.comparison import (
     MARKS,
@@ -258,8 +259,9 @@ def facts(record: Record, quote: Quote) -> str:
     saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{count} {prose(kind)}" for kind, count in record.failures.items())
-    if record.reasons:
-        failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in record.reasons.items())})"
+    several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
+    if reasons := Counter(record.reasons) - Counter(ambiguous=several):
+        failures += f" ({', '.join(f'{quote(reason)} {count}' for reason, count in reasons.items())})"
     rate = record.tokens.hit_rate
     cached = "" if rate is None else f" ({rate:.0%} from a cache)"
     tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"

@@ -78,9 +78,14 @@ def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block
         yield Heading("options")
         yield _options(explained, full)
     unread = answer.parsed is None or answer.parsed.found is None
-    if answer.text is not None and (unread or explained.case.options or explained.checks):
-        yield Heading(f"the answer as it came ({len(answer.text):,} characters)")
-        yield Code(answer.text if full else _beginning(answer.text))
+    for name, text in answer.beside.items():
+        yield Heading(f"{name.replace('_', ' ')} ({len(text):,} characters)")
+        yield Code(text if full else _beginning(text, _FEW_LINES if brief else _LINES))
+    is_shown = unread or (answer.parsed and answer.parsed.several) or explained.case.options or explained.checks
+    if answer.replicate and answer.text is not None and is_shown:
+        text = answer.replicate.output
+        yield Heading(f"the answer as it came ({len(text):,} characters)")
+        yield Code(text if full else _beginning(text))
     if explained.checks:
         yield Heading("checks")
         yield _checks(explained, full)
@@ -252,6 +257,7 @@ def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
         "message": answer.replicate.failure.message if answer.replicate and answer.replicate.failure else None,
         "found": parsed.found if parsed else None,
         "text": answer.text,
+        **answer.beside,
         "document": explained.case.document,
         "options": list(explained.case.options),
         "truth": explained.case.truth,

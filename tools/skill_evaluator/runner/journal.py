@@ -278,8 +278,9 @@ class Journal:
             line |= {part.name: getattr(completion, part.name) for part in fields(completion)}
             counts = ((part.name, getattr(completion.usage, part.name)) for part in fields(completion.usage))
             line["usage"] = {name: count for name, count in counts if count is not None}
-            if not completion.fingerprint:
-                del line["fingerprint"]
+            for name in ("fingerprint", "reasoning", "tool_call"):
+                if not line[name]:
+                    del line[name]
         if replicate.error is not None:
             line["error"] = asdict(replicate.error)
         line["latency_s"] = replicate.latency_s and round(replicate.latency_s, 4)

@@ -16,6 +16,7 @@ from skill_evaluator.identifiers import MOST_REPLICATES
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
+from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request
 from skill_evaluator.text import canonical_json, digest
 
@@ -57,8 +58,13 @@ class Replicate:
         return self.completion is not None
 
     @property
+    def output(self) -> str:
+        """The text of the completion without reasoning; empty without a completion."""
+        return "" if self.completion is None else split_reasoning(self.completion.text)[1]
+
+    @property
     def failure(self) -> Failure | None:
-        """Why there is nothing to parse: the error, or an answer that was refused or cut off."""
+        """Why there is nothing to parse: the error, or an output that was refused, cut off or not in the content."""
         if self.completion is None:
             return self.error
         if self.completion.stop_reason == "length":
@@ -67,7 +73,9 @@ class Replicate:
             return Failure(kind="truncated", reason="answer_too_large", message="the answer is over a limit of bytes")
         if self.completion.stop_reason == "refusal":
             return Failure(kind="refused", reason="refusal", message=self.completion.text[:200])
-        return None
+        if self.completion.text.strip() or not (self.completion.tool_call or self.completion.reasoning):
+            return None
+        return Failure(kind="unparseable", reason="tool_call" if self.completion.tool_call else "in_reasoning")
 
     @property
     def digest(self) -> str:

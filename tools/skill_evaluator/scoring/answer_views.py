@@ -17,13 +17,13 @@ from skill_evaluator.comparing.comparison import AlignedArray, At, ComparedLeaf,
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.sides import identities, key_value, pairs_by_best, values_by_path
 from skill_evaluator.errors import RunError
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import Comparison, apply_metrics
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.metrics.diagnosis.per_field import text_similarity
 from skill_evaluator.parsing import Parsed
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing.answer import split_reasoning
 from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answers import TOO_COSTLY, CaseScore
@@ -51,6 +51,14 @@ class Answer:
     def text(self) -> str | None:
         """The raw text, if the model answered anything."""
         return self.replicate.completion.text if self.replicate and self.replicate.completion else None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The reasoning and the arguments of tool calls, if there are any."""
+        if self.replicate is None or (made := self.replicate.completion) is None:
+            return {}
+        texts = {"reasoning": made.reasoning or split_reasoning(made.text)[0].strip(), "tool_call": made.tool_call}
+        return {name: text for name, text in texts.items() if text}
 
     @property
     def scored(self) -> Parsed | None:
@@ -85,7 +93,7 @@ def read_answers(
             continue
         text = replicate.completion.text
         outcome = outcome_of(index, text)
-        parsed = None if longest and len(text) > longest else parse_output(text, component.output, case.options)
+        parsed = None if longest and len(text) > longest else parse_case_output(component, case, text)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.found is not None
         if outcome == SCORED and parsed is not None and parsed.found is None:  # its contract was different then
             outcome = UNPARSEABLE

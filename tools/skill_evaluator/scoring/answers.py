@@ -13,7 +13,7 @@ from typing import Any
 
 from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.comparing.sides import Side
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.metrics.agreement.array_lengths import ArrayLengths, array_lengths
@@ -30,7 +30,6 @@ from skill_evaluator.metrics.diagnosis.contract_errors import (
 )
 from skill_evaluator.metrics.diagnosis.field_profile import FieldValues, Standing, field_values
 from skill_evaluator.metrics.diagnosis.per_field import FieldScores, FieldTotal, FilledCounts, per_field
-from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE
 from skill_evaluator.records.summaries import FailedCalls
@@ -77,6 +76,7 @@ class Scored:
     canonical: str | None = None
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
+    several: bool = False  # whether the text has other candidates for the output
     raw: bytes = b""
 
 
@@ -222,7 +222,7 @@ class AnswerScorer:
 
         def scored() -> Scored:
             before = begun.result() if isinstance(begun, Future) else begun
-            answer = parse_output(text, self.component.output, case.options).value
+            answer = parse_case_output(self.component, case, text).value
             checks = run_programs(case, text, answer, before.checks, self._until)
             return replace(before, checks=checks, metrics=with_checks(before.metrics, case, checks))
 
@@ -245,8 +245,8 @@ class AnswerScorer:
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the answer to a case."""
         case, component = self.cases[case_id], self.component
-        parsed = parse_output(text, component.output, case.options)
-        checks = check_text(case, text)
+        parsed = parse_case_output(component, case, text)
+        checks = check_text(case, text, component.contract.expected.or_type_of(case.truth))
         if parsed.found is None:
             return unparseable(component, case, problem=parsed.problem, checks=checks)
         most = component.limits.answer_leaves
@@ -262,6 +262,7 @@ class AnswerScorer:
             fields=per_field(comparison.rows) if case.labelled else NO_FIELDS,
             canonical=comparison.output_key,
             checks=checks,
+            several=parsed.several,
         )
 
     def undefined(self, case_id: str) -> frozenset[str]:

@@ -13,8 +13,8 @@ from skill_evaluator.library.messages import File
 from skill_evaluator.metrics.accuracy.checks import share_passed
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.metrics.diagnosis.per_field import FieldCounts, FieldTotal
-from skill_evaluator.parsing import Parsed
-from skill_evaluator.parsing.answer import parse_output
+from skill_evaluator.parsing import ANY_VALUE, Expected, Parsed
+from skill_evaluator.parsing.answer import parse_output, split_reasoning
 from skill_evaluator.records.record import CHECKS_METRIC, PASSED_FROM
 
 
@@ -29,10 +29,11 @@ CheckScores = Mapping[str, CheckScore]
 """By the id of the check."""
 
 
-def check_text(case: Case, text: str) -> dict[str, CheckScore]:
+def check_text(case: Case, text: str, expected: Expected = ANY_VALUE) -> dict[str, CheckScore]:
     """Return what the checks of a case give for a text; those that take a process or a judge have no score."""
+    text = split_reasoning(text)[1]
     in_places = any(check.at is not None for check in case.checks)
-    parsed = parse_output(text, "json") if in_places else Parsed()
+    parsed = parse_output(text, "json", (), expected) if in_places else Parsed()
     passed = {check.id: passes(check, text, parsed) for check in case.checks}
     return {check_id: CheckScore(None if whether is None else float(whether)) for check_id, whether in passed.items()}
 
@@ -55,7 +56,7 @@ def run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until:
             if time.monotonic() >= until:
                 called[check.id] = CheckScore(0.0, "there was no time left")
                 continue
-            judged = call_function(check, text, context)
+            judged = call_function(check, split_reasoning(text)[1], context)
             called[check.id] = CheckScore(judged.score, judged.reason or None)
     return called
 

@@ -218,6 +218,9 @@ class Scorer:
         self._pending.popleft()
         if scored.problem is not None:
             self._faults.setdefault((scored.outcome, scored.problem), {})[Call(case.case.id, index)] = ""
+        if scored.several:
+            several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
+            several[Call(case.case.id, index)] = "one of several values was scored"
         if not scored.raw:
             if scored.outcome == SCORED and raw not in case.aside:
                 case.aside[raw] = self._aside.put(scored)

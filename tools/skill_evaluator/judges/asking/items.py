@@ -10,9 +10,8 @@ from pydantic import AliasChoices, BeforeValidator, Field
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_checked
 from skill_evaluator.identifiers import Label
-from skill_evaluator.library.cases import Case
+from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
-from skill_evaluator.parsing.answer import parse_output
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import canonical_json, digest
 
@@ -83,7 +82,7 @@ def items_of_run(
         if made is None or made.completion is None or made.failure is not None:
             left_out[case.id] = made.failure.kind if made is not None and made.failure is not None else "not answered"
             continue
-        parsed = parse_output(made.completion.text, component.output, case.options)
+        parsed = parse_case_output(component, case, made.completion.text)
         value = value_at(parsed.value, field) if parsed.problem is None else None
         if value in (None, "", []):
             left_out[case.id] = f"no {field} in the answer" if field and parsed.problem is None else "unparseable"

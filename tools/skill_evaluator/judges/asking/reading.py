@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeGuard, TypeVar
 from skill_evaluator.judges.asking.criteria import mitigations_of
 from skill_evaluator.judges.asking.evidence import read_evidence
 from skill_evaluator.library.rubrics import Criterion
-from skill_evaluator.parsing.answer import embedded_values, parse_output
+from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
 
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
@@ -74,6 +74,7 @@ def last_whole(
     So a verdict that the judge repeats from the text it judges does not bind when its own comes after. One that stands
     in a `judged` text does not count at all, be it inside of a string, nor one that says two things under one key.
     """
+    text = split_reasoning(text)[1]
     first = parse_output(text, "json")
     if first.problem is not None:
         return Unscored(reason="empty" if first.problem == "empty" else "not_json")

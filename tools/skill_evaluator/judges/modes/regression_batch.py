@@ -155,8 +155,7 @@ def outputs_of_answers(
         if replicate.failure is not None:
             unanswered[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
-            text = replicate.completion.text
-            outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], text)
+            outputs[call.case_id] = PinnedOutput.of(manifest.cases[call.case_id], replicate.output)
     unanswered = {case_id: why for case_id, why in unanswered.items() if case_id not in outputs}
     if not outputs:
         raise JudgeError(f"{place} holds no answer: {next(iter(unanswered.values()))}")

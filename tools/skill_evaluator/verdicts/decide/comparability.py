@@ -175,7 +175,7 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     if baseline.scorer_version != candidate.scorer_version:
         yield (
             f"they were scored by different rules (scorer {baseline.scorer_version} and {candidate.scorer_version}); "
-            "score the older run again with `skill-evaluator score`"
+            f"`skill-evaluator evaluate {candidate.skill}` runs both versions again"
         )
     without_prompt = baseline.scenario == SCHEMA_ALONE
     for name, barrier in (

@@ -121,11 +121,8 @@ def test_a_key_no_header_can_carry_is_refused_without_being_shown(library: Libra
     assert server.requests == 0
 
 
-def test_the_traceback_of_a_bug_is_printed_without_a_key_that_was_taken_before(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_traceback_of_a_bug_is_printed_without_keys(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down(*_: object) -> None:
-        assert "OPENAI_API_KEY" not in os.environ
         raise RuntimeError(f"headers: {OTHER}")
 
     monkeypatch.setattr("skill_evaluator.evaluation.story.plan_runs", break_down)

@@ -1,14 +1,22 @@
-"""Keys struck out of texts, in every spelling in which a server may repeat what it was sent.
+"""Keys struck out of texts and tracebacks, in every spelling in which a server may repeat what it was sent.
 
 Beside the key itself: other letter cases, percent-encoding, escapes of JSON, and base64 wherever in it the key begins.
 """
 
 import base64
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
+from pydantic import ValidationError
+
+from skill_evaluator.errors import InternalError, SkillEvaluatorError
+from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model
 
 _MASK = "[redacted]"
@@ -20,6 +28,7 @@ _PREFIX = re.compile(r"(?:[A-Za-z]{1,6}\d{0,2}[-_]){1,3}|AIza")  # which error m
 _PART = 12  # characters of a key in a row that are struck out of failures and metadata
 _PART_OF_ANSWER = 20  # an answer may hold short runs of a key's characters by chance
 _START = 64  # characters by which a token that came later is known; the first ones of JSON Web Tokens are alike
+ResultT = TypeVar("ResultT")
 _REST = r"[\w.~+/%=\\-]*"
 _LATER: set[str] = set()
 
@@ -99,6 +108,29 @@ def _alike(text: Iterable[str], key: Iterable[str]) -> int:
 def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
     """Return what strikes out keys (by variable), and the passwords that stand in the addresses of models."""
     return Redactor([*keys.values(), *(secret for model in models for secret in _passwords(model.base_url or ""))])
+
+
+def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
+    """Return an unexpected exception as an error without keys: an InternalError, whose traceback is printed on stderr.
+
+    A value that a pydantic model refuses is wrong input, not a bug: no traceback is printed.
+    """
+    redact = Redactor(value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN")))
+    if isinstance(problem, ValidationError):
+        return SkillEvaluatorError(redact(f"{first_problem(problem)} in what was read for {problem.title}"))
+    print(redact("".join(traceback.format_exception(problem))), file=sys.stderr, end="", flush=True)
+    where = "" if component is None else f" in {component}"
+    return InternalError(redact(f"internal error{where}: {type(problem).__name__}: {problem}"))
+
+
+def attempted(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
+    """Return the result of work on a component, or its error: a bug in one component does not stop the others."""
+    try:
+        return work()
+    except SkillEvaluatorError as problem:
+        return problem
+    except Exception as problem:
+        return error_of(problem, component)
 
 
 def _passwords(url: str) -> Iterator[str]:

@@ -40,11 +40,8 @@ def hide_from_children(variables: Iterable[str]) -> None:
 
 def child_environment() -> dict[str, str]:
     """Return the environment for a child process such as git: that of this process without the keys of models."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in _key_variables and not name.endswith("_API_KEY")
-    }
+    hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
+    return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,12 @@ def collect(request: CollectRequest) -> Outcome:
         decide = deciding.get((gathered.skill, gathered.model_id))
         verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
         waiting = _keep_pending(plan, gathered, request.out)
-        scored.append(waiting or _score_run(gathered, request, until, verdicts_of, problems))
+        work = partial(_score_run, gathered, request, request.out, until, verdicts_of)
+        done = attempted(gathered.skill, work) if waiting is None else waiting
+        if isinstance(done, SkillEvaluatorError):  # the other runs' records land all the same
+            problems.append(done)
+            done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
+        scored.append(done)
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             found = attempted(judging.skill, partial(_judged, plan, judging, gathered, arrivals, request))
@@ -90,14 +95,15 @@ def collect(request: CollectRequest) -> Outcome:
     judged.sort(key=lambda one: places[one.skill, one.candidate, False])
     records = {record.run_id: record for _, record in scored if record is not None}
     again = plan.trigger == "drift"
-    verdicts, undecided = _verdicts(records.values(), request, problems, again=again)
+    verdicts, undecided = _verdicts(records.values(), request, again=again)
     drifts = {run_id: drift for verdict in verdicts if again for run_id, drift in drifts_in(verdict).items()}
     for run_id, drift in drifts.items():
         marked = records[run_id].model_copy(update={"drift": drift})
         write_record(request.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
     runs = []
     for run, record in scored:
-        reasons = [run.reason] if record is None else [run.reason, undecided.get(run.skill)]
+        problem = None if record is None else undecided.get(run.skill)
+        reasons = [run.reason, *([] if problem is None else [f"no verdict: {visible(str(problem))}"])]
         runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
     outcome = Outcome.view(
         plan,
@@ -106,7 +112,7 @@ def collect(request: CollectRequest) -> Outcome:
         drift=verdicts if again else [],
         judged=judged,
         collecting=bool(plan.pending),
-        has_bug=any(isinstance(problem, InternalError) for problem in problems),
+        has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
@@ -125,8 +131,8 @@ def _judged(
 
 
 def _verdicts(
-    records: Iterable[Record], checkout: Checkout, problems: list[SkillEvaluatorError], *, again: bool
-) -> tuple[list[ComparisonResult], dict[str, str]]:
+    records: Iterable[Record], checkout: Checkout, *, again: bool
+) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
     A leaderboard that cannot be read keeps no record from being published.
@@ -135,8 +141,7 @@ def _verdicts(
     for skill, complete in by_key((record.skill, record) for record in records if record.complete).items():
         verdict = attempted(skill, partial(_verdict, skill, complete, checkout, again=again))
         if isinstance(verdict, SkillEvaluatorError):
-            problems.append(verdict)
-            undecided[skill] = f"no verdict: {visible(str(verdict))}"
+            undecided[skill] = verdict
         elif verdict is not None:
             verdicts.append(verdict)
     return verdicts, undecided
@@ -159,20 +164,12 @@ def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutc
 
 
 def _score_run(
-    gathered: GatheredRun,
-    checkout: CollectRequest,
-    until: float,
-    verdicts_of: Judges | None,
-    problems: list[SkillEvaluatorError],
+    gathered: GatheredRun, checkout: Checkout, out: Path, until: float, verdicts_of: Judges | None
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
-    record = attempted(gathered.skill, partial(_record, gathered, gathered.manifest, checkout, until, verdicts_of))
-    if isinstance(record, SkillEvaluatorError):  # the other runs' records land all the same
-        problems.append(record)
-        why = f"not collected: {visible(str(record))}"
-        return _run_outcome(gathered, "missing", *gathered.remarks, why), None
+    record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
     status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
@@ -197,7 +194,7 @@ def _score_run(
     refusal = _why_refused(record, checkout)
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
-    write_record(checkout.out / RECORDS / record.skill / f"{record.run_id}.json", record)
+    write_record(out / RECORDS / record.skill / f"{record.run_id}.json", record)
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
 
 

@@ -87,7 +87,6 @@ def test_several_components_are_evaluated_without_a_name_by_pattern_and_if_chang
     folder.commit()
     changed = folder.run("evaluate", "--changed", "--yes")
     assert (changed.code, len(folder.rows("invoices")), len(folder.rows("receipts"))) == (0, 2, 2), changed.err
-    assert "unchanged" in changed.out
     assert not [done.err for done in (every, some, changed) if "not set" in done.err]
 
 
@@ -159,8 +158,6 @@ def test_bump_is_planned_measured_by_jobs_collected_and_reported(folder: Folder,
     folder.prompt("receipts", "1.1.0", CARELESS)
     folder.commit()
     folder.git("push", "-q", "origin", "main")
-    first = folder.here("evaluate", "receipts", "--dry-run")
-    assert (first.code, os.environ.keys() & KEYS.keys()) == (0, set())
     planned = folder.run("ci", "plan", "--base", base, "--out", str(pipeline.plan_file))
     assert planned.code == 0, planned.err
     plan = read_plan(pipeline.plan_file)

@@ -216,7 +216,7 @@ def test_newest_run_is_always_ranked() -> None:
 
 def test_ranking_without_runs_is_empty() -> None:
     ranking = rank()
-    assert (ranking.models, ranking.advice) == ([], Advice(reason="no model can be ranked"))
+    assert (ranking.models, ranking.groups, ranking.advice) == ([], {}, Advice(reason="no model can be ranked"))
 
 
 def test_ranking_without_shared_cases_is_empty_and_names_the_models() -> None:

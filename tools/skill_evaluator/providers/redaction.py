@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from skill_evaluator.errors import InternalError, SkillEvaluatorError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model
+from skill_evaluator.processes import child_environment
 
 _MASK = "[redacted]"
 _SHORTEST_KEY = 8  # a shorter «key» is a placeholder, and striking it out would damage honest text
@@ -115,7 +116,8 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
 
     A value that a pydantic model refuses is wrong input, not a bug: no traceback is printed.
     """
-    redact = Redactor(value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN")))
+    shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
+    redact = Redactor(value for name, value in os.environ.items() if name not in shown)
     if isinstance(problem, ValidationError):
         return SkillEvaluatorError(redact(f"{first_problem(problem)} in what was read for {problem.title}"))
     print(redact("".join(traceback.format_exception(problem))), file=sys.stderr, end="", flush=True)

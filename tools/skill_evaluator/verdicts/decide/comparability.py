@@ -159,7 +159,7 @@ def is_measured_alike(record: Record, other: Record, *digests: str) -> bool:
 
 
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
-    if baseline.run_id == candidate.run_id:
+    if baseline.run_id == candidate.run_id and baseline == candidate:
         return
     if served_change(baseline, candidate) == "model" and not any_served:
         yield f"another model answered: {_served(baseline, candidate)}; {_ASK_ANEW}"

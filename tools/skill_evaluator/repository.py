@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import GitError
 from skill_evaluator.files import storing
+from skill_evaluator.processes import child_environment
 
 _BOT = "github-actions[bot]"
 _BOT_EMAIL = "41898282+github-actions[bot]@users.noreply.github.com"
@@ -296,7 +297,7 @@ def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, st
         done = subprocess.run(  # noqa: S603 (no shell)
             ["git", "-C", str(folder), *arguments],  # noqa: S607 (wherever it is installed)
             input=given,
-            env={**os.environ, **_ENVIRONMENT, **(env or {})},
+            env={**child_environment(), **_ENVIRONMENT, **(env or {})},
             capture_output=True,
             check=False,
         )

@@ -10,6 +10,7 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
+    EXIT_BUG,
     EXIT_INCOMPLETE,
     EXIT_OK,
     EXIT_REGRESSED,
@@ -101,7 +102,9 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
-    return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
+    return next(
+        (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK
+    )
 
 
 def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:

@@ -168,6 +168,8 @@ def is_measured_alike(record: Record, other: Record, *digests: str) -> bool:
 
 
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+    if baseline.run_id == candidate.run_id and baseline == candidate:
+        return
     if served_change(baseline, candidate) == "model" and not any_served:
         yield f"another model answered: {_served(baseline, candidate)}; {_ASK_ANEW}"
     if baseline.skill != candidate.skill:

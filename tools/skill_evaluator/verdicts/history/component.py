@@ -204,7 +204,12 @@ class RecordedComponent:
         return history_of(self.component.name, by_model, self.rules(latest), self.kept.steps)
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
-        """Rank the models of a version, by default of the highest, each with its verdict against a lower version."""
+        """Rank the models of a version, by default of the highest, each with its verdict against a lower version.
+
+        The ranking is empty if no run is complete.
+        """
+        if version is None and not newest_of_versions(entries):
+            return self.ranking_of([], None, {entry.model_id: "no run of it is complete" for entry in entries})
         chosen = choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
@@ -362,7 +367,7 @@ class RecordedComponent:
         return rank_models(
             self.component.name,
             runs,
-            self.rules(records[0]),
+            self.rules(records[0] if records else archive.record(archive.entries[0])),
             rest=rest,
             prompts=prompts,
             verdicts=judged,

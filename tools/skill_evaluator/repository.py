@@ -133,18 +133,6 @@ class Repository:
         """List the commits of HEAD's history that touched a path, newest first."""
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
 
-    def last_changes(self, commit: str, folder: str) -> dict[str, int]:
-        """Return when each file below a folder was last changed up to a commit, in seconds since 1970."""
-        below = [] if folder in ("", ".") else ["--", f":(top,literal){folder}"]
-        told = self._text("log", "-c", "-z", "--format=%x01%ct", "--name-only", commit, *below)  # -c: of merges, too
-        moment, moments = 0, dict[str, int]()
-        for part in filter(None, told.split("\0")):
-            if part.startswith("\x01"):
-                moment = int(part[1:])
-            else:
-                moments.setdefault(part.removeprefix("\n"), moment)
-        return moments
-
     @property
     def is_shallow(self) -> bool:
         """Whether older commits were left out of this clone."""

@@ -20,6 +20,7 @@ from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_p
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
+from skill_evaluator.library.numbering import numbered
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
 from skill_evaluator.providers.base import ProviderKind
@@ -29,7 +30,7 @@ from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_s
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import is_dated
+from skill_evaluator.text import is_generated
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 REST = "rest"
@@ -47,8 +48,12 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         return read_configuration(self.config)
 
     def component(self, skill: str) -> Component:
-        """Read a component."""
-        return load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        """Read a component; what the branches have recorded counts for a version that is numbered."""
+        component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        if not (self.recorded and is_generated(component.version)):
+            return component
+        recorded = [(entry.version, entry.digests) for entry in self.archive(component).entries]
+        return replace(component, version=numbered(component.digests, recorded))
 
     def archive(self, component: Component) -> Archive:
         """Return what is recorded of a component, here and on the branches."""
@@ -155,7 +160,7 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
             "replicates": str(entry.replicates),
             "seed": str(entry.seed),
             "baseline": "" if entry.baseline is None else entry.baseline.commit,
-            "history": "0" if entry.baseline or is_dated(entry.skill_version) else "1",
+            "history": "0" if entry.baseline else "1",
             "transport": entry.transport,
         }
         for entry in plan.entries
@@ -354,6 +359,8 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         return wanted
     commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
     again, _ = component_at(component, commit)
+    if is_generated(entry.version):  # whose number may be on a branch of records alone
+        again = replace(again, version=entry.version)
     refuse_unfilled(again, cases, component)
     seed = fresh_seed(archive, model.id, (again.version, component.version), wanted.seed) if fresh else wanted.seed
     return replace(

@@ -23,6 +23,7 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.messages import Prompt
+from skill_evaluator.library.numbering import numbered, recorded_in
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import Root, read_yaml
@@ -333,20 +334,22 @@ def load_component(
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = Root(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
+    digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
+    version = written.version or numbered(digests, recorded_in(folder / "leaderboard.json"))
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
         name=name,
         folder=folder,
         home=home,
         declared_in=where,
-        version=check_semver(str(written.version), root / written.path),
+        version=check_semver(version, root / written.path),
         output=answers.output,
         prompt=written.prompt,
         schema=answers.schema,
         contract=answers.contract,
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
-        digests={"prompt": written.prompt.digest, **answers.digests, "datasets": compared},
+        digests=digests,
         checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, before=before),
         limits=limits,
         inferred=(*answers.inferred, *map(str, written.left_out)),

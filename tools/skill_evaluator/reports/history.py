@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import semver
-
 from skill_evaluator.display import interval, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.records.archive import Acceptance
+from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor, worst_since
 from skill_evaluator.reports.ending import command
 from skill_evaluator.stats import by_key, mean_or_none, rounded
+from skill_evaluator.text import version_words
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
@@ -46,7 +45,7 @@ def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[
 def _ending(history: "History", folders: Sequence[str]) -> tuple[str, str]:
     """Return which version to ship, and what to do."""
     points = [(point, model.model_id) for model in history.models for point in model.points]
-    newest = max((point.version for point, _ in points), key=semver.Version.parse)
+    newest = max((point.version for point, _ in points), key=precedence)
     steps = [(point.step, name) for point, name in points if point.version == newest and point.step is not None]
     name, shipped = history.skill, f"to ship: {history.to_ship}"
     if not steps:
@@ -95,10 +94,11 @@ def _findings(history: "History") -> Iterator[Line]:
 def _sheet(history: "History") -> Sheet:
     """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
-    versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
+    versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
     rows = []
     for version in versions:
-        cells = [Cell(version, code=True)]
+        first = min(points[version].timestamp for points in by_model if version in points)
+        cells = [Cell(version_words(version, first), code=True)]
         for point in (points.get(version) for points in by_model):
             verdict = "" if point is None or point.step is None else point.step.verdict
             score = "" if point is None else f"{number(point.strict_mean)} {MARKS.get(verdict, '')}".rstrip()

@@ -4,10 +4,8 @@
 `.evaluator/components/<name>/`, and nothing is written into those folders.
 """
 
-import datetime
 import posixpath
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,10 +14,10 @@ from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 
-from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
+from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
-from skill_evaluator.repository import Repository, within
+from skill_evaluator.repository import within
 from skill_evaluator.text import digest, nearest
 
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
@@ -75,46 +73,8 @@ class WrittenAt:
         yield from self.source.earlier(tree, self.key)
 
     def here(self, limits: SafetyLimits) -> Written:
-        """Read it as it is now, with a version; raise ComponentError."""
-        written = self.read(_folder_tree(self.root, str(Path.cwd()), limits))
-        if written.version is not None:
-            return written
-        moments, changed, read = _changes(self.root, str(Path.cwd()))
-        saved = {path: (self.root / path).stat().st_mtime for path in written.files}
-        edited = {  # a second after its commit at least, so that it is a later version
-            path: max(int(moment), moments.get(path, 0) + 1)
-            for path, moment in saved.items()
-            if path not in moments or path in changed or moment > read
-        }
-        return replace(written, version=dated_at({**moments, **edited}, "", written))
-
-
-def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
-    """Return the version of a prompt that has none: a MINOR of the time of its last change, with its digest.
-
-    `moments` has the time of each file below a `root`, in seconds since 1970. The same prompt later is a PATCH.
-    """
-    moment = max(moments[within(root, path)] for path in written.files)
-    when = datetime.datetime.fromtimestamp(moment, datetime.UTC)
-    return f"0.{when:%Y%m%d%H%M%S}.0+{written.prompt.digest.removeprefix('sha256:')[:8]}"
-
-
-@lru_cache(maxsize=4)
-def _changes(root: Path, _: str) -> tuple[dict[str, int], Collection[str], float]:
-    """Return when each file of a folder was last committed, which were changed since, and when that was read.
-
-    Nothing is known outside git.
-    """
-    read = time.time()
-    try:
-        repository = Repository(root)
-        folder, head = repository.place(root), repository.commit("HEAD")
-        moments = repository.last_changes(head, folder) if head else {}
-        changed = {path for path, blob in repository.work_files().items() if blob is None}
-    except GitError:
-        return {}, (), read
-    start = len(within(folder, ""))
-    return {path[start:]: at for path, at in moments.items()}, {path[start:] for path in changed}, read
+        """Read it as it is now; raise ComponentError."""
+        return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
 _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))
@@ -169,7 +129,7 @@ def prompt_file(components: Path, name: str, folder: str) -> str:
 
 
 def _forget() -> None:
-    for cached in (_origins, _folder_tree, _changes):
+    for cached in (_origins, _folder_tree):
         cached.cache_clear()
 
 

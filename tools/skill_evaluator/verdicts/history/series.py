@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
-import semver
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.archive import precedence
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
 from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
@@ -119,7 +119,7 @@ class History(FrozenModel):
     def newest_verdict(self) -> VerdictName:
         """The verdict on the highest version that any model has; incomparable where it is a model's first."""
         newest = [model.points[-1] for model in self.models]
-        highest = max((point.version for point in newest), key=semver.Version.parse)
+        highest = max((point.version for point in newest), key=precedence)
         steps = [point.step for point in newest if point.version == highest]
         return component_verdict("incomparable" if step is None else step.verdict for step in steps)
 
@@ -129,7 +129,7 @@ class History(FrozenModel):
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
-        *_, newest = ordered = sorted(verdicts, key=semver.Version.parse)
+        *_, newest = ordered = sorted(verdicts, key=precedence)
         shipped, sound = ordered[0], True
         for version in ordered:
             verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing

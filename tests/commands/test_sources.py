@@ -363,3 +363,25 @@ def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -
         before = library.component("pdf").version
         sourced.skill("pdf", "\nBe brief.")
         assert bump(before, library.component("pdf").version) is Bump.MINOR
+
+
+def test_doctor_accepts_the_gitignore_that_adopting_writes(sourced: Sourced) -> None:
+    doctor = sourced.call("doctor").out
+    assert "git add would publish components/*/evals/results/" in doctor
+    assert "add that to .evaluator/.gitignore" in doctor
+    assert sourced.call("init", "--adopt", "--yes").code == 0
+    assert "git add" not in sourced.call("doctor").out
+
+
+def test_library_without_a_case_says_where_to_write_them_and_ends_with_4(sourced: Sourced) -> None:
+    for path in ("skills/pdf/evals/evals.json", "skills/docx/evals/evals.json"):
+        (sourced.root / path).unlink()
+    sourced.write("prompts/notices.prompt.yml", PROMPT_YML.partition("testData")[0])
+    sourced.write("foo/promptfooconfig.yaml", {"prompts": ["Say {{word}}."], "providers": ["openai:gpt-5"]})
+    sourced.settings(sources=[{"kind": "skills"}, {"kind": "prompt_yml"}, {"kind": "promptfoo"}])
+    done = sourced.call("evaluate", "--yes")
+    assert (done.code, sourced.server.requests) == (4, 0)
+    assert "it has no cases: write evals into skills/pdf/evals/evals.json, or cases into fixtures/pdf/cases" in done.err
+    assert "write testData into prompts/notices.prompt.yml" in done.err
+    assert "write tests into foo/promptfooconfig.yaml" in done.err
+    assert sourced.call("evaluate", "--dry-run").code == 0

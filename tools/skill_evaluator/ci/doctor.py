@@ -27,7 +27,7 @@ from skill_evaluator.library.config import Model, retiring, select_models
 from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
-from skill_evaluator.library.scaffolding import IGNORED
+from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
@@ -159,7 +159,11 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
-        problems=(*problems, *stale_workflows(config, secrets).values(), *_published()),
+        problems=(
+            *problems,
+            *stale_workflows(config, secrets).values(),
+            *_published(adopted=bool(configuration.settings.sources)),
+        ),
         unseen=unseen,
         few=tuple(_few(components)),
         retiring=retiring(configuration.models),
@@ -281,12 +285,19 @@ def _problems_of_site(setup: _Setup) -> Iterator[str]:
         )
 
 
-def _published() -> Iterator[str]:
-    """Yield that git would add answers, plans or pages of this folder, if it is in a repository."""
+def _published(*, adopted: bool) -> Iterator[str]:
+    """Yield that git would add answers, plans or pages of this folder, if it is in a repository.
+
+    What is written of an adopted library in other formats is in `.evaluator/`.
+    """
+    place, lines, adds = Path(), IGNORED, "`skill-evaluator init --adopt` adds that to .gitignore"
+    if adopted:
+        place, lines, adds = CONFIG, IGNORED_IN_CONFIG, f"add that to {CONFIG / '.gitignore'}"
     with suppress(GitError):
         repository = Repository(Path())
-        if kept := [line for line in IGNORED if not repository.ignores(Path(line.strip("/").replace("*", "x"), "x"))]:
-            yield f"git add would publish {listed(kept)}: `skill-evaluator init --adopt` adds that to .gitignore"
+        paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}
+        if kept := [line for line, path in paths.items() if not repository.ignores(path)]:
+            yield f"git add would publish {listed(kept)}: {adds}"
 
 
 def _components() -> Iterator[Component]:

@@ -267,4 +267,9 @@ def _left_out(
     return names
 
 
-PROMPT_YML = Source(looks_for="*.prompt.yml and *_prompt.yml (or .yaml) of GitHub Models", find=_find, read=_read)
+PROMPT_YML = Source(
+    looks_for="*.prompt.yml and *_prompt.yml (or .yaml) of GitHub Models",
+    find=_find,
+    read=_read,
+    cases_in=lambda path: ("testData", path),
+)

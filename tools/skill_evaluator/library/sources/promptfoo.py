@@ -179,7 +179,7 @@ class _Configuration:
                         raise too_many
             except ValueError as problem:
                 self.leave("test", str(problem))
-        if lacking and not rows:
+        if lacking and not rows and self.content.get("tests"):
             raise ComponentError(f"no test in {where} says what {listed(sorted(lacking))} is")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
@@ -454,4 +454,9 @@ def _secrets(value: Any, place: str = "") -> Iterator[str]:
             yield from _secrets(inner, below)
 
 
-PROMPTFOO = Source(looks_for="promptfooconfig.yaml, .yml or .json", find=_find, read=_read)
+PROMPTFOO = Source(
+    looks_for="promptfooconfig.yaml, .yml or .json",
+    find=_find,
+    read=_read,
+    cases_in=lambda key: ("tests", key.rpartition("#")[0]),
+)

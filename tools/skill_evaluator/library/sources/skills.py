@@ -361,5 +361,9 @@ def _calls_for(row: Row, owner: str | None, meant: Mapping[str, str], *, of_all:
 
 
 SKILLS = Source(
-    looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json", find=_find, read=_read, lost=_lost
+    looks_for="SKILL.md, with evals/evals.json and evals/trigger-eval.json",
+    find=_find,
+    read=_read,
+    lost=_lost,
+    cases_in=lambda skill: ("evals", within(posixpath.dirname(skill), f"evals/{_EVALS}")),
 )

@@ -208,7 +208,8 @@ class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
 
     `earlier` yields the versions before the current one, the newest first, of a format that keeps them side by side.
-    `lost` yields what belongs to no component.
+    `lost` yields what belongs to no component. `cases_in` returns what the format calls the cases of a component, and
+    the file to write them into.
     """
 
     looks_for: str
@@ -216,3 +217,4 @@ class Source:
     read: Callable[[FileTree, str], Written]
     earlier: Callable[[FileTree, str], Iterator[Written]] = lambda tree, key: iter(())
     lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())
+    cases_in: Callable[[str], tuple[str, str]] | None = None

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
@@ -20,7 +21,7 @@ from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_p
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
-from skill_evaluator.library.numbering import numbered
+from skill_evaluator.library.numbering import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
 from skill_evaluator.providers.base import ProviderKind
@@ -48,12 +49,20 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         return read_configuration(self.config)
 
     def component(self, skill: str) -> Component:
-        """Read a component; what the branches have recorded counts for a version that is numbered."""
+        """Read a component."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
-        if not (self.recorded and is_generated(component.version)):
-            return component
-        recorded = [(entry.version, entry.digests) for entry in self.archive(component).entries]
-        return replace(component, version=numbered(component.digests, recorded))
+        return replace(component, version=self.version_of(skill, component.version, component.digests))
+
+    def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
+        """Return a version as the records here and on the branches number it, if the prompt declares none."""
+        if not (self.recorded and is_generated(version)):
+            return version
+        repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
+        folder, path = repository.place(self.components), repository.place(board)
+        commits = filter(None, map(repository.commit, self.recorded))
+        blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
+        texts = repository.contents(blobs).values()
+        return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
         """Return what is recorded of a component, here and on the branches."""

@@ -8,7 +8,6 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
@@ -24,7 +23,6 @@ from skill_evaluator.evaluation.designs import fresh_seed
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, attestations_at, retiring, select_models
-from skill_evaluator.library.numbering import numbered, recorded_rows
 from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
@@ -51,7 +49,7 @@ from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import counted, is_generated, listed, nearest
+from skill_evaluator.text import counted, listed, nearest
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -295,8 +293,7 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
-    refs = ("HEAD", *request.recorded)
-    boards, problems = recorded_boards(repository, refs, folder)
+    boards, problems = recorded_boards(repository, ("HEAD", *request.recorded), folder)
     waiting, unread = read_pending(repository, ("HEAD", *request.recorded), folder)
     lying, problems = lying_versions(waiting), [*problems, *unread, *overdue(waiting, folder)]
     decisions: list[Decision] = []
@@ -304,8 +301,8 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     for name, version in after.items():
         if request.names and name not in request.names:
             continue
-        if request.recorded and is_generated(version.version or ""):
-            version = _numbered(version, repository, refs, folder)
+        if version.version:
+            version = replace(version, version=request.version_of(name, version.version, version.digests))
         change = PushedComponent(
             after=version,
             before=before.get(name),
@@ -334,15 +331,6 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
         problems=problems,
         untouched=untouched,
     )
-
-
-def _numbered(version: ComponentVersion, repository: Repository, refs: Iterable[str], folder: str) -> ComponentVersion:
-    """Return the component with the version that its leaderboards at some commits give to its prompt."""
-    path = within(folder, f"{version.name}/leaderboard.json")
-    commits = filter(None, map(repository.commit, refs))
-    blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
-    recorded = chain.from_iterable(map(recorded_rows, repository.contents(blobs).values()))
-    return replace(version, version=numbered({"prompt": str(version.prompt), "schema": str(version.schema)}, recorded))
 
 
 def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan:

@@ -100,8 +100,8 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
-    if planned.left_out and not planned.ready and not request.dry_run:
-        codes.append(EXIT_INCOMPLETE)  # nothing was measured
+    if planned.left_out and not codes and not request.dry_run:
+        return EXIT_INCOMPLETE  # nothing was measured
     return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
 
 

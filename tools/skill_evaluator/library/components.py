@@ -325,7 +325,7 @@ def load_component(
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
-    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)
+    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
     table = rows if rows.rows else table_beside(home, places, fixtures_dir, dataset.columns, limits)
     checked = bool(written.checks or dataset.checks) or has_checks(home, places, fixtures_dir, limits, table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent

@@ -121,11 +121,12 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the id, line and values of each row; empty where a component has no table."""
+    """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table."""
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
     rows: Sequence[tuple[str, int, Row]] = ()
+    name: str = ""
 
     @property
     def output(self) -> Output | None:

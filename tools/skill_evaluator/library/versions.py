@@ -68,6 +68,11 @@ class ComponentVersion:
     asked: Prompt | None = None
     file: str = ""
 
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digests of prompt and schema, as far as they can be read."""
+        return {"prompt": self.prompt or "", "schema": self.schema or ""}
+
 
 def bump(before: str | None, after: str) -> Bump:
     """Tell how the version `after` follows `before`, which is None for a new component.

@@ -162,8 +162,8 @@ class Written:
 
     `path` is the file that people edit, and `files` are all that its prompt is made of. The `version` is semver, None
     where the format has none. `rows` are its cases, each with its id and line, as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`. `hints` say which model it was written
-    for: `model`, and parameters by our names.
+    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`, and the format calls them `rows_name`.
+    `hints` say which model it was written for: `model`, and parameters by our names.
     """
 
     path: str
@@ -175,6 +175,7 @@ class Written:
     checks: tuple[DeclaredCheck, ...] = ()
     rows: tuple[tuple[str, int, Row], ...] = ()
     rows_path: str | None = None
+    rows_name: str = ""
     left_out: tuple[LeftOut, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     program: ProgramUnderTest | None = None
@@ -208,8 +209,7 @@ class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
 
     `earlier` yields the versions before the current one, the newest first, of a format that keeps them side by side.
-    `lost` yields what belongs to no component. `cases_in` returns what the format calls the cases of a component, and
-    the file to write them into.
+    `lost` yields what belongs to no component.
     """
 
     looks_for: str
@@ -217,4 +217,3 @@ class Source:
     read: Callable[[FileTree, str], Written]
     earlier: Callable[[FileTree, str], Iterator[Written]] = lambda tree, key: iter(())
     lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())
-    cases_in: Callable[[str], tuple[str, str]] | None = None

@@ -365,6 +365,21 @@ def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -
         assert bump(before, library.component("pdf").version) is Bump.MINOR
 
 
+def test_datasets_json_declares_the_output_of_a_prompt_yml(sourced: Sourced) -> None:
+    asked = PROMPT_YML.replace("Say the word.", "Answer with JSON.")
+    sourced.write("prompts/notices.prompt.yml", asked)
+    said = '{"datasets": [{"output": "json"}]} in .evaluator/components/notices/evals/datasets.json'
+    assert f"output: text; if the prompt asks for JSON, say {said}" in sourced.call("lint", "notices").out
+    sourced.answer = lambda asked: '{"word": ["yes-1", "yes-2"]}'  # type: ignore[method-assign]
+    sourced.write(".evaluator/components/notices/evals/datasets.json", {"datasets": [{"output": "json"}]})
+    done = sourced.call("evaluate", "notices", "--format", "json")
+    assert (done.code, "output: text" in sourced.call("lint", "notices").out) == (0, False), done.err
+    sourced.commit("json", "2026-03-01T09:00:00Z")
+    sourced.write("prompts/notices.prompt.yml", asked.replace("with JSON", "with one JSON object"))
+    done = sourced.call("evaluate", "notices", "--format", "json")
+    assert (done.code, len(done.json["runs"])) == (0, 2), done.err  # beside the earlier prompt
+
+
 def test_doctor_accepts_the_gitignore_that_adopting_writes(sourced: Sourced) -> None:
     doctor = sourced.call("doctor").out
     assert "git add would publish components/*/evals/results/" in doctor

@@ -381,8 +381,8 @@ def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
         {"id": 2, "query": "Add these up.", "should_trigger": False},
         {"id": 3, "query": "Open b.xlsx.", "should_trigger": False, "expected_skill": "xlsx"},
         {"id": 4, "query": "Hello!", "should_trigger": False, "expected_skill": None},
-        {"query": "Open c.", "should_trigger": True, "expected_skill": "docx"},
-        {"query": "Open d.", "should_trigger": "yes"},
+        {"id": 5, "query": "Open c.", "should_trigger": True, "expected_skill": "docx"},
+        {"id": 6, "query": "Open d.", "should_trigger": "yes"},
         {"query": " ", "should_trigger": True},
         {"query": "Open e.", "should_trigger": 1},
     ]
@@ -400,7 +400,7 @@ def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
         {"at": "/skill", "equals": None},
     ]
     assert told(written) == {
-        "trigger eval: the skill that it calls for is not among the choices, or two have its name (pdf-Open-c-f97d27, pdf-Open-d-33e3f3)": 2,
+        "trigger eval: the skill that it calls for is not among the choices, or two have its name (pdf-5, pdf-6)": 2,
         "trigger eval: it has no query that is a text (pdf-case-521093)": 1,
         "trigger eval: its should_trigger is neither true nor false (pdf-Open-e-9a01d7)": 1,
     }

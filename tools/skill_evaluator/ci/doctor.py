@@ -290,9 +290,9 @@ def _published(*, adopted: bool) -> Iterator[str]:
 
     What is written of an adopted library in other formats is in `.evaluator/`.
     """
-    place, lines, adds = Path(), IGNORED, "`skill-evaluator init --adopt` adds that to .gitignore"
+    place, lines, adds = Path(), list(IGNORED), "`skill-evaluator init --adopt` adds that to .gitignore"
     if adopted:
-        place, lines, adds = CONFIG, IGNORED_IN_CONFIG, f"add that to {CONFIG / '.gitignore'}"
+        place, lines, adds = CONFIG, list(IGNORED_IN_CONFIG), f"add that to {CONFIG / '.gitignore'}"
     with suppress(GitError):
         repository = Repository(Path())
         paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}

@@ -222,6 +222,7 @@ class Dataset(StrictModel, defer_build=False):
         description="the contract, if not all of schema.json: a file of this repository and a part of it, such as "
         "schema.json#/$defs/output",
     )
+    output: Output | None = Field(default=None, description="the kind of output, if the format of the prompt has none")
     metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
@@ -383,7 +384,7 @@ def _compared(
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(where))
     labelled = bool(truths) or answers.output == "choice"
     metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
-    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
     kept = dataset.model_copy(update={"fields": fields})
     declared = kept.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
@@ -459,7 +460,7 @@ def _read_contract(
     folder: Path, written: Written, dataset: Dataset, of_truths: Output | None, limits: SafetyLimits, checked: bool
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
-    output = written.output
+    output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(
             f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
@@ -474,6 +475,10 @@ def _read_contract(
         inferred.append(f"output: text, because {why}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
+    asked = "".join(message.text for message in written.prompt.messages)
+    if output == "text" and dataset.output is None and written.rows_name and "json" in asked.lower():
+        declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
+        inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]

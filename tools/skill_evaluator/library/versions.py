@@ -363,7 +363,8 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
-    if output not in (None, component.output):
+    today = component.origin.here(component.limits).output if component.origin else None
+    if output not in (None, component.output, today):  # evals/datasets.json may declare another
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
         )

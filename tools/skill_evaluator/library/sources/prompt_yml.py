@@ -214,7 +214,7 @@ def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
     """Return the `id` or `name` of a test as a case's id, else one of its input."""
     named = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
     return re.sub(r"[^\w@.+-]+", "-", named)[:100].strip("-.") or stable_id(
-        next(filter(None, reversed(inputs.values())), ""), inputs
+        next(filter(None, reversed([*inputs.values()])), ""), inputs
     )
 
 

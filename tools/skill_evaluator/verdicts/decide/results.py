@@ -5,6 +5,7 @@ Frozen models without a decision in them; their JSON Schema is generated.
 
 from pydantic import Field
 
+from skill_evaluator.display import WHOLE
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import Gate, VerdictName
@@ -186,7 +187,7 @@ class RunSummary(FrozenModel):
 
 def joined_falls(falls: list[Fall]) -> str:
     """Return the end of the reason that names lost fields."""
-    return listed([f"{path} {words}" for path, words in falls])
+    return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
 class ModelVerdict(FrozenModel):

@@ -23,7 +23,7 @@ from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, retiring, select_models
+from skill_evaluator.library.config import Model, Settings, retiring, select_models
 from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
@@ -159,11 +159,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
-        problems=(
-            *problems,
-            *stale_workflows(config, secrets).values(),
-            *_published(adopted=bool(configuration.settings.sources)),
-        ),
+        problems=(*problems, *stale_workflows(config, secrets).values(), *_published(configuration.settings)),
         unseen=unseen,
         few=tuple(_few(components)),
         retiring=retiring(configuration.models),
@@ -285,19 +281,20 @@ def _problems_of_site(setup: _Setup) -> Iterator[str]:
         )
 
 
-def _published(*, adopted: bool) -> Iterator[str]:
-    """Yield that git would add answers, plans or pages of this folder, if it is in a repository.
-
-    What is written of an adopted library in other formats is in `.evaluator/`.
-    """
-    place, lines, adds = Path(), list(IGNORED), "`skill-evaluator init --adopt` adds that to .gitignore"
-    if adopted:
-        place, lines, adds = CONFIG, list(IGNORED_IN_CONFIG), f"add that to {CONFIG / '.gitignore'}"
+def _published(settings: Settings) -> Iterator[str]:
+    """Yield that git would add answers, plans or pages of this folder, if it is in a repository."""
+    place: Path = CONFIG if settings.sources else Path()
+    lines: Sequence[str] = IGNORED_IN_CONFIG if settings.sources else IGNORED
+    adds = (
+        f"add that to {CONFIG / '.gitignore'}"
+        if settings.sources
+        else "`skill-evaluator init --adopt` adds that to .gitignore"
+    )
     with suppress(GitError):
         repository = Repository(Path())
         paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}
         if kept := [line for line, path in paths.items() if not repository.ignores(path)]:
-            yield f"git add would publish {listed(kept)}: {adds}"
+            yield f"git add would publish {listed(kept)}: {adds}.gitignore"
 
 
 def _components() -> Iterator[Component]:

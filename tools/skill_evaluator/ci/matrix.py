@@ -21,7 +21,7 @@ from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_p
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
-from skill_evaluator.library.numbering import numbered, recorded_in, recorded_rows
+from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
 from skill_evaluator.providers.base import ProviderKind

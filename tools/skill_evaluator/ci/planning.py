@@ -302,7 +302,8 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
         if request.names and name not in request.names:
             continue
         if version.version:
-            version = replace(version, version=request.version_of(name, version.version, version.digests))
+            digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
+            version = replace(version, version=request.version_of(name, version.version, digests))
         change = PushedComponent(
             after=version,
             before=before.get(name),

@@ -23,12 +23,11 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains
 from skill_evaluator.library.messages import Prompt
-from skill_evaluator.library.numbering import numbered, recorded_in
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import Root, read_yaml
 from skill_evaluator.library.schema_files import read_schema
-from skill_evaluator.library.sources import WrittenAt, origin_of
+from skill_evaluator.library.sources import WrittenAt, numbered, origin_of, recorded_in
 from skill_evaluator.library.sources.own import OWN, written_own
 from skill_evaluator.library.sources.tree import Written
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table

@@ -19,10 +19,17 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.messages import Prompt
-from skill_evaluator.library.numbering import numbered, recorded_in
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, parse_prompt
-from skill_evaluator.library.sources import WrittenAt, named_origins, origin_of, prompt_file, sources_in
+from skill_evaluator.library.sources import (
+    WrittenAt,
+    named_origins,
+    numbered,
+    origin_of,
+    prompt_file,
+    recorded_in,
+    sources_in,
+)
 from skill_evaluator.library.sources.own import OWN
 from skill_evaluator.library.sources.tree import Written, commit_tree
 from skill_evaluator.repository import Repository, within
@@ -67,11 +74,6 @@ class ComponentVersion:
     program: ProgramUnderTest | None = None
     asked: Prompt | None = None
     file: str = ""
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """The digests of prompt and schema, as far as they can be read."""
-        return {"prompt": self.prompt or "", "schema": self.schema or ""}
 
 
 def bump(before: str | None, after: str) -> Bump:

@@ -28,7 +28,7 @@ from skill_evaluator.files import (
 )
 from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.numbering import BOARD_SIZE
+from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.record import (
     BOARD_VERSION,
     Record,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from skill_evaluator.library.numbering import numbered, recorded_in
+from skill_evaluator.library.sources import numbered, recorded_in
 
 A, B, C = (f"sha256:{letter * 64}" for letter in "abc")
 DATED = "0.20260301080000.0+aaaaaaaa"

@@ -28,7 +28,7 @@ _FETCHED = "refs/fetched"
 _NO_WORK_TREE = "must be run in a work tree"  # in git's own words
 _NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
-_warn = cache(lambda words: sys.stderr.write(f"warning: {words}\n"))  # once each
+_warn = cache(lambda words: sys.stderr.write(f"warning: git failed: {words}\n"))  # once each
 _STATUS = ("--porcelain", "--ignore-submodules=all")  # git would run what a submodule's configuration names
 _NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
 
@@ -337,7 +337,7 @@ def tolerating_git() -> Iterator[None]:
             return
         if os.environ.get("CI", "").lower() in ("true", "1"):
             raise
-        _warn(str(problem))
+        _warn(str(problem).partition(" failed: ")[2])
 
 
 def commit_of(*paths: Path) -> str | None:

@@ -152,7 +152,7 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
         "left out: evaluator: github/similarity is graded by a model",
         "left out: evaluator: a prompt for a judge with choices of its own",
         "left out: evaluator: it has no equals, contains, startsWith or endsWith (nothing)",
-        "left out: placeholder: {{#if x}} is sent as it is written",
+        "left out: filling {{#if x}}: it is sent as it is written",
     ]
 
 

@@ -56,9 +56,9 @@ def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> No
     written = read_with([{"prompt": "Sum up {{FIXTURE}}."}], PDF.replace("what", "{{what}} !`date`"))
     assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} !`date` stands in them."
     assert told(written) == {
-        "placeholder: {{what}} is sent as it is written; nothing fills it": 1,
-        "command: !`date` is sent as it is written; nothing runs it": 1,
-        "placeholder: {{FIXTURE}} is sent as it is written; nothing fills it": 1,
+        "filling {{what}}: it is sent as it is written": 1,
+        "running !`date`: it is sent as it is written": 1,
+        "filling {{FIXTURE}}: it is sent as it is written": 1,
     }
     assert written.prompt.filled({"document": "a.pdf"})[1].text == "a.pdf"
     assert (written.path, written.files, written.output) == ("pdf/SKILL.md", ("pdf/SKILL.md",), "text")
@@ -230,7 +230,7 @@ def test_evals_that_are_left_out_are_counted_by_category() -> None:
     assert told(written) == {
         "eval: it needs a setup; category forms (a-ac8d83)": 1,
         "eval: it needs a setup; category tables (b-c100f9)": 1,
-        "every category but one: what is evaluated is all 'tables'": 1,
+        "every category but 'tables': no eval of another is evaluated": 1,
     }
 
 

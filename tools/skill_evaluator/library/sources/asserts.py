@@ -143,11 +143,11 @@ def odd_template(text: str) -> str | None:
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[LeftOut]:
     """Yield the placeholders that nothing fills, and the commands that nothing runs, in texts that are sent."""
-    found = Counter(match.strip() for text in texts for match in set(_SENT.findall(text)))
+    found = Counter(mark for text in texts for mark in dict.fromkeys(_SENT.findall(text)))
     for mark, count in found.items():
         if mark.strip("{} ") not in filled:
-            what, does = ("placeholder", "fills") if mark.startswith("{") else ("command", "runs")
-            yield LeftOut(what=what, reason=f"{mark} is sent as it is written; nothing {does} it", count=count)
+            does = "filling" if mark.startswith("{") else "running"
+            yield LeftOut(what=f"{does} {mark}", reason="it is sent as it is written", count=count)
 
 
 def filled(text: str, texts: Mapping[str, str]) -> str:

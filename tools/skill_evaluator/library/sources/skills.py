@@ -221,7 +221,7 @@ class _Cases:
     def one_category(self) -> Iterator[LeftOut]:
         """Yield that all evals which are evaluated are of one category, if others are left out."""
         if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
-            yield LeftOut(what="every category but one", reason=f"what is evaluated is all {name!a}")
+            yield LeftOut(what=f"every category but {name!a}", reason="no eval of another is evaluated")
 
     def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
         """Return the id or name of a row, else an id of its prompt; its number if it has no prompt."""

@@ -128,6 +128,17 @@ def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_p
         assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
 
 
+def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
+    """A job does not see the branch of records that numbers the prompt."""
+    entries = [entry.model_copy(update={"skill_version": "0.3.0+3af3d45f"}) for entry in (FIRST, SECOND)]
+    for entry in entries:
+        arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
+    found = only(tmp_path, PLAN.model_copy(update={"entries": entries}))
+    assert len(found.answers) == 9
+    assert found.manifest is not None
+    assert found.manifest.skill_version == "0.3.0+3af3d45f"
+
+
 def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
     planned = next(planned_runs(PLAN)).manifest

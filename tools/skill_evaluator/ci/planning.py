@@ -270,6 +270,9 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     for name, version in after.items():
         if request.names and name not in request.names:
             continue
+        if version.version:
+            digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
+            version = replace(version, version=request.version_of(name, version.version, digests))
         change = PushedComponent(
             after=version,
             before=before.get(name),

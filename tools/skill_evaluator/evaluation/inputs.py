@@ -13,6 +13,7 @@ from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
+from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
@@ -67,6 +68,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.scenario,
     )
     asked = asking(configuration, component)
+    with tolerating_git():  # before a call is paid for
+        Repository(component.files[0])
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())

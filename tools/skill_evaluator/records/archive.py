@@ -17,7 +17,6 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import (
     FrozenModel,
     ModelT,
-    SizeLimit,
     decoded,
     json_text,
     locked,
@@ -29,6 +28,7 @@ from skill_evaluator.files import (
 )
 from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.record import (
     BOARD_VERSION,
     Record,
@@ -40,27 +40,26 @@ from skill_evaluator.records.record import (
     short_digests,
 )
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import digest
+from skill_evaluator.text import comparable_version, digest
 
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
-BOARD_SIZE = SizeLimit(most=500_000_000)
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return the key that sorts versions as semver does; raise ValueError for anything else.
+    """Return the key that sorts versions as semver does, dates below numbers; raise ValueError for anything else.
 
     Versions parsed anew for each comparison took most of the time of a long history.
 
     >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
     ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
     """
-    parsed = semver.Version.parse(version)
+    parsed = semver.Version.parse(comparable_version(version))
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
     return parsed.major, parsed.minor, parsed.patch, not parts, identifiers

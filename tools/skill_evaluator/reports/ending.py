@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from skill_evaluator.display import arrow
+from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
@@ -131,13 +131,13 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
         kind, name = "case", cases[0]
     else:
         return "see the figures above; no single field or case fell"
-    words = f"look at {kind} {name}".rstrip()
+    words = f"look at {kind} {name}" if name else f"look at {WHOLE}"
     if answers is None:
         return words
     run = answers.get(model.candidate.run_id)
     if run is None:
         return f"{words}; the answers are not on this machine"
-    return f"{words}: {command(folders, 'explain', run, f'--{kind}', name)}"
+    return f"{words}: {command(folders, 'explain', run, *([f'--{kind}', name] if name else []))}"
 
 
 def next_step(name: str, folders: Sequence[str], *words: str) -> str:

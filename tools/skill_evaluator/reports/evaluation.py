@@ -153,7 +153,7 @@ def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
 def _measured(record: Record) -> Iterator[Sheet | Text]:
     """Yield what says most of a run that no verdict is on: its metrics, the weakest fields, what must be known."""
     under = f" under {record.scenario}" if record.scenario else ""
-    title = f"{record.skill} {version_words(record.skill_version)}: {record.model_id}{under}"
+    title = f"{record.skill} {version_words(record.skill_version, record.timestamp)}: {record.model_id}{under}"
     yield from (Text(visible(title), style="bold"), Text(facts(record, visible)))
     shown = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     yield _metrics(record, shown).only("metric", *FIGURES[:2], "n")

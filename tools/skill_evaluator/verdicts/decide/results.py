@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from skill_evaluator.display import WHOLE
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import Gate, VerdictName
@@ -201,7 +202,7 @@ def per_1000(amount: float | None, n: int) -> float | None:
 
 def joined_falls(falls: list[Fall]) -> str:
     """Return the end of the reason that names lost fields."""
-    return listed([f"{path} {words}" for path, words in falls])
+    return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
 class ModelVerdict(FrozenModel):

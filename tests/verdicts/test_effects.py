@@ -17,9 +17,11 @@ from skill_evaluator.verdicts.decide.effects import (
     paired_effect,
     replicate_effect,
 )
+from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
 
 from tests.support.json_values import thorough
 
+LEVELS = Levels(fall=0.04, rise=0.025)
 Arm = list[list[float]]
 TENTHS = st.integers(0, 10).map(lambda tenths: tenths / 10)
 
@@ -49,14 +51,14 @@ def within(before: Arm, after: Arm) -> Effect:
     return found
 
 
-def arms(scores: st.SearchStrategy[float], *, least: int = 2) -> st.SearchStrategy[tuple[Arm, Arm]]:
+def arms(scores: st.SearchStrategy[float], *, least: int = 2, most: int = 4) -> st.SearchStrategy[tuple[Arm, Arm]]:
     """Two arms of the same cases, each with as many replicates."""
 
     def two(shape: tuple[int, int]) -> st.SearchStrategy[tuple[Arm, Arm]]:
         arm = st.lists(st.lists(scores, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0])
         return st.tuples(arm, arm)
 
-    return st.tuples(st.integers(2, 6), st.integers(least, 4)).flatmap(two)
+    return st.tuples(st.integers(2, 6), st.integers(least, most)).flatmap(two)
 
 
 def test_without_outliers_p_and_interval_are_students_with_one_case_that_did_not_move(stats: Any) -> None:
@@ -114,6 +116,16 @@ def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> 
     assert stats.t.sf(-apart.difference / apart.error, apart.degrees) == pytest.approx(apart.p, rel=0.2)
 
 
+@pytest.mark.parametrize("replicates", [1, 2, 3])
+def test_few_replicates_of_an_unchanged_version_are_rarely_improved(replicates: int) -> None:
+    rng, improved = np.random.default_rng(7), 0
+    for _ in range(400):
+        before, after = (rng.binomial(1, 0.95, (12, count)).tolist() for count in (10, replicates))
+        effect = paired(before, after)
+        improved += measure_verdict(effect, effect.p, 0.05, LEVELS, covered=True) == "improved"
+    assert improved <= 20
+
+
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (10, 5), (1, 2)])
 def test_equal_answers_of_both_versions_leave_nothing_to_chance(before: int, after: int) -> None:
     found = paired([[0.7] * before] * 3, [[0.7] * after] * 3, of_runs=0.01)
@@ -163,11 +175,14 @@ def test_a_case_with_one_replicate_varies_as_the_others_do() -> None:
     assert arm.variances.tolist() == pytest.approx([0.02, 0.02])
 
 
-@pytest.mark.parametrize("effect", [paired, within])
 @thorough
-@given(pair=arms(TENTHS) | arms(st.sampled_from([0.0, 1.0])))
-def test_swapping_the_arms_mirrors_the_effect(effect: Any, pair: tuple[Arm, Arm]) -> None:
-    forth, back = effect(*pair), effect(pair[1], pair[0])
+@given(pair=arms(TENTHS) | arms(st.sampled_from([0.0, 1.0])), single=arms(TENTHS, least=1, most=1))
+def test_swapping_the_arms_mirrors_the_effect(pair: tuple[Arm, Arm], single: tuple[Arm, Arm]) -> None:
+    for effect, (before, after) in ((within, pair), (paired, single)):
+        _assert_mirrored(effect(before, after), effect(after, before))
+
+
+def _assert_mirrored(forth: Effect, back: Effect) -> None:
     assert (-back.difference, -back.ci95[1], -back.ci95[0], back.p) == pytest.approx(
         (forth.difference, *forth.ci95, forth.p), abs=1e-9
     )

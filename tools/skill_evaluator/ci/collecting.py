@@ -123,15 +123,15 @@ def _judged(
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, str]]:
-    """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
+    """Judge final runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
     A leaderboard that cannot be read keeps no record from being published.
     """
     verdicts, undecided = [], {}
-    for skill, complete in by_key((record.skill, record) for record in records if record.complete).items():
+    for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
         try:
             recorded = checkout.recorded_component(skill)
-            verdicts.append(drift_of(complete, recorded) if again else recorded.verdict_on(complete))
+            verdicts.append(drift_of(final, recorded) if again else recorded.verdict_on(final))
         except SkillEvaluatorError as problem:
             undecided[skill] = f"no verdict: {visible(str(problem))}"
     return [verdict for verdict in verdicts if verdict is not None], undecided
@@ -159,7 +159,8 @@ def _score_run(
     except SkillEvaluatorError as problem:  # the other runs' records land all the same
         why = f"not collected: {visible(str(problem))}"
         return _run_outcome(gathered, "missing", *gathered.remarks, why), None
-    status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
+    is_written = record.scored or record.is_final
+    status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
@@ -240,7 +241,7 @@ def _record(
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
     if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
         record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
-    if record.complete:
+    if record.is_final:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

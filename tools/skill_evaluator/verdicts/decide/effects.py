@@ -144,9 +144,9 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     move would say: a variance estimated as 0 from few cases is not 0. Where every answer to a case got the same score
     from both versions, nothing is left to chance.
 
-    For a rise, and for the drop that is excluded, s² ÷ C is at least what the baseline's replicates let an unchanged
-    version differ by. A few answers that happen to be all right show no variance, but the baseline's failures do. The
-    candidate's own variance does not count: a worse output would change it.
+    If the candidate has fewer replicates, s² ÷ C is for a rise, and for the drop that is excluded, at least what the
+    baseline's replicates let an unchanged version differ by. A few answers that happen to be all right show no
+    variance, but the baseline's failures do. The candidate's own does not count: a worse output would change it.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -157,7 +157,8 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     settled = still and bool((before.counts + after.counts >= _SETTLED).all())
     of_runs = 0.0 if settled else of_runs
     difference = float(differences.sum()) / cases
-    rises = _Held.of(-differences, of_runs, least=before.variance_beside(after.counts))
+    has_fewer = after.counts.sum() < before.counts.sum()  # else the differences scatter as far up as down
+    rises = _Held.of(-differences, of_runs, least=before.variance_beside(after.counts) if has_fewer else 0.0)
     moved = _Held.of(differences, of_runs) if difference < 0.0 else rises
     return Effect(
         difference=difference,

@@ -135,7 +135,7 @@ BAD: Answer = [WRONG] * 3
         ([None] * 5, [GOOD] * 5, "improved"),
         ([BAD] * 5, [GOOD] * 5, "improved"),
         ([GOOD, GOOD, None, None, None], [GOOD, GOOD, None, None, None], "inconclusive"),
-        ([GOOD, GOOD, GOOD, None, None], [GOOD, GOOD, GOOD, None, None], "inconclusive"),
+        ([GOOD, GOOD, GOOD, None, None], [GOOD, GOOD, GOOD, None, None], "unchanged"),
         ([None] * 5, [GOOD, GOOD, None, None, None], "inconclusive"),
         ([GOOD] * 5, [GOOD] * 5, "unchanged"),
     ],

@@ -239,8 +239,9 @@ def _record(
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
     record = record.model_copy(update={"judged": judged.summary})
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
-    if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
-        record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
+    if record.is_final and takes_time and time.monotonic() > until:  # time ran out: no model's fault
+        stopped = "collect_seconds were too few to score it"
+        record = record.model_copy(update={"complete": False, "usable": None, "stopped": stopped})
     if record.is_final:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first

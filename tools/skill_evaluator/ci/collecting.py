@@ -133,13 +133,13 @@ def _judged(
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
+    """Judge final runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
     A leaderboard that cannot be read keeps no record from being published.
     """
     verdicts, undecided = [], {}
-    for skill, complete in by_key((record.skill, record) for record in records if record.complete).items():
-        verdict = attempted(skill, partial(_verdict, skill, complete, checkout, again=again))
+    for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
+        verdict = attempted(skill, partial(_verdict, skill, final, checkout, again=again))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
@@ -147,9 +147,9 @@ def _verdicts(
     return verdicts, undecided
 
 
-def _verdict(skill: str, complete: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
+def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     recorded = checkout.recorded_component(skill)
-    return drift_of(complete, recorded) if again else recorded.verdict_on(complete)
+    return drift_of(final, recorded) if again else recorded.verdict_on(final)
 
 
 def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
@@ -170,7 +170,8 @@ def _score_run(
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
-    status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
+    is_written = record.scored or record.is_final
+    status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
@@ -249,9 +250,10 @@ def _record(
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
     record = record.model_copy(update={"judged": judged.summary})
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
-    if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
-        record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
-    if record.complete:
+    if record.is_final and takes_time and time.monotonic() > until:  # time ran out: no model's fault
+        stopped = "collect_seconds were too few to score it"
+        record = record.model_copy(update={"complete": False, "usable": None, "stopped": stopped})
+    if record.is_final:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

@@ -236,7 +236,7 @@ class _Asking:
             self.alpha = rules.alpha
             for mutant in left:
                 record = records[_name_of(mutant)]
-                if not record.complete:
+                if not record.is_final:
                     failed = record.stopped or f"coverage {record.coverage:.2f} is below what is required"
                     decided[mutant.id] = unasked(mutant, failed, look)
                     continue

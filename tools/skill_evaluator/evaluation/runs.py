@@ -62,7 +62,7 @@ class PlannedRuns:
 
     def left(self, pending: Container[str] = ()) -> list[str]:
         """Return the ids of the runs that are not complete, where asking again may help; without those `pending`."""
-        over = {run.folder for run in self.finished if run.record.complete or "model_retired" in run.record.reasons}
+        over = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         ids = [(run.manifest.run_id, run.folder) for run in self.runs]
         return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
 
@@ -310,9 +310,10 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
     for run in runs:
         if run not in unfinished:
             record = read_record(record_path(run, component))
+            complete = " and complete" * record.complete
             if record.has_row:  # a crash may have come before its row
                 append_rows(component.leaderboard_path, component.name, [record.row()])
-            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+            print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
     return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
 

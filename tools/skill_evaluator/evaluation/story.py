@@ -143,11 +143,11 @@ def keep(
         if not (finished.folder / REPORT).exists():
             on_kept(finished, None, site)
     records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
-    complete = {record.run_id for record in records if record.complete}
+    final = {record.run_id for record in records if record.is_final}
     problems: list[SkillEvaluatorError] = []
     for run in scored:
-        counts = run.record.complete and (not entry_of(run.record).is_baseline or run.record.beside in complete)
-        kept = counts and is_measurement(run.run, request)  # a baseline only beside a complete run of a new version
+        counts = run.record.is_final and (not entry_of(run.record).is_baseline or run.record.beside in final)
+        kept = counts and is_measurement(run.run, request)  # a baseline only beside a final run of a new version
         try:
             finished = _write_run(run, inputs.component, kept=kept)
             on_kept(finished, None, site)
@@ -167,21 +167,22 @@ def _compare(
     *,
     show_changes: bool,
 ) -> Evaluation:
-    """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
+    """Judge the final runs of new versions against a lower version, if there is one, and rank the complete ones."""
     finished, component = planned.finished, inputs.component
-    complete = {run.record.run_id: run.record for run in finished if run.record.complete}
+    final = {run.record.run_id: run.record for run in finished if run.record.is_final}
     anew = any(run.manifest.asked_again for run in planned.runs)  # both versions, or there is no verdict
-    whole = [one for one in complete.values() if one.shard is None and planned.roles[one.run_id] is None]
-    judged = [one for one in whole if not anew or one.beside in complete]
+    whole = [one for one in final.values() if one.shard is None and planned.roles[one.run_id] is None]
+    judged = [one for one in whole if not anew or one.beside in final]
     verdict, ranking, recorded = None, None, _recorded(inputs, request)
     archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=anew)
-    if not (request.cases or anew) and len({record.model_id for record in judged}) == len(judged) > 1:
-        ranking = recorded.ranking_of(judged, verdict)
-        if runs_of_versions(archive.entries) and not any(record.draft for record in judged):
+    ranked = [record for record in judged if record.complete]
+    if not (request.cases or anew) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        ranking = recorded.ranking_of(ranked, verdict)
+        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.advised(archive.entries, ranking)[1]
     again = [
         run.record

@@ -22,6 +22,7 @@ from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import Configuration, lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.prices import estimate, input_sizes
 from skill_evaluator.runner.runs import new_invocation
@@ -179,8 +180,9 @@ def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> 
     records = {run.record.model_id: run.record for run in planned.finished}
     is_stopped = any("interrupted" in (record.stopped or "") for record in records.values())
     for name in request.models:
-        if name not in records or not records[name].complete:
-            why = [*map(str, problems), *(one.stopped for one in records.values() if one.model_id == name)]
+        record = records.get(name)
+        if record is None or not record.complete:
+            why = [*map(str, problems), record and (record.stopped or unusable_words(record))]
             remark = f"{name} did not answer ({next(filter(None, why), 'too few answers')})"
     after, archive = records.get(names[1]), Archive(inputs.component)
     pair = models_pair(archive.entries, names, archive, after.skill_version) if after and after.complete else None

@@ -78,6 +78,7 @@ class RecordedRun(BaseModel):
     model_id: ModelId
     scenario: Label | None = None
     complete: bool
+    usable: float | None = None
     timestamp: Label
     digests: Annotated[dict[str, str], AfterValidator(short_digests)] = {}
     scorer_version: int = 1
@@ -242,7 +243,7 @@ class Archive:
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the baseline that was asked beside a run, in turns with it; None where there is no complete record."""
+        """Return the baseline that was interleaved with a run, also if unreadable; None if calls of it are missing."""
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
@@ -250,7 +251,8 @@ class Archive:
             there = run.beside in self._read or path.exists() or path.name in self._blobs
             self._beside[run.beside] = entry_of(self.record_of(run.beside)) if there else None
         baseline = self._beside[run.beside]
-        return baseline if baseline is not None and baseline.complete and baseline.beside == run.run_id else None
+        is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
+        return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return a model's entries, and the baselines that were asked beside them."""

@@ -290,9 +290,8 @@ def _summary(outcome: Outcome) -> list[str]:
     for run in outcome.runs:
         if run.is_baseline:
             continue
-        verdict = {"refused": _REFUSED, "pending": _PENDING}.get(run.status, _NOT_MEASURED)
-        if run.status == "complete":
-            verdict = outcome.verdict_on(run) or _NO_VERDICT
+        otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED, "pending": _PENDING}
+        verdict = outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
         by_verdict.setdefault(verdict, []).append(run)
     lines = [*_judged_conclusions(outcome)]
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"

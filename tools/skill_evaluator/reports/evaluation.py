@@ -290,6 +290,8 @@ def _judged_shares(record: Record, quote: Quote) -> Iterator[str]:
 
 def incomplete(record: Record, quote: Quote) -> str:
     """Say that a run is no measurement, and why."""
+    if record.usable is not None:
+        return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {quote(record.stopped)}" if record.stopped else ""
     return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
 

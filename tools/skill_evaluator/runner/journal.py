@@ -256,9 +256,9 @@ def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Ma
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Check for a record or report that is missing (the run was killed), or a record of a run that is not complete."""
+    """Check for a record or report that is missing (the run was killed), or a record of a run that is not final."""
     try:
-        return not read_record(folder / RECORD).complete or not (folder / REPORT).exists()
+        return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
         return True
 

@@ -136,7 +136,9 @@ def test_run_is_interrupted_and_resumed_and_nothing_is_paid_twice(folder: Folder
         stopped = ended(process)
     assert (stopped.code, vendor.calls.total() < 12) == (4, True), stopped.err
     vendor.delay_s = 0.0
-    resumed = folder.run(*folder.next_step(stopped))
+    limited = folder.run(*folder.next_step(stopped), "--max-calls", "1")
+    assert limited.code == 4, limited.err
+    resumed = folder.run(*folder.next_step(limited))
     assert (resumed.code, folder.rows("receipts")[0]["complete"]) == (0, True), resumed.err
     assert set(vendor.calls.values()) == {1}
     assert len(vendor.calls) == 12

@@ -54,7 +54,10 @@ def ending(
     models = counted(len(others) + 1, "model")
     alike = all(model.verdict == worst.verdict for model in others)
     of_several = f" ({f'each of {models}' if alike else f'{worst.model_id}, the worst of {models}'})" if others else ""
-    first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
+    words = f"{scope_words(result)}{of_several}"
+    if result.verdict == "incomparable" and all(model.baseline is None for model in result.models):
+        words = "nothing to compare with yet"
+    first = f"{MARKS[result.verdict]} {result.skill}: {words}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
         all_cases = command(folders, "evaluate", result.skill)
@@ -114,7 +117,7 @@ def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, fo
         return "compare what was measured alike" if model.verdict == "incomparable" else "nothing is in the way"
     if model.verdict == "incomparable":
         if model.baseline is None:
-            return "evaluate a later version: it is held against this one"
+            return next_step("try", folders, skill)
         return f"{command(folders, 'evaluate', skill)} asks both versions side by side, by today's files"
     version = model.candidate.skill_version
     is_new = model.baseline is not None and model.baseline.skill_version != version

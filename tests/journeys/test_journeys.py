@@ -68,6 +68,7 @@ def test_library_is_adopted_and_all_of_it_is_evaluated_by_the_printed_command(fo
     (line,) = (line for line in adopted.out.splitlines() if line.startswith("Next: "))
     words = line.partition("skill-evaluator ")[2].split()
     assert words[0] == "evaluate"
+    assert "local model" in adopted.out
     done = folder.run(*words, "--replicates", "1")
     assert done.code == 0, done.err
     assert "not set" not in done.err

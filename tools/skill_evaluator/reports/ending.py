@@ -18,6 +18,7 @@ from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.reasons import calibration_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -110,7 +111,8 @@ def _lost(model: ModelVerdict) -> str:
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
     """Return what to do."""
     if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
-        return _where_to_look(model, answers, folders)
+        look = _where_to_look(model, answers, folders)
+        return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
         return model.remedy or next(iter(model.reasons), "more cases would decide it")
     if answers is None:

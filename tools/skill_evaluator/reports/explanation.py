@@ -13,7 +13,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.ending import AGAIN, command
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, ArrayMatch, ChangedAnswers, Explanation, FieldView, Leaf
 from skill_evaluator.stats import by_key
@@ -55,7 +55,9 @@ def _explained(
     yield _facts(others)
     yield from _outcomes(explained, full, brief)
     wrong = [leaf.at for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
-    yield _next(manifest, wrong, folders)
+    again = command(folders, "evaluate", manifest.skill)
+    read = explained.answer.parsed is not None and explained.answer.parsed.found is not None
+    yield _next(manifest, wrong, folders) if read else Line(f"next: {AGAIN.format(again)}")
     document = explained.case.document
     yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
     yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))

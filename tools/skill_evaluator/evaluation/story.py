@@ -381,7 +381,7 @@ def _changed_answers(
 def print_how_to_resume(
     planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, pending: Container[str] = ()
 ) -> None:
-    """Print on stderr the command that goes on with the runs that are left, if any: after a limit with one that suffices."""
+    """Print on stderr the command that continues unfinished runs, if any, with limits that suffice."""
     run_ids = planned.left(pending)
     if not run_ids:
         return

@@ -76,7 +76,7 @@ def _folder_in(places: Iterable[Path]) -> Path | None:
 
 
 def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
-    """Return what the ground truths say: text where all are expected.md or .txt, or texts in a table; None without any."""
+    """Return what the ground truths say: text if all are texts, in files or in a table; None without any."""
     cases = _folder_in(places)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
     kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}

@@ -13,7 +13,6 @@ from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.library.config import load_models
 from skill_evaluator.reports.lint import standings
 from skill_evaluator.text import counted
 
@@ -75,7 +74,7 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        local = all(model.provider == "local" for model in load_models(options.home / CONFIG))
+        local = "\n    provider: local" in proposal.files.get(f"{CONFIG}/models.yaml", "")
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:

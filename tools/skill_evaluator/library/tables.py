@@ -137,7 +137,7 @@ class Columns(StrictModel):
 class CaseRows:
     """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table.
 
-    The cells of the columns in `codes` are texts, such as postal codes: one of them begins with a zero.
+    `codes` are the columns whose cells stay text without a schema: in CSV those with leading zeros, in JSON Lines all.
     """
 
     path: Path = Path()
@@ -219,9 +219,6 @@ class CaseRows:
         """Whether a ground truth that is a text may be the JSON of a value."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
-    def _may_be_numbers(self, column: str) -> bool:
-        return self.path.suffix in _SEPARATORS and column not in self.codes
-
     def _whole(self, row: Row) -> Any:
         names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
@@ -234,7 +231,7 @@ class CaseRows:
                 value = None
             elif isinstance(value, str) and path in places and places[path].kind not in _TEXTS:
                 value = _parsed(value, f"{at}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
-            elif isinstance(value, str) and path not in places and self._may_be_numbers(column):
+            elif isinstance(value, str) and path not in places and column not in self.codes:
                 value = _number_or_text(value)
             *parents, last = path.split(".")
             inner = truth
@@ -261,6 +258,7 @@ def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse
             case_id = "" if row.get(columns.id) is None else str(row[columns.id])
         numbered.append((case_id, line, row))
     codes = {name for _, row in rows for name, cell in row.items() if _LEADING_ZERO.fullmatch(str(cell))}
+    codes = codes if path.suffix in _SEPARATORS else set(names)
     return CaseRows(path=path, columns=columns, rows=numbered, codes=codes)
 
 

@@ -263,7 +263,7 @@ def test_a_run_that_is_given_up_waits_for_nothing_and_is_told_as_incomplete(
     library: Library, server: BatchServer
 ) -> None:
     set_up(library, server, "openai", "google")
-    library.settings(batch={"poll_s": 0.01}, timeout_s=1, budget={"month_usd": 5})
+    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
     server.held = True
     assert evaluate(library, "--batch", "--submit-only").code == 0
     folder = next(path for path in library.results.iterdir() if path.name.endswith("openai-model"))

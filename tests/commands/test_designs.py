@@ -560,10 +560,6 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)
-    by_default.settings(policy={"design": "beside"}, budget={"month_usd": float(cap)})
-    shown = by_default.evaluate_here("--dry-run")
-    assert "what is left of budget.month_usd" in shown.err
-    assert _calls(by_default, "--max-calls", "5") == 6  # which is enough for neither, but the month's for one
 
 
 def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(

@@ -1,11 +1,9 @@
 """An answer is not paid for twice: `evaluate` goes on with what was left, and a PATCH takes the answers recorded."""
 
-import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import chdir
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -259,18 +257,11 @@ def test_two_that_go_on_at_once_pay_once_or_one_is_refused(served: Library, serv
 
 def test_what_was_taken_counts_against_no_cap(served: Library, server: ChatServer) -> None:
     served.served_by(server.url, **PRICE)
-    served.settings(budget={"month_usd": 100})
     assert served.evaluate_here().code == 0
     version(served, "1.0.1")
     assert served.evaluate_here("-n", "3", "--max-cost", "100").code == 0
     record = served.records()[0]
     assert (round(record["cost_usd"], 2), round(record["taken"]["cost_usd"], 2)) == (0.54, 0.36)
-    month = served.evaluate_here("--dry-run").out
-    assert re.search(rf"2 runs of {datetime.now(UTC):%Y-%m} cost \$0\.54 of", month), month
-    (served.results / record["run_id"] / "record.json").unlink()
-    served.leaderboard.unlink()
-    (served.component / "evals/records" / f"{record['run_id']}.json").unlink()
-    assert "cost $0.54 of" in served.evaluate_here("--dry-run").out, "also by its answers alone"
 
 
 def test_fresh_and_resume_exclude_each_other(served: Library) -> None:

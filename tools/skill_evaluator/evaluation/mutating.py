@@ -166,7 +166,6 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    session.hold_month([plan.model], config=request.config, components=request.components, folder=plan.folder)
     check_writable(plan.folder, "--results DIR")
     most_calls = len(plan.asked) * len(plan.cases) * request.replicates
     with open_scores(plan.component, plan.cases, most_calls) as scores:

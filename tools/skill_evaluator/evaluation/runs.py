@@ -43,7 +43,6 @@ from skill_evaluator.runner.journal import (
 from skill_evaluator.runner.prices import call_cost, input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run
 from skill_evaluator.runner.schedule import Replicate, schedule_calls
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed
@@ -169,17 +168,14 @@ def _suffices_for_one(
     beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, request: EvaluationRequest
 ) -> str | None:
     """Say of a limit that it is enough for the new versions, and not for their baselines, too; None of any other."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if (request.max_calls, request.max_cost, month) == (None, None, None):
+    if request.max_calls is None and request.max_cost is None:
         return None
     plans = (alone, beside)
     calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
     costs = [total_or_none(costs_left(planned, inputs).values()) for planned in plans]
-    left = None if month is None else month.left_usd
     limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
         ("--max-calls", request.max_calls, calls),
         ("--max-cost", request.max_cost, costs),
-        ("what is left of budget.month_usd", left, costs),
     )
     for name, limit, (one, both) in limits:
         if limit is not None and one is not None and both is not None and one <= limit < both:

@@ -30,7 +30,6 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -120,8 +119,6 @@ def evaluate(
     if order is not None:
         inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
-    if collecting is None:
-        _hold_month(planned, inputs, request)
     mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
     scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)
@@ -207,16 +204,6 @@ def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
     component = inputs.component
     archive = Archive(component)
     return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
-
-
-def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
-    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if month is None:
-        return
-    month.refuse(costs_left(planned, inputs), request.max_cost)
-    if month.unknown:
-        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
 
 
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from skill_evaluator.errors import ConfigError, PendingError, RunError
@@ -43,7 +42,6 @@ from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
 if TYPE_CHECKING:
@@ -129,19 +127,6 @@ class Session:
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None
     mode: BatchMode = "wait"
-
-    def hold_month(self, models: Iterable[Model], *, config: Path, components: Path, folder: Path) -> None:
-        """Lower the cap to what the month's cap leaves to what is asked in a folder; what is collected is paid for.
-
-        Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
-        """
-        month = month_of(self.configuration.settings, config, components, own=folder)
-        if month is None or self.mode == "collect":
-            return
-        kinds = self.configuration.kinds
-        most = month.most_usd({model.id: price_of(model, kinds[model.provider]) for model in models})
-        if most is not None:
-            self.budget.lower(most)
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
         """Make every call of the runs that has no answer yet.

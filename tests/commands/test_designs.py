@@ -335,7 +335,6 @@ def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
     for words, reason in (
         (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
         (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
-        (("--with-baseline", "--adaptive"), "--with-baseline cannot be combined with --adaptive"),
         (("--neutral", "2", "--case", "a*"), "--neutral cannot be combined with --case"),
         (("--neutral", "2", "--scenario", "x"), "--neutral cannot be combined with --scenario"),
         (("--neutral", "1"), "--neutral must be from 2 to 0"),
@@ -471,7 +470,6 @@ def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, a
     ("words", "calls"),
     [
         (("--draft",), 6),
-        (("--adaptive",), 6),
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
         (("--bare",), 6),

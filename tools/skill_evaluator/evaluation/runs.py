@@ -107,7 +107,6 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         shard=inputs.shard,
         selection=request.cases,
         invocation=request.invocation,
-        adaptive=request.adaptive,
         transport="batch" if request.batch else "direct",
     )
     for run in plain:
@@ -139,7 +138,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 
     A job of a plan, which has its invocation, asks what was planned.
     """
-    otherwise = (request.draft, request.adaptive, request.cases, request.shard, request.scenario, request.invocation)
+    otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
     return policy.design == "beside" and not request.recorded and not any(otherwise)
 
 
@@ -259,7 +258,7 @@ def _is_left(run: Run, recorded: Sequence[RecordedRun]) -> bool:
 def _answers_of(source: Run, run: Run, recorded: Sequence[RecordedRun], inputs: Inputs) -> list[Replicate]:
     """Return the answers of a run left unfinished, or of a version before a PATCH, to the questions of a new run."""
     new, old = run.manifest, source.manifest
-    plain = all((one.role, one.adaptive, one.transport) == (None, False, "direct") for one in (new, old))
+    plain = all((one.role, one.transport) == (None, "direct") for one in (new, old))
     if not (plain and old.asks_like(new)):
         return []
     same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (new.model_id, new.scenario))
@@ -361,7 +360,6 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
                 was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
                 raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
         for flag, is_given, is_planned in (
-            ("--adaptive", request.adaptive, manifest.adaptive),
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
             ("--failing", request.failing, manifest.asked_again),
             ("--aa", request.aa, manifest.role == "again"),

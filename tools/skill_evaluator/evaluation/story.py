@@ -9,7 +9,6 @@ from typing import TypeVar
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
@@ -252,11 +251,6 @@ def ask_and_score(
             )
             for run in runs
         }
-        observers = {
-            run.manifest.run_id: lookout
-            for run in runs
-            if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
-        }
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
@@ -264,7 +258,6 @@ def ask_and_score(
 
         questions = replace(
             questions_of(planned.components, cases, scorers, scores, prepare_records),
-            observers=observers,
             recorded={
                 run.manifest.run_id
                 for run in runs
@@ -275,15 +268,14 @@ def ask_and_score(
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
         for run in (run for run in runs if run.manifest.run_id not in asked.pending):
-            manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+            manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
-            scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
+            scorecard = scorers[run.manifest.run_id].scorecard()
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
-            record = record.model_copy(update={"judged": judged.summary})
-            scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
+            scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
     pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
     return [run for run in scored if run.record.run_id not in waiting], pending

@@ -37,7 +37,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         metavar="[RUN]",
         completes="runs",
     )
-    fresh: bool = flag("Ask anew also what an unfinished run, or the version before a PATCH, has answers to.")
+    fresh: bool = flag("Begin a new run, even if an unfinished run could be continued.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")

@@ -43,7 +43,6 @@ from skill_evaluator.records.summaries import (
     RowTokens,
     Server,
     Summary,
-    TakenAnswers,
     Tokens,
 )
 from skill_evaluator.text import canonical_json, digest
@@ -300,8 +299,8 @@ class Record(_Run):
     component's source holds and was not used, such as files beside a skill, which were not sent. `transport` says
     whether each call was made by itself, or many in a batch, whose latency is unknown. `calls` says how time and cost
     of single calls are spread. `drift` is what asking a recorded version again showed. `server` is that of a
-    `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences. `taken` says which
-    answers are those of other runs. Keys with a default were added later; older records lack them.
+    `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences. Keys with a default
+    were added later; older records lack them.
     """
 
     seed: int | None
@@ -337,7 +336,6 @@ class Record(_Run):
     drift: Drift | None = LATER
     server: Server | None = LATER
     judged: JudgedChecks | None = LATER
-    taken: TakenAnswers | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)

@@ -316,11 +316,7 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 def remarks(record: Record, quote: Quote, *, full: bool = True) -> list[str]:
     """Return what a draft is, what judges make of it, and if `full`, pass^k and what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
-    remarks += _judged_shares(record, quote)
-    if record.taken is not None:
-        whose = f"{record.taken.answers} of {record.planned} answers are those of {record.taken.run_ids[-1]}"
-        remarks.append(f"{whose}; this run counts as recorded")
+    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote), *_judged_shares(record, quote)]
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:

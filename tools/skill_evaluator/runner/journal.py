@@ -41,7 +41,7 @@ from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.summaries import LATER, InFlight, Server, TakenAnswers
+from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
@@ -78,8 +78,7 @@ class Manifest(StrictModel):
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` and `in_flight` become known while it is asked. `taken`: which
-    answers are those of other runs.
+    batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
     """
 
     run_id: RunId
@@ -108,7 +107,6 @@ class Manifest(StrictModel):
     kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
     in_flight: InFlight | None = LATER
-    taken: TakenAnswers | None = LATER
 
     @property
     def calls(self) -> int:
@@ -134,6 +132,13 @@ class Manifest(StrictModel):
         """Return whether both were to ask the same calls in the same way, whatever the seeds."""
         same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
         return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
+
+    def is_part_of(self, other: "Manifest") -> bool:
+        """Return whether another run of the same version makes all calls of this one. Both are direct and alone."""
+        alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
+        same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
+        fewer = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
+        return alone and same and fewer
 
     def asks(self, call: Call) -> bool:
         """Return whether a call is one of the run's."""

@@ -241,8 +241,6 @@ class _RunningRun:
                 session.budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 questions.on_outcome(run, replicate)
-        if run.manifest.taken is not None:  # a different run paid for them
-            session.budget.count_earlier(-(run.manifest.taken.cost_usd or 0.0))
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}

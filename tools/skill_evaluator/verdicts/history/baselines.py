@@ -176,12 +176,8 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 def _may_be_copied(record: Record, other: Record) -> bool:
     """Return whether two runs of a version can be alike without saying anything of chance.
 
-    Replayed answers are the same every time, a provider that keeps to seeds repeats itself under an equal one, and a
-    run may have taken answers of an earlier run.
+    Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
     """
-    first, second = ({one.run_id, *(one.taken.run_ids if one.taken else ())} for one in (record, other))
-    if first & second:
-        return True
     keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 

@@ -136,21 +136,6 @@ def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, serve
     assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
 
 
-def test_unreadable_results_are_not_reused_by_a_patch(library: JudgedLibrary, server: ChatServer) -> None:
-    library.settings(policy={"judge": {"model": "judge"}}, replicates=2, required_coverage=0.5)
-    fair, broken = library.reply(), unreadable(library.reply())
-    server.reply = lambda asked: (broken if CASES[0] in str(asked.body) else fair)(asked)
-    assert library.evaluated().code == 0
-    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [None, None]
-    server.reply = library.reply()
-    server.forget()
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
-    assert (library.evaluated().code, server.requests) == (0, 2)
-    patched = next(record for record in library.records() if record["skill_version"] == "1.0.1")
-    assert patched["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
-
-
 def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary) -> None:
     unreadable_run(library)
     rewritten(library)

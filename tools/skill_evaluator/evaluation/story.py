@@ -273,7 +273,7 @@ def ask_and_score(
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
-            scorecard = scorers[run.manifest.run_id].scorecard()
+            scorecard = scorers.pop(run.manifest.run_id).scorecard()  # frees the outputs before the record is built
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
             scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}

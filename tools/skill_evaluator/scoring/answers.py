@@ -67,7 +67,7 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its output as JSON, if any, `raw` its digest once counted."""
+    """The scores of one distinct text; `canonical` is its output as JSON, if any."""
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -77,7 +77,6 @@ class Scored:
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
     several: bool = False  # whether the text has other candidates for the output
-    raw: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def test_unreadable_first_version_is_recorded_but_is_no_baseline(served: Library
     assert ended.err.count("--resume") == 0
     (row,) = served.rows()
     assert (row["complete"], row["usable"], row["coverage"]) == (False, 0.0, 1.0)
-    for command in ("compare", "leaderboard", "history"):
+    for command in ("compare", "history"):
         assert run(served, command).code == 2
     assert "0% of the outputs of" in run(served, "accept", "--why", "x", "--by", "me").err
     server.reply = lambda asked: Reply(text=notice(asked.case_id))

@@ -277,7 +277,9 @@ class Library:
         def ranked(skill: str) -> "ModelRanking":
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
-            ranked = recorded.advised(entries, recorded.ranking(entries, version))[1]
+            ranked = recorded.ranking(entries, version)
+            if ranked.models:
+                ranked = recorded.advised(entries, ranked)[1]
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
         results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))

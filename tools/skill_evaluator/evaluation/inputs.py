@@ -55,12 +55,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         )
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
-    if request.adaptive and (request.shard is not None or request.cases):
-        raise RunError("--adaptive needs all cases: it cannot be combined with --shard or --case")
     _refuse_designs(request)
     refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
-    if request.batch and request.adaptive:
-        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; use one of them")
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -81,8 +77,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
 
         read_calibration(request.config, configuration.settings)
-        if request.adaptive:
-            raise RunError("--adaptive looks at answers before a judge has: leave it out where checks have `expect`")
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)
     return Inputs(
@@ -111,7 +105,6 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)} ask different questions; use one of them")
     others = {
-        "--adaptive": request.adaptive,
         "--case": bool(request.cases),
         "--shard": request.failing and request.shard is not None,
         "--scenario": request.failing and request.scenario is not None,

@@ -9,7 +9,6 @@ from typing import TypeVar
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
@@ -30,7 +29,6 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -120,8 +118,6 @@ def evaluate(
     if order is not None:
         inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
-    if collecting is None:
-        _hold_month(planned, inputs, request)
     mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
     scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)
@@ -210,16 +206,6 @@ def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
     return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
 
 
-def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
-    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if month is None:
-        return
-    month.refuse(costs_left(planned, inputs), request.max_cost)
-    if month.unknown:
-        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
-
-
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
     """Return the runs, those that asked a recorded version again with whether the model moved; warn where it did."""
     again = [run.record for run in scored if run.run.manifest.role == "again" and run.record.complete]
@@ -266,11 +252,6 @@ def ask_and_score(
             )
             for run in runs
         }
-        observers = {
-            run.manifest.run_id: lookout
-            for run in runs
-            if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
-        }
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
@@ -278,7 +259,6 @@ def ask_and_score(
 
         questions = replace(
             questions_of(planned.components, cases, scorers, scores, prepare_records),
-            observers=observers,
             recorded={
                 run.manifest.run_id
                 for run in runs
@@ -289,15 +269,14 @@ def ask_and_score(
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
         for run in (run for run in runs if run.manifest.run_id not in asked.pending):
-            manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+            manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
-            scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
+            scorecard = scorers[run.manifest.run_id].scorecard()
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
-            record = record.model_copy(update={"judged": judged.summary})
-            scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
+            scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
     pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
     return [run for run in scored if run.record.run_id not in waiting], pending

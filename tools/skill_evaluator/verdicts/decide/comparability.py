@@ -268,12 +268,6 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):
-        if record.saved_calls:
-            means = {} if record.adaptive is None else record.adaptive.corrected
-            mean, metric = means.get(record.primary_metric), record.primary_metric
-            remedy = "without --adaptive a run is asked whole"
-            remedy = f"{metric} {mean.strict_mean:.3f} when corrected for that" if mean else remedy
-            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {remedy}"
         if record.stopped:
             yield f"the {name}'s run is incomplete: {record.stopped}"
     if baseline.transport != candidate.transport:

@@ -96,7 +96,7 @@ class Point(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name what was stopped early and what was passed over."""
+    """One model, the lowest version first. `remarks` name the records that were passed over."""
 
     model_id: str
     points: list[Point]
@@ -223,7 +223,5 @@ def history_of(
 
 
 def _remarks(versions: Sequence[Pair]) -> list[str]:
-    """Return which versions of a model were stopped early, and which records were passed over."""
-    stopped = ", ".join(pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls)
-    early = [f"stopped early by --adaptive, at a mean too high or too low: {stopped}"] if stopped else []
-    return [*early, *dict.fromkeys(words for pair in versions for words in pair.passed_over)]
+    """Return which records of a model were passed over."""
+    return list(dict.fromkeys(words for pair in versions for words in pair.passed_over))

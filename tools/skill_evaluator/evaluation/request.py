@@ -52,9 +52,6 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
     )
     aa: bool = rare("Run the recorded version again to measure noise.", False)
-    neutral: int | None = rare(
-        "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
-    )
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False
     submit_only: SubmitOnly = False

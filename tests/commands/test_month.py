@@ -158,21 +158,6 @@ def test_a_run_that_was_killed_counts_by_its_answers(capped: Library) -> None:
     assert (_planned(capped)["runs"], _planned(capped)["spent_usd"]) == (1, pytest.approx(spent))
 
 
-def test_what_mutants_cost_counts_and_they_stop_where_the_cap_is_reached(capped: Library, server: ChatServer) -> None:
-    capped.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: 1.0.0\n---\nRead.\n\n- Trim it.\n")
-    _cap(capped, 2.0)  # five runs of three cases, twice each, cost $4.20
-    assert capped.call("mutate", SKILL).code == 4
-    asked = server.requests
-    assert 0 < asked < 15
-    _cap(capped, 0.14 * asked + 0.001)
-    refused = capped.call("mutate", SKILL, "-n", "3")
-    assert (refused.code, server.requests) == (2, asked)
-    assert f"1 run of {NOW:%Y-%m} cost ${0.14 * asked:.2f} of" in refused.err
-    assert "wait for the next month, or raise budget.month_usd in settings.yaml" in refused.err
-    _cap(capped, 20.0)
-    assert capped.call("mutate", SKILL).code == 0, "what is paid is not counted again"
-
-
 def test_what_an_audit_costs_counts_and_it_stops_where_the_cap_is_reached(tmp_path: Path, server: ChatServer) -> None:
     library = AuditLibrary(tmp_path)
     library.served_by(server.url, price=PRICE, params=PARAMS)

@@ -170,7 +170,7 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
     """Return the runs with the cases alone that all models answered."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
-    shared = {case_id for case_id, _ in set.intersection(*digests)}
+    shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
     if all(len(shared) == len(cases) for cases in digests):
         return list(runs)
     return [

@@ -403,7 +403,7 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     assert library.score(run.folder)[0].record == run.record
     (checked,) = library.lint(names=("receipts",)).components
     assert (checked.name, checked.problems) == ("receipts", [])
-    assert library.mutants("receipts", model="example-small").most_calls > 0
+    assert library.mutate("receipts", model="example-small", dry_run=True).calls > 0
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from skill_evaluator.display.options import PlatformName
     from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
+    from skill_evaluator.evaluation.mutation_results import MutationResult
     from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
@@ -326,17 +326,10 @@ class Library:
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
 
-    def mutants(self, skill: "str | MutationRequest", **options: Any) -> "MutationEstimate":
-        """List the ways in which a prompt would be damaged, and what asking them would take; make no call."""
-        from skill_evaluator.evaluation.mutating import size_mutants
-        from skill_evaluator.evaluation.request import MutationRequest
-
-        return size_mutants(self._of(MutationRequest, skill, options))
-
     def mutate(
         self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
     ) -> "MutationResult":
-        """Damage a prompt in known ways and tell which damage the cases notice; `options` are those of the command."""
+        """Remove each part of a prompt; return which removals the cases notice. `options` are those of the command."""
         from skill_evaluator.evaluation.mutating import mutate
         from skill_evaluator.evaluation.request import MutationRequest
 

@@ -61,7 +61,7 @@ def unfinished_batches(
             request = EvaluationRequest(
                 skill=manifest.skill,
                 resume=invocation_of(manifest.run_id),
-                scenario=None if manifest.role == "neutral" else manifest.scenario,
+                scenario=manifest.scenario,
                 leaderboard=kept.leaderboard,
                 max_cost=kept.max_cost_usd,
                 results=folder.parent,

@@ -20,7 +20,6 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
-from skill_evaluator.evaluation.trusted import case_doubts
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -213,7 +212,7 @@ def lint_component(
             *waiver_hints(waivers, name),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
-            *_recorded(component, cases, settings),
+            *_served_otherwise(component),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
@@ -281,19 +280,13 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def _recorded(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
-    """Yield what else answered in each model's newest record, and what records say against cases.
-
-    Other checks report unreadable records.
-    """
-    own = settings.policy.components.get(component.name)
-    tolerance = settings.policy.tolerance if own is None or own.tolerance is None else own.tolerance
+def _served_otherwise(component: Component) -> Iterator[str]:
+    """Yield the newest record of each model that a different model answered. Other checks report unreadable records."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
             if words := record.served_otherwise:
                 yield f"record {record.run_id}: {words}"
-        yield from case_doubts(component, cases, archive, tolerance)
 
 
 def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:

@@ -34,10 +34,8 @@ def as_asked(request: EvaluationRequest) -> EvaluationRequest:
     """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request
-    if request.scenario is not None or request.aa or request.with_baseline or request.neutral is not None:
-        raise RunError(
-            "--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline, --aa or --neutral"
-        )
+    if request.scenario is not None or request.aa or request.with_baseline:
+        raise RunError("--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline or --aa")
     return replace(request, bare=False, scenario=SCHEMA_ALONE)
 
 
@@ -99,7 +97,6 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         "--with-baseline": request.with_baseline,
         "--failing": request.failing,
         "--aa": request.aa,
-        "--neutral": request.neutral is not None,
     }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
@@ -113,12 +110,10 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     cases = "the cases that failed" if request.failing else "all cases"
     if given and clashing and not request.recorded:
         raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
-    if request.draft and (request.aa or request.neutral is not None):
+    if request.draft and request.aa:
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
     if request.baseline_commit is not None and not request.with_baseline:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
-    if request.neutral is not None and request.scenario is not None:
-        raise RunError("--neutral cannot be combined with --scenario: it draws the scenarios itself")
 
 
 def judge_of(

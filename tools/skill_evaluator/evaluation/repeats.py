@@ -7,7 +7,7 @@ verdict, and besides be further off than one more run may be, by the spread of t
 import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
@@ -18,7 +18,7 @@ from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules
-from skill_evaluator.verdicts.history.baselines import drift_pair, neutral_sigma, scenario_runs
+from skill_evaluator.verdicts.history.baselines import drift_pair
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 if TYPE_CHECKING:
@@ -106,36 +106,27 @@ def _without(model: ModelVerdict, days: Container[tuple[str, str]]) -> ModelVerd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric, by run or by scenario, and their standard deviation.
-
-    `sigma` is None for fewer than two. Over scenarios it is without what replicates explain.
-    """
+    """The strict means of a version's primary metric by run, and their standard deviation; None for fewer than two."""
 
     model_id: str
     version: str
     metric: str
-    over: Literal["runs", "scenarios"]
     scores: dict[str, float]
     sigma: float | None
 
 
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return the spread behind each model's records: those under a scenario are held against other scenarios."""
-    newest = {(record.model_id, record.scenario is None): record for record in records}
+    """Return the spread of the runs of each model's version that was run again."""
     spreads = []
-    for (_, plain), record in newest.items():
-        under = [] if plain else scenario_runs(archive, record)
-        means = _of_runs(record, archive) if plain else {str(run.scenario): _score(run) for run in reversed(under)}
-        scores = {name: score for name, score in means.items() if score is not None}
-        rewording = None if plain else neutral_sigma(record, under)
+    for record in {record.model_id: record for record in records}.values():
+        scores = {name: score for name, score in _of_runs(record, archive).items() if score is not None}
         spreads.append(
             RunSpread(
                 model_id=record.model_id,
                 version=record.skill_version,
                 metric=record.primary_metric,
-                over="runs" if plain else "scenarios",
                 scores=scores,
-                sigma=stdev_or_none(list(scores.values())) if plain else None if rewording is None else rewording.sigma,
+                sigma=stdev_or_none(list(scores.values())),
             )
         )
     return spreads

@@ -112,7 +112,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
     alone = _planned([(run, inputs.component) for run in plain], request)
-    designed = request.with_baseline or request.failing or request.aa or request.neutral is not None
+    designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
     from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
@@ -282,7 +282,7 @@ def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tupl
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))
     for folder, manifest in folders:
-        if manifest.role != "neutral" and manifest.scenario != request.scenario:
+        if manifest.scenario != request.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
             raise RunError(f"cannot resume {folder} like this: it was begun {how}")
     mine = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
@@ -325,7 +325,6 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
             ("--failing", request.failing, manifest.asked_again),
             ("--aa", request.aa, manifest.role == "again"),
-            ("--neutral", request.neutral is not None, manifest.role == "neutral"),
             ("--draft", request.draft, manifest.draft),
             ("--batch", request.batch, manifest.transport == "batch"),
         ):

@@ -183,7 +183,7 @@ def _compare(
     again = [
         run.record
         for run in finished
-        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] in ("again", "neutral")
+        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] == "again"
     ]
     return Evaluation(
         request=request,

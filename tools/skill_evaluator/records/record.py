@@ -295,15 +295,16 @@ class Record(_Run):
     """A run in full: what became of its calls and, per case, what every replicate scored.
 
     `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is
-    there only if the calls were made and that share is below `MIN_USABLE`, so that the run is not complete. `beside` is the id of the run whose calls alternated with this one's,
-    so that no time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names
-    it. `faults` says where and why calls were not scored, the most frequent reason first. `not_applicable` has the
-    cases that the model was not asked, and why; no count and no score includes them. `left_out` says what the
-    component's source holds and was not used, such as files beside a skill, which were not sent. `transport` says
-    whether each call was made by itself, or many in a batch, whose latency is unknown. `calls` says how time and cost
-    of single calls are spread. `drift` is what asking a recorded version again showed. `server` is that of a
-    `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences. Keys with a default
-    were added later; older records lack them.
+    there only if the calls were made and that share is below `MIN_USABLE`, so that the run is not complete.
+    `beside` is the id of the run whose calls alternated with this one's, so that no time lies between the two. A
+    `draft` has no row, and nothing is compared with it unless a person names it. `faults` says where and why calls
+    were not scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked,
+    and why; no count and no score includes them. `left_out` says what the component's source holds and was not
+    used, such as files beside a skill, which were not sent. `transport` says whether each call was made by itself,
+    or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread. `drift`
+    is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
+    `judged` says who decided checks that are sentences. Keys with a default were added later; older records lack
+    them.
     """
 
     seed: int | None

@@ -187,17 +187,11 @@ def _page(
 
 
 def _spread(spread: RunSpread) -> str:
-    """Return how far a version moved by itself, or under other wordings, in a sentence."""
+    """Return the scores of the runs of a version and their standard deviation, in a sentence."""
     name = visible(f"{spread.model_id} {spread.version}")
-    scores = [visible(f"{label} {number(score)}") for label, score in spread.scores.items()]
-    if spread.over == "runs":
-        times = "once with these settings" if len(scores) == 1 else f"{len(scores)} times"
-        counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
-        between = "standard deviation between runs"
-    else:
-        counted = f"{name} under {len(scores)} scenarios: {spread.metric} {', '.join(scores)}"
-        between = "neutral rewordings move it by"
-    return counted if spread.sigma is None else f"{counted}; {between} {number(spread.sigma)}"
+    times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
+    counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
+    return counted if spread.sigma is None else f"{counted}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:

@@ -54,7 +54,7 @@ TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are
 _PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
 _RUNS_NAMED = 5
 _HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
-Role = Literal["baseline", "again", "neutral"]
+Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
 
 
@@ -76,7 +76,7 @@ class Manifest(StrictModel):
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
-    beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
+    beside the run of a new version, or that version `again`. `prompt_commit` then says
     where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
     batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
     """

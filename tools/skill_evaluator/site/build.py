@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.results import AuditResult, read_audit
+from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
 from skill_evaluator.display.options import (
     AUDITS,
@@ -54,7 +54,6 @@ from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.results import Comparisons
-from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 POLICY = (
@@ -121,7 +120,7 @@ def write_pages(site: SiteFolder) -> None:
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
     """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
     results: dict[str, AuditResult] = {}
-    paths = sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True)
+    paths = sorted(folder.glob(f"*/{REPORTED}"), reverse=True)
     if not paths:
         site.write_data("audits", {"audits": []})
         return None, {}

@@ -296,9 +296,6 @@ def _result(
         verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
         if lost and gate == "these":
             verdict = "regressed"
-        elif is_critical and verdict == "regressed" and effect and pair.rewording:
-            is_rewording = -effect.difference <= pair.rewording.sigma  # as far as a neutral one moves this model
-            verdict = "inconclusive" if is_rewording else verdict
         verdict = judged_verdict(verdict, measured, pair, rules.policy.harm)
         verdict = bounded_verdict(verdict, missing, tolerance, required)
         scopes[gate] = _scope(test, levels, supported_verdict(verdict, compared, measured, rules))

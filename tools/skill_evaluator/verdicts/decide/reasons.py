@@ -18,7 +18,7 @@ from skill_evaluator.library.config import Gate
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Common, Pair, Rewording, moment_of
+from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
@@ -148,7 +148,6 @@ def reasons_of(
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
-    yield from _reasons_of_rewording(compared.pair.rewording, weighed)
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
@@ -167,10 +166,6 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         return _more_than_one_case(compared.pair)
     for _, remedy in _unsupported(compared.common, results, rules) if compared.common else ():
         return remedy
-    rewording = compared.pair.rewording
-    for _, result in _critical(compared, results):
-        if rewording and result.difference and -rewording.sigma <= result.difference < 0.0:
-            return next(_reasons_of_rewording(rewording, [result]))
     for measured, result in _critical(compared, results):
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             return still_open[1]
@@ -212,17 +207,6 @@ def _lift(compared: Compared, results: Sequence[MeasureResult]) -> Iterator[str]
             and None not in (result.baseline, result.candidate)
         ):
             yield f"{result.metric}: with {name} {result.candidate:.3f}, without {result.baseline:.3f}"
-
-
-def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield how far a rewording of the same prompt would have moved what fell."""
-    for result in results:
-        if rewording is None or result.tier != "critical" or result.difference is None or result.difference >= 0:
-            continue
-        yield (
-            f"{result.metric}: {-result.difference:.3f} lower; neutral rewordings move this model by "
-            f"{rewording.sigma:.3f} ({rewording.source})"
-        )
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:

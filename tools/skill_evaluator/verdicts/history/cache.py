@@ -16,14 +16,13 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from skill_evaluator.errors import LeaderboardError, StorageError
-from skill_evaluator.files import FrozenModel, read_bytes, read_text, replace_text
+from skill_evaluator.files import FrozenModel, read_text, replace_text
 from skill_evaluator.library.config import Settings, Waiver
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import Record
 from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT, AUDITS
 from skill_evaluator.verdicts.history.series import Steps
 
 _FILE = ".history.json"
@@ -75,7 +74,7 @@ class KeptVerdicts:
             "two": files((pair.baseline, pair.candidate, pair.anchor)),
             "again": [files(again) for again in (pair.baseline_again, pair.candidate_again, pair.anchor_again)],
             "look": pair.look,
-            "words": [pair.absent, *pair.passed_over, repr(pair.rewording)],
+            "words": [pair.absent, *pair.passed_over],
         }
 
     def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
@@ -108,12 +107,10 @@ def kept_verdicts(
     archive: Archive, folder: Path, settings: Settings, waivers: Iterable[tuple[Waiver, bool]]
 ) -> KeptVerdicts:
     """Return what is kept of a component; `waivers` are all there are, and whether each is in force."""
-    audits = sorted((archive.folder.parents[1] / AUDITS).glob(f"*/{AUDIT_RESULT}"))
     rules = {
         "settings": settings.model_dump(mode="json", exclude={"site"}),
         "waivers": [[waiver.model_dump(mode="json"), in_force] for waiver, in_force in waivers],
         "accepted": [acceptance.model_dump(mode="json") for acceptance in archive.accepted],
-        "audits": [digest(read_bytes(path, LeaderboardError)) for path in audits],
     }
     return KeptVerdicts(folder, archive.digests(), rules)
 

@@ -3,7 +3,6 @@
 It makes no call and touches no leaderboard. It scores the answers itself, so that shards become one run.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -13,7 +12,6 @@ from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, ga
 from skill_evaluator.ci.judging import arrived_verdicts, drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare
@@ -75,8 +73,7 @@ def collect(request: CollectRequest) -> Outcome:
         until = now + (ends - now) / (len(places) - number)
         decide = deciding.get((gathered.skill, gathered.model_id))
         verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
-        waiting = _keep_pending(plan, gathered, request.out)
-        scored.append(waiting or _score_run(gathered, request, request.out, until, verdicts_of))
+        scored.append(_score_run(gathered, request, request.out, until, verdicts_of))
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
             judged.append(_judged(plan, judging, gathered, arrivals, request))
@@ -94,12 +91,7 @@ def collect(request: CollectRequest) -> Outcome:
         reasons = [run.reason] if record is None else [run.reason, undecided.get(run.skill)]
         runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
     outcome = Outcome.view(
-        plan,
-        runs=runs,
-        verdicts=[] if again else verdicts,
-        drift=verdicts if again else [],
-        judged=judged,
-        collecting=bool(plan.pending),
+        plan, runs=runs, verdicts=[] if again else verdicts, drift=verdicts if again else [], judged=judged
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
@@ -109,7 +101,7 @@ def _judged(
     plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
 ) -> JudgedOutcome:
     """Read a judge's verdicts on a run's answers; a fault in them costs no record."""
-    if gathered.manifest is None or gathered.pending:
+    if gathered.manifest is None:
         return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
     try:
         component = checkout.component(judging.skill)
@@ -135,17 +127,6 @@ def _verdicts(
         except SkillEvaluatorError as problem:
             undecided[skill] = f"no verdict: {visible(str(problem))}"
     return [verdict for verdict in verdicts if verdict is not None], undecided
-
-
-def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
-    """Write the pending file of a run that is at the vendor in batches, with that beside it; None of any other run."""
-    if not gathered.pending:
-        return None
-    fixtures = os.environ.get("FIXTURES_COMMIT")
-    left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
-    path = out / PENDING / gathered.skill / f"{run_of(left)}.json"
-    replace_text(path, json_text(left.model_dump(mode="json")))
-    return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 
 def _score_run(

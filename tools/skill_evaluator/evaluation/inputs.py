@@ -15,7 +15,7 @@ from skill_evaluator.providers import Configuration, asking, read_configuration,
 from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.adaptive and (request.shard is not None or request.cases):
         raise RunError("--adaptive needs all cases: it cannot be combined with --shard or --case")
     _refuse_designs(request)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.batch and request.adaptive:
         raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; use one of them")
     configuration = configuration or read_configuration(request.config)

@@ -173,7 +173,7 @@ def _plan(request: EvaluationRequest, old: str, alone: str, configuration: Confi
 def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> tuple[SwitchedComponent, bool]:
     """Ask the runs of a component and judge them; return also whether the user stopped that."""
     request, inputs, planned, remark = plan.request, plan.inputs, plan.runs, plan.row.remark
-    scored, _ = ask_and_score(planned, inputs, request, watch)
+    scored = ask_and_score(planned, inputs, request, watch)
     problems = keep(planned, scored, inputs, request, on_kept)
     print_how_to_resume(planned, inputs, request)
     records = {run.record.model_id: run.record for run in planned.finished}

@@ -82,7 +82,7 @@ class Evaluation:
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def incomplete_below(self, record: Record) -> str:
-        """Name the newest incomplete run of a lower version with its date. Return an empty string if no such run exists."""
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
         return _recorded(self.inputs, self.request).incomplete_below(entry_of(record))
 
     def take_from(self, request: RequestT) -> RequestT:

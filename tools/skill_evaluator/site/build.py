@@ -59,7 +59,6 @@ from skill_evaluator.verdicts.history.component import ComponentStanding, Record
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-ASKING = "connect-src 'self'"  # of a site of one's own, which takes notes
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
@@ -105,9 +104,8 @@ def write_pages(site: SiteFolder) -> None:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    policy = f"{POLICY}; {ASKING}" if site.own else POLICY
     for name, page in PAGES.items():
-        shown = {"page": page, "name": name, "pages": PAGES, "policy": policy, "version": __version__}
+        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
         site.write(name, templates.get_template("page.html").render(**shown) + "\n")
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
@@ -236,7 +234,7 @@ def _write_component(
     runs = _rows(recorded)
     page = component_page(name, component.version, standing, runs)
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names), build.fixtures)
+    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
     write_comparisons(site, recorded, standing, build.fixtures, names)
     return component.version, standing
 

@@ -16,7 +16,7 @@ from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import aligned_by
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
-from skill_evaluator.errors import RunError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
@@ -477,14 +477,6 @@ class ShownRun:
             return with_answers(run_part(record, kept, None, self._remarks), record, view)
         except SkillEvaluatorError as problem:
             return run_part(record, kept, f"The raw answers cannot be shown: {problem}")
-
-    def answer(self, case_id: str, replicate: int) -> str:
-        """Return the text of an answer, empty where the call failed; raise RunError for none of this run."""
-        kept = next((kept for kept in self.record.per_case if kept.case_id == case_id), None)
-        if kept is None or replicate >= len(kept.outcomes):
-            raise RunError(f"run {self.id} has no replicate {replicate} of a case {case_id[:100]!a}")
-        answered = self._answers[1].get(Call(case_id, replicate))
-        return answered.completion.text if answered and answered.completion else ""
 
     def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
         """Return the shown part of a case, within a number of bytes."""

@@ -34,13 +34,11 @@ class SiteFolder:
     def __init__(self, folder: Path, *, own: bool = False) -> None:
         """Take an empty or new folder, or a folder with a site; raise StorageError for any other.
 
-        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for, and
-        `noting` when a note is sent to a name.
+        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
         """
         self._folder = folder
         self.own = own
         self.later: dict[str, Callable[[], None]] = {}
-        self.noting: dict[str, Callable[[Any], str]] = {}
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0

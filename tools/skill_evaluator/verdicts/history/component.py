@@ -246,7 +246,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Name the newest incomplete run of a lower version with its date. Return an empty string if no such run exists."""
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
         of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
         runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
         for path in self.component.results_dir.glob(f"*/{MANIFEST}"):

@@ -65,7 +65,6 @@ def _github(world: dict[str, Any]) -> GitHubApi:
     api.url = f"http://127.0.0.1:{world['api_port']}"
     api.merged("7", 7)
     api.pulls_of = _EveryCommit(api.pulls_of)
-    api.artifacts = world["artifacts"]
     for count, body in enumerate(world["comments"]):
         api.comment(7, body, "User" if count < world["by_people"] else "Bot")
     return api

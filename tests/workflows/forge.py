@@ -47,7 +47,6 @@ class Forge:
             "refused": {},
             "comments": [],
             "by_people": 0,
-            "artifacts": [],
         }
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")

@@ -378,7 +378,7 @@ def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_
         outputs.unlink(missing_ok=True)
         ran = run_script(place, tmp_path, {"SITE": "pages", "ATTEMPT": "2", **PUSH, **given})
         assert (ran.code, ran.printed) == (0, ""), given
-        assert ("pages=github-pages-2\n" in outputs.read_text()) is pages, given
+        assert (outputs.exists() and outputs.read_text()) == (pages and "pages=github-pages-2\n"), given
 
 
 def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:

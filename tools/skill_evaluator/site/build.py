@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,6 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
-from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.site.cases import write_cases
 from skill_evaluator.site.compare import write_comparisons
 from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows, regression
@@ -52,7 +50,6 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.decide.results import Comparisons
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
@@ -169,7 +166,6 @@ def build_site(build: SiteBuild) -> SiteFolder:
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     regressed: dict[str, Any] = {}
-    list(side_by_side(partial(_keep_verdicts, build, settings), names, large=True))
     for name in told(names, len(names), "pages of components"):
         try:
             version, standing = _write_component(site, build, name, settings)
@@ -207,14 +203,6 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
     return RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
 
 
-def _keep_verdicts(build: SiteBuild, settings: Settings, name: str) -> None:
-    """Draw the verdicts on a component, which are kept; what is wrong with it is told where it is written."""
-    with suppress(SkillEvaluatorError):
-        recorded = _recorded(build, settings, name)
-        if recorded.standing() is not None:
-            recorded.kept.of_runs(recorded.archive.entries, Comparisons, recorded.comparisons)
-
-
 def _write_component(
     site: SiteFolder, build: SiteBuild, name: str, settings: Settings
 ) -> tuple[str, ComponentStanding | str]:
@@ -235,7 +223,7 @@ def _write_component(
     page = component_page(name, component.version, standing, runs)
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
     write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
-    write_comparisons(site, recorded, standing, build.fixtures, names)
+    write_comparisons(site, recorded, build.fixtures, names)
     return component.version, standing
 
 

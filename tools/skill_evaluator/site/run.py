@@ -10,9 +10,8 @@ from typing import Any
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import JUDGED_BY, SHOWN_BY, ShownRun
-from skill_evaluator.site.writing import SiteFolder, data_script, fitting
+from skill_evaluator.site.writing import SiteFolder, data_script, fitting, program_digest
 from skill_evaluator.text import canonical_json, digest, listed
-from skill_evaluator.verdicts.history.cache import program_digest
 
 _OUTPUTS = 50  # distinct ones of a case
 _ROWS = 2_000_000  # characters of all rows of a run
@@ -34,7 +33,7 @@ def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: 
     """Write the rows and the texts of a run, unless those are there that show the same."""
     digests = run.recorded.component.digests
     known = {
-        "program": program_digest(SHOWN_BY),
+        "program": program_digest(*SHOWN_BY),
         "rules": [digests.get(name) for name in JUDGED_BY],
         "cases": [cases[case_id].digest if case_id in cases else None for case_id in sorted(run.case_ids)],
         **run.shown(True),

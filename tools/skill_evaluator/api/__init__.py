@@ -14,7 +14,6 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError, refuse
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.batches import UnfinishedBatches
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
     from skill_evaluator.library.tables import Odd
-    from skill_evaluator.providers import Configuration
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
     from skill_evaluator.runner.engine import Stop
@@ -141,15 +139,13 @@ class Library:
         *,
         watch: "Watch | None" = None,
         show_changes: bool = False,
-        collecting: "Configuration | None" = None,
         order: "Callable[[Case], int] | None" = None,
         **options: Any,
     ) -> "Evaluation":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
-        With the configuration for `collecting`, what batches have brought is taken, and nothing is asked. `order` says
-        of a case how early it is asked.
+        `order` says of a case how early it is asked.
         """
         from skill_evaluator.display.addresses import Site
         from skill_evaluator.evaluation.request import EvaluationRequest
@@ -164,7 +160,6 @@ class Library:
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
-            collecting=collecting,
             order=order,
         )
         if done.verdict is not None:
@@ -436,14 +431,6 @@ class Library:
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
 
-    @staticmethod
-    def restore(plan: Path, job: str, results: Path) -> None:
-        """Make the run folders of a job of a plan that collects, from what is pending of it."""
-        from skill_evaluator.ci.pending import restore_job
-        from skill_evaluator.ci.plan import read_plan
-
-        restore_job(read_plan(plan), job, results)
-
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""
         from skill_evaluator.records.selection import newest_of_versions, runs_of_models
@@ -465,15 +452,6 @@ class Library:
         from skill_evaluator.ci.collecting import CollectRequest, collect
 
         return collect(request or request_of(CollectRequest, self, **options))
-
-    def unfinished_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "UnfinishedBatches":
-        """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with.
-
-        With `give_up_on` find that run alone, which no longer waits for them.
-        """
-        from skill_evaluator.api.batches import unfinished_batches
-
-        return unfinished_batches(roots, self.components, self.config, self.fixtures, give_up_on)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
@@ -533,12 +511,11 @@ class Library:
         request: "AuditRunRequest | None" = None,
         *,
         watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
         **options: Any,
     ) -> "AskedAudit":
         """Ask every model every question in every scenario, as `audit run` does; `options` are those of the command.
 
-        `watch` shows how the calls go. With the configuration for `collecting`, take what batches have brought by now.
+        `watch` shows how the calls go.
         """
         from skill_evaluator.audit.request import AuditRunRequest
         from skill_evaluator.audit.run.asking import run_audit
@@ -546,7 +523,7 @@ class Library:
         request = request or request_of(AuditRunRequest, self, **options)
         if request.dry_run:
             raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
-        return run_audit(request, watch=watch or _unseen, collecting=collecting)
+        return run_audit(request, watch=watch or _unseen)
 
     def audit_plan(self, request: "AuditPlanRequest | None" = None, **options: Any) -> "tuple[AuditPlan, AuditSize]":
         """Draw an audit and write it cut into jobs, as `audit plan` does; return the plan and what it takes."""

@@ -48,7 +48,7 @@ _QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Site = Literal["artifact", "published", "unknown"]
-_SCHEDULES = {"SKILL_EVALUATOR_BATCH": "Batches", "SKILL_EVALUATOR_DRIFT": "Drift", "SKILL_EVALUATOR_AUDIT": "Audit"}
+_SCHEDULES = {"SKILL_EVALUATOR_DRIFT": "Drift", "SKILL_EVALUATOR_AUDIT": "Audit"}
 _IDLE = datetime.timedelta(days=45)
 _SITES: dict[str | None, Site] = {None: "unknown", "pages": "published"}
 

@@ -16,7 +16,7 @@ from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     _refuse_designs(request)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),

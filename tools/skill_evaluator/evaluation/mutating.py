@@ -47,7 +47,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     (model,) = plan.inputs.models
     if model.provider == "replay":
         raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
-    scored, _ = ask_and_score(plan.runs, plan.inputs, plan.request, watch)
+    scored = ask_and_score(plan.runs, plan.inputs, plan.request, watch)
     records = [one.record for one in scored]
     calls = sum(replicate.answered for run in plan.runs.runs for replicate in outcomes(run.folder).values())
     return _result(plan, _decide(plan, records), calls, total_or_none(record.cost_usd for record in records))

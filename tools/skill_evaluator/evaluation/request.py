@@ -13,7 +13,6 @@ from skill_evaluator.display.options import (
     OneOrMore,
     OnlyModels,
     Skill,
-    SubmitOnly,
     argument,
     flag,
     option,
@@ -53,7 +52,6 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     aa: bool = rare("Run the recorded version again to measure noise.", False)
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False
-    submit_only: SubmitOnly = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
     leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
 

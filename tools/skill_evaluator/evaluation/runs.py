@@ -6,7 +6,7 @@ a later run nor take any: the best of many drafts would pass for an improvement.
 
 import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import (
     MANIFEST,
-    Kept,
     Manifest,
     Role,
     create_run,
@@ -52,11 +51,11 @@ class PlannedRuns:
     finished: list[Finished]
     roles: Mapping[str, Role | None]
 
-    def left(self, pending: Container[str] = ()) -> list[str]:
-        """Return the ids of the runs that are not complete, where asking again may help; without those `pending`."""
+    def left(self) -> list[str]:
+        """Return the ids of the runs that are not complete, where asking again may help."""
         over = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         ids = [(run.manifest.run_id, run.folder) for run in self.runs]
-        return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
+        return [run_id for run_id, folder in ids if folder not in over]
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
@@ -136,9 +135,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 
 
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost) if request.batch else None
-    said = {"draft": request.draft, "kept": kept}
-    runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
+    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
 

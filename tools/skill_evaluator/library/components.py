@@ -202,7 +202,6 @@ _FILES = (
     "leaderboard.json",
     "evals/datasets.json",
     "evals/accepted.json",
-    "evals/notes",
     "evals/records",
     "evals/pinned",
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request, ask_once
@@ -69,10 +69,6 @@ _TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a se
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
-# Wait until all batches are done; or do what can be done now; or that, with no call that no batch had or that failed.
-BatchMode = Literal["wait", "submit", "collect"]
-
-
 class Stop:
     """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
 
@@ -93,7 +89,6 @@ class Invocation:
     budget: Budget
     redact: Redactor
     stop: Stop
-    mode: BatchMode = "wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

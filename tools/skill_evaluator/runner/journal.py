@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -58,16 +58,6 @@ Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
 
 
-class Kept(StrictModel):
-    """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
-
-    `leaderboard`: whether it is recorded; `max_cost_usd`: the cap of all.
-    """
-
-    leaderboard: bool = True
-    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-
-
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
     `inputs`: those that its version uses.
@@ -77,8 +67,8 @@ class Manifest(StrictModel):
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
     beside the run of a new version, or that version `again`. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
+    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `server` and
+    `in_flight` become known while it is asked.
     """
 
     run_id: RunId
@@ -104,7 +94,6 @@ class Manifest(StrictModel):
     evaluator_version: Label
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
     in_flight: InFlight | None = LATER
 

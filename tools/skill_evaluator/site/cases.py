@@ -16,7 +16,7 @@ from skill_evaluator.checks.declared import Check
 from skill_evaluator.comparing.declarations import aligned_by
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
-from skill_evaluator.errors import RunError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
@@ -31,9 +31,8 @@ from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers,
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
+from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting, program_digest
 from skill_evaluator.text import canonical_json, counted, digest, listed
-from skill_evaluator.verdicts.history.cache import program_digest
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
 _DOCUMENT = 100_000  # characters of a document
@@ -320,12 +319,13 @@ def write_cases(
     others.
     """
     component = recorded.component
+    digests = recorded.archive.digests()
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     runs = [
         ShownRun(
             entry=entry,
             case_ids=case_ids[entry.run_id],
-            digest=standing.kept.records.get(entry.run_id, ""),
+            digest=digests.get(entry.run_id, ""),
             recorded=recorded,
             names=names,
         )
@@ -364,7 +364,7 @@ def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest
         if {run.id for run in of_it} != newest:
             yield version
             key = f"case-lists/{name}/{version}"
-            known = [program_digest(SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
+            known = [program_digest(*SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
             first_line = f"/* {digest(canonical_json(known))} */"
             if not site.keeps(f"data/{key}.js", first_line):
                 index = cases_index(name, {run.entry.model_id: run.record for run in of_it})
@@ -381,7 +381,7 @@ def _write_case(
     name = f"data/{key}.js"
     room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))
     shared = {
-        "program": program_digest(SHOWN_BY),
+        "program": program_digest(*SHOWN_BY),
         "case": None if case is None else case.digest,
         "why": why,
         "rules": {name: component.digests.get(name) for name in JUDGED_BY},
@@ -477,14 +477,6 @@ class ShownRun:
             return with_answers(run_part(record, kept, None, self._remarks), record, view)
         except SkillEvaluatorError as problem:
             return run_part(record, kept, f"The raw answers cannot be shown: {problem}")
-
-    def answer(self, case_id: str, replicate: int) -> str:
-        """Return the text of an answer, empty where the call failed; raise RunError for none of this run."""
-        kept = next((kept for kept in self.record.per_case if kept.case_id == case_id), None)
-        if kept is None or replicate >= len(kept.outcomes):
-            raise RunError(f"run {self.id} has no replicate {replicate} of a case {case_id[:100]!a}")
-        answered = self._answers[1].get(Call(case_id, replicate))
-        return answered.completion.text if answered and answered.completion else ""
 
     def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
         """Return the shown part of a case, within a number of bytes."""

@@ -197,19 +197,6 @@ def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: P
     _read_or_refused(_cases, root)
 
 
-@pytest.mark.parametrize("filter_", [None, ["none"], 5])
-def test_samples_of_which_some_name_no_filter_are_refused_by_their_line(filter_: object, tmp_path: Path) -> None:
-    good, read = FILES["samples.jsonl"]
-    first, *others = good.splitlines()
-    _put(
-        _library(tmp_path),
-        "samples.jsonl",
-        "\n".join([json.dumps({**json.loads(first), "filter": filter_}), *others]).encode(),
-    )
-    with pytest.raises(SkillEvaluatorError, match=r"samples.jsonl:1 names no filter, as other lines do"):
-        read(tmp_path)
-
-
 @pytest.mark.parametrize("path", FILES)
 def test_what_is_good_in_it_is_read(path: str, tmp_path: Path) -> None:
     good, read = FILES[path]

@@ -28,6 +28,7 @@ from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
+from skill_evaluator.runner.cache_order import cached_prompts, prompt_of
 from skill_evaluator.runner.engine import STOPPED, BatchMode, Engine, Invocation, ModelJob, Most, Progress, Stop
 from skill_evaluator.runner.journal import (
     MANIFEST,
@@ -44,7 +45,6 @@ from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
 from skill_evaluator.runner.spending import month_of
-from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
 if TYPE_CHECKING:
     from filelock import FileLock

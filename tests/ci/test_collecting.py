@@ -106,7 +106,6 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"settled_after": 1}, "settled_after is 1, the plan says none"),
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
-    ({"tops_up": "r"}, "tops_up is r, the plan says none"),
     ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=('r',)"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
@@ -134,11 +133,11 @@ def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
-        *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
+        *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "draft", "judging"),
         *("not_applicable", "transport", "kept", "taken"),
         *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
-    assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
+    assert (planned.looks, planned.settled_after, planned.adaptive) == (None, None, False)
     assert planned.taken is None
 
 

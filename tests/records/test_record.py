@@ -25,7 +25,7 @@ ROW = {
     *("reproducibility", "failures", "tokens", "cost_usd", "latency_s", "digests", "evaluator_version", "digest"),
     *("per_case", "scorer_version"),  # of the first scorer a row has none
 }
-IN_A_ROW_WHERE_IT_SAYS_SOMETHING = {"saved_calls", "tops_up", "shard", "scenario", "beside", "stopped"}
+IN_A_ROW_WHERE_IT_SAYS_SOMETHING = {"saved_calls", "shard", "scenario", "beside", "stopped"}
 IN_A_RECORD_ALONE = {
     *("seed", "adaptive", "per_field", "per_array", "pass_hat_k", "contract", "reasons", "retries", "settings"),
     *("schema_version", "draft", "faults", "calls"),

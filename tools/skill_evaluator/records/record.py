@@ -289,7 +289,6 @@ class Row(_Run):
     baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
     """
 
-    tops_up: RunId | None = None
     shard: ShardText | None = None
     scenario: Label | None = None
     beside: RunId | None = None
@@ -321,20 +320,18 @@ class Record(_Run):
     """A run in full: what became of its calls and, per case, what every replicate scored.
 
     `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
-    settled; `planned` is without them. `adaptive` has the looks that could settle it. `tops_up` is a run stopped so,
-    whose answers this one took over. `beside` is the id of the run whose calls alternated with this one's, so that no
-    time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names it. `faults`
-    says where and why calls were not scored, the most frequent reason first. `not_applicable` has the cases that the
-    model was not asked, and why; no count and no score includes them. `left_out` says what the component's source holds
-    and was not used, such as files beside a skill, which were not sent. `transport` says whether each call was made by
-    itself, or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread.
-    `drift` is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has
-    fingerprints. `judged` says who decided checks that are sentences. `taken` says which answers are those of other
-    runs. Keys with a default were added later; older records lack them.
+    settled; `planned` is without them. `adaptive` has the looks that could settle it. `beside` is the id of the run
+    whose calls alternated with this one's, so that no time lies between the two. A `draft` has no row, and nothing is
+    compared with it unless a person names it. `faults` says where and why calls were not scored, the most frequent
+    reason first. `not_applicable` has the cases that the model was not asked, and why; no count and no score includes
+    them. `left_out` says what the component's source holds and was not used, such as files beside a skill, which were
+    not sent. `transport` says whether each call was made by itself, or many in a batch, whose latency is unknown.
+    `calls` says how time and cost of single calls are spread. `drift` is what asking a recorded version again showed.
+    `server` is that of a `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences.
+    `taken` says which answers are those of other runs. Keys with a default were added later; older records lack them.
     """
 
     adaptive: AdaptiveLooks | None = None
-    tops_up: RunId | None = None
     seed: int | None
     shard: ShardText | None
     scenario: Label | None = None

@@ -86,7 +86,7 @@ class Manifest(StrictModel):
     `inputs`: those that its version uses.
 
     An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
-    replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
+    replicates.
     `not_applicable`: the component's other cases that this model is not asked, and why.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
@@ -121,7 +121,6 @@ class Manifest(StrictModel):
     adaptive: bool = False
     settled_after: PositiveInt | None = None
     looks: Looks | None = None
-    tops_up: RunId | None = None
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)

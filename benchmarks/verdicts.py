@@ -136,6 +136,19 @@ def false_rows() -> Iterator[Row]:
         yield row("half of the fields reworded, size not known", Trial(world=reworded), None)
 
 
+def tried_rows() -> Iterator[Row]:
+    """`try` asks few replicates, and the recorded baseline has ten."""
+    for fields in (1, 10):
+        for cases in (3, 6, 12, 30):
+            for replicates in (1, 2, 3):
+                world = World(cases=cases, replicates=replicates, baseline=10, fields=fields, kind="flaky")
+                trial = Trial(world=world)
+                name = f"nothing changed, fields: {fields}: improved"
+                yield _row("A try", name, trial, ends(trial, "improved"), most=5)
+            trial = Trial(world=world, change=partial(shifted, drop=0.2))
+            yield _row("A try", f"−0.2, fields: {fields}: regressed", trial, ends(trial, "regressed"))
+
+
 def tolerated_rows() -> Iterator[Row]:
     """The truth fell by the tolerance: how often is that called unchanged or improved?"""
     for cases in (3, 5, 8, 12, 20, 40):
@@ -399,7 +412,17 @@ def _row(table: str, name: str, trial: Trial, draw: Draw, **promised: Any) -> Ro
     return Row(table=table, name=name, size=trial.world.size, draw=draw, **promised)
 
 
-TABLES = (false_rows, tolerated_rows, decided_rows, few_rows, single_rows, anchor_rows, flawless_rows, checked_rows)
+TABLES = (
+    false_rows,
+    tolerated_rows,
+    decided_rows,
+    few_rows,
+    single_rows,
+    anchor_rows,
+    flawless_rows,
+    checked_rows,
+    tried_rows,
+)
 
 
 def measure(numbered: tuple[int, int]) -> tuple[list[int], int]:

@@ -530,8 +530,6 @@ def _compare_versions(runs: Runs) -> None:
         f"components/orders/evals/records/20240601T000000Z-{token}-orders-ash.json" for token in ("000000", "000010")
     )
     runs.call("compare/files.json", "compare", f"--baseline={old}", f"--candidate={new}", *_JSON)
-    adaptive = ("orders", "--model=ash", "--adaptive", "--replicates=12", "--concurrency=1", _invocation(44))
-    runs.call("evaluate/adaptive.json", "evaluate", *adaptive, "--no-leaderboard", *_JSON)
     runs.call("plan/detect.json", "plan", "--detect=0.1", "orders", *_BOTH, *_JSON)
     runs.call("lint-recorded.json", "lint", "orders", *_JSON)
     for name in ("orders", "capitals", "minutes"):

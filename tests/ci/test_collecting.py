@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
 from skill_evaluator.ci.arrivals import GatheredRun, gather
-from skill_evaluator.ci.plan import Entry, Plan, planned_runs
+from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.files import json_text
-from skill_evaluator.records.summaries import Server, TakenAnswers
+from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.journal import Kept, Manifest
 from skill_evaluator.runner.schedule import Call
 
@@ -102,11 +102,8 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"role": "baseline"}, "role is baseline, the plan says none"),
     ({"prompt_commit": "c" * 40}, f"prompt_commit is {'c' * 40}, the plan says none"),
     ({"audit": "a"}, "audit is a, the plan says none"),
-    ({"adaptive": True}, "adaptive is True, the plan says False"),
-    ({"settled_after": 1}, "settled_after is 1, the plan says none"),
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
-    ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=('r',)"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),
@@ -127,18 +124,26 @@ def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_p
         assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
 
 
+def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
+    """A job does not see the branch of records that numbers the prompt."""
+    entries = [entry.model_copy(update={"skill_version": "0.3.0+3af3d45f"}) for entry in (FIRST, SECOND)]
+    for entry in entries:
+        arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
+    found = only(tmp_path, PLAN.model_copy(update={"entries": entries}))
+    assert len(found.answers) == 9
+    assert found.manifest is not None
+    assert found.manifest.skill_version == "0.3.0+3af3d45f"
+
+
 def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
-    planned = next(planned_runs(PLAN)).manifest
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
-        *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "draft", "judging"),
-        *("not_applicable", "transport", "kept", "taken"),
+        *("inputs", "evaluator_version", "draft", "judging"),
+        *("not_applicable", "transport", "kept"),
         *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
-    assert (planned.looks, planned.settled_after, planned.adaptive) == (None, None, False)
-    assert planned.taken is None
 
 
 @pytest.mark.parametrize("ending", ["", f"+{PLAN.invocation}"])

@@ -263,7 +263,7 @@ def test_a_run_that_is_given_up_waits_for_nothing_and_is_told_as_incomplete(
     library: Library, server: BatchServer
 ) -> None:
     set_up(library, server, "openai", "google")
-    library.settings(batch={"poll_s": 0.01}, timeout_s=1, budget={"month_usd": 5})
+    library.settings(batch={"poll_s": 0.01}, timeout_s=1)
     server.held = True
     assert evaluate(library, "--batch", "--submit-only").code == 0
     folder = next(path for path in library.results.iterdir() if path.name.endswith("openai-model"))
@@ -450,7 +450,6 @@ def test_what_could_not_be_deleted_is_said_and_costs_no_answer(
 
 def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
     assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
-    assert "--adaptive looks between replicates" in evaluate(library, "--batch", "--adaptive").err
     assert "--submit-only leaves batches" in evaluate(library, "--submit-only").err
     set_up(library, server, "openai")
     assert evaluate(library, "--batch", "--submit-only").code == 0

@@ -228,7 +228,7 @@ def test_a_run_that_brought_no_answer_is_not_looked_for_again(pipeline: BatchPip
 
 
 def test_a_run_is_given_up_by_a_commit_without_its_pending_file(pipeline: BatchPipeline, server: BatchServer) -> None:
-    pipeline.start(server, budget={"month_usd": 5})
+    pipeline.start(server)
     plan = pipeline.submit()
     pipeline.finish(plan)
     pipeline.push()
@@ -237,27 +237,6 @@ def test_a_run_is_given_up_by_a_commit_without_its_pending_file(pipeline: BatchP
     assert (given_up.code, given_up.err) == (0, f"{path} is removed; commit that to give the run up in CI\n")
     pipeline.push()
     assert (pipeline.pending(), pipeline.left(plan.invocation).entries) == ([], [])
-    month = pipeline.plan("--base=0", "--recorded=origin/main").month
-    assert month is not None
-    assert month.lying_usd == 0, "nothing is reserved any longer"
-
-
-def test_what_lies_with_a_vendor_counts_against_the_cap_on_a_month(
-    pipeline: BatchPipeline, server: BatchServer
-) -> None:
-    pipeline.start(server, budget={"month_usd": 5})
-    plan = pipeline.submit()
-    pipeline.finish(plan)
-    pipeline.push()
-    month = pipeline.plan("--base=0", "--recorded=origin/main").month
-    assert month is not None
-    assert (month.runs, month.spent_usd, month.lying_usd) == (1, 0, pytest.approx(plan.cost_upper_usd))
-    assert "those at a vendor in batches $" in month.words
-    pipeline.take()
-    pipeline.push()
-    month = pipeline.plan("--base=0", "--recorded=origin/main").month
-    assert month is not None
-    assert (month.runs, month.spent_usd, month.lying_usd) == (1, pytest.approx(CALLS * COST), 0)
 
 
 def test_the_next_push_does_not_ask_again_what_is_at_the_vendor_and_what_it_brings_changes_nothing_there(

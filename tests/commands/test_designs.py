@@ -335,7 +335,6 @@ def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
     for words, reason in (
         (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
         (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
-        (("--with-baseline", "--adaptive"), "--with-baseline cannot be combined with --adaptive"),
         (("--neutral", "2", "--case", "a*"), "--neutral cannot be combined with --case"),
         (("--neutral", "2", "--scenario", "x"), "--neutral cannot be combined with --scenario"),
         (("--neutral", "1"), "--neutral must be from 2 to 0"),
@@ -471,7 +470,6 @@ def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, a
     ("words", "calls"),
     [
         (("--draft",), 6),
-        (("--adaptive",), 6),
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
         (("--bare",), 6),
@@ -560,10 +558,6 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)
-    by_default.settings(policy={"design": "beside"}, budget={"month_usd": float(cap)})
-    shown = by_default.evaluate_here("--dry-run")
-    assert "what is left of budget.month_usd" in shown.err
-    assert _calls(by_default, "--max-calls", "5") == 6  # which is enough for neither, but the month's for one
 
 
 def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(

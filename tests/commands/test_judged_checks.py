@@ -289,17 +289,6 @@ def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrar
     assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
 
 
-def test_a_patch_takes_the_answers_of_the_judge_too(library: JudgedLibrary, server: ChatServer) -> None:
-    assert library.evaluated().code == 0
-    asked = server.requests
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
-    assert (library.evaluated().code, server.requests) == (0, asked)
-    patched, first = library.records()
-    assert patched["judged"] == first["judged"]
-    assert patched["taken"]["answers"] == CALLS
-
-
 def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of_it(
     library: JudgedLibrary, server: ChatServer
 ) -> None:

@@ -74,6 +74,14 @@ def test_another_version_may_be_ranked_and_an_unknown_model_is_an_error(two_mode
     assert two_models.call("leaderboard", SKILL, "--model", "bigg").refuses("(did you mean 'big'?)")
 
 
+def test_component_without_a_complete_run_has_an_empty_ranking(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, WEAK, complete=False))
+    shown = library.call("leaderboard")
+    assert shown.code == 0
+    assert "best model: none is named (no model can be ranked)" in shown.out
+    assert "m is left out: no run of it is complete" in shown.out
+
+
 def test_without_any_run_the_line_says_to_evaluate(library: Library) -> None:
     assert library.call("leaderboard").refuses("evaluate one, or see --components DIR")
 

@@ -130,16 +130,6 @@ def test_without_anything_to_hold_it_against_nothing_is_asked(two: Library, serv
     assert "older is not in models.yaml, and no run of 1.0.0 is recorded" in ended.out
 
 
-def test_the_cap_on_a_month_holds_for_all_components_together(two: Library, server: ChatServer) -> None:
-    many(two, 2)
-    two.settings(budget={"month_usd": 0.1})  # enough for one of them
-    assert two.call("switch", "old", "new", "part-00", "--dry-run").out.count("would") == 0
-    assert two.call("switch", "old", "new", "part-00", "part-01").refuses("budget.month_usd")
-    planned = two.call("switch", "old", "new", "part-00", "part-01", "--dry-run")
-    assert (planned.code, server.requests) == (0, 0)
-    assert "raise budget.month_usd" in planned.out
-
-
 def test_a_component_that_is_not_measured_leaves_the_answer_open(two: Library, server: ChatServer) -> None:
     names = many(two, 1)
 

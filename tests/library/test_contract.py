@@ -86,3 +86,20 @@ def test_a_pattern_that_never_comes_to_an_end_stops_no_message() -> None:
     contract = Contract({"anyOf": [endless, {"type": "number"}]}, "the schema")
     (error,) = contract.errors("a" * 40 + "!")
     assert error.startswith("/: ")
+
+
+@pytest.mark.parametrize(
+    ("schema", "types"),
+    [
+        ({}, {dict, list}),
+        ({"type": ["object", "null"]}, {dict}),
+        ({"properties": {"a": {}}}, {dict}),
+        ({"type": "string"}, set()),
+        ({"$ref": "#/$defs/r", "$defs": {"r": {"type": "array"}}}, {list}),
+        ({"anyOf": [{"type": "object"}, {"type": "null"}]}, {dict}),
+        ({"oneOf": [{"type": "object"}, {"type": "array"}]}, {dict, list}),
+        ({"allOf": [{"type": ["object", "array"]}, {"required": ["a"], "type": "object"}]}, {dict}),
+    ],
+)
+def test_candidates_have_the_types_of_the_root(schema: Any, types: set[type]) -> None:
+    assert set(Contract(schema, "the schema").expected.types) == types

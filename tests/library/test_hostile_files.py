@@ -94,7 +94,7 @@ def _results(name: str) -> Callable[[Path], None]:
 
 def _table(root: Path) -> None:
     places = {"components": root / "components", "fixtures": root / "fixtures", "config": root}
-    import_cases(CaseTable(file=root / "rows.csv", document="text", truth=("shop", "total"), skill=NAME, **places))
+    import_cases(CaseTable(file=root / "rows.csv", document=("text",), truth=("shop", "total"), skill=NAME, **places))
 
 
 # Each file of a library: where it lies, what is good in it, and what reads it.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, lack_of, take_keys
+from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, lack_of, read_keys
 from skill_evaluator.providers.base import Completion, Provider, ProviderError
 from skill_evaluator.providers.redaction import Redactor
 
@@ -71,7 +71,7 @@ def model_at(vendor: str, server: IdentityServer) -> Model:
 
 def open_at(vendor: str, server: IdentityServer) -> Provider:
     model, kind = model_at(vendor, server), PROVIDERS[vendor]
-    keys = take_keys([model], {vendor: kind})
+    keys = read_keys([model], {vendor: kind})
     assert lack_of(model, kind, keys) is None
     return kind.open(model, find_key(model, kind, keys), Settings(timeout_s=20))
 
@@ -188,7 +188,7 @@ def test_an_answer_that_repeats_tokens_is_kept_without_them(identities: Identity
 def test_what_is_missing_is_named(identities: IdentityServer, monkeypatch: pytest.MonkeyPatch) -> None:
     model, kind = model_at("openai", identities), PROVIDERS["openai"]
     monkeypatch.setenv("OPENAI_SERVICE_ACCOUNT_ID", " ")
-    keys = take_keys([model], {"openai": kind})
+    keys = read_keys([model], {"openai": kind})
     assert keys["ACTIONS_ID_TOKEN_REQUEST_TOKEN"] == REQUEST_TOKEN
     assert lack_of(model, kind, keys) == "OPENAI_SERVICE_ACCOUNT_ID is not set"
     assert lack_of(model, kind, {}) == (

@@ -1,11 +1,12 @@
-"""Keys are taken out of the environment."""
+"""Keys are read from the environment, which stays as it is; child processes do not inherit them."""
 
 import os
 
 import pytest
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import PROVIDERS, read_key, take_keys
+from skill_evaluator.processes import child_environment
+from skill_evaluator.providers import PROVIDERS, read_key, read_keys
 
 FIRST, SECOND = "sk-first-0123456789", "sk-second-0123456789"
 
@@ -24,13 +25,16 @@ def test_what_no_header_can_carry_is_refused_by_name() -> None:
         assert value not in str(caught.value)
 
 
-def test_the_keys_of_all_providers_leave_the_environment_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_all_providers_are_read_and_hidden_from_children(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = {"LAB_KEY": FIRST, "ANTHROPIC_API_KEY": SECOND, "GEMINI_API_KEY": "one", "GOOGLE_API_KEY": "other"}
     monkeypatch.setenv("GITHUB_TOKEN", "of-the-job")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for variable, value in taken.items():
         monkeypatch.setenv(variable, value)
     model = Model(id="lab", provider="openai", base_url="http://127.0.0.1/v1", api_key_env="LAB_KEY")
-    assert take_keys([model], {"openai": PROVIDERS["openai"]}) == taken
-    assert not taken.keys() & os.environ.keys()
-    assert os.environ["GITHUB_TOKEN"] == "of-the-job"
+    before = dict(os.environ)
+    for _ in range(2):
+        assert read_keys([model], {"openai": PROVIDERS["openai"]}) == taken
+    assert os.environ == before
+    assert child_environment() == {name: value for name, value in before.items() if name not in taken}
+    assert child_environment()["GITHUB_TOKEN"] == "of-the-job"

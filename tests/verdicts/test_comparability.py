@@ -94,3 +94,9 @@ def test_what_may_have_changed_the_model_is_remarked_with_the_remedy(
 ) -> None:
     candidate = a_record({"a": [1.0]}, **{"run_id": "20260102T000000Z-000000-m", **changed})
     assert list(common_part(a_record({"a": [1.0]}, **OLD), candidate).remarks) == remarks
+
+
+def test_run_is_comparable_with_itself() -> None:
+    """Also if two models answered in it."""
+    run = a_record({"a": [0.0]}, served_model={"first": 1, "second": 1})
+    assert common_part(run, run).barriers == ()

@@ -208,6 +208,24 @@ def published() -> dict[str, list[float]]:
     return scores
 
 
+def test_newest_run_is_always_ranked() -> None:
+    """Also if more than half of its cases are not applicable to its model."""
+    run = model("picky", {"a": [1.0], "b": [1.0], "c": [1.0]}, not_applicable={"a": "no image", "b": "no image"})
+    assert [one.model_id for one in rank(run).models] == ["picky"]
+
+
+def test_ranking_without_runs_is_empty() -> None:
+    ranking = rank()
+    assert (ranking.models, ranking.groups, ranking.advice) == ([], {}, Advice(reason="no model can be ranked"))
+
+
+def test_ranking_without_shared_cases_is_empty_and_names_the_models() -> None:
+    newest = model("newest", {"a": [1.0], "b": [1.0]}, timestamp="2026-01-02T00:00:00Z")
+    ranking = rank(newest, model("first", {"a": [1.0], "c": [1.0]}), model("second", {"b": [1.0], "c": [1.0]}))
+    assert ranking.models == []
+    assert ranking.left_out == dict.fromkeys(("newest", "first", "second"), "no case was answered by all models")
+
+
 def test_thirteen_published_models_rank_and_group_as_a_hand_calculation_does(published: dict[str, list[float]]) -> None:
     ranking = rank(
         *(model(name, {f"scenario-{at}": [score] for at, score in enumerate(row)}) for name, row in published.items())

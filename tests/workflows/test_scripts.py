@@ -355,10 +355,13 @@ def test_this_repositorys_own_entry_point_is_used_where_it_is(results: Path) -> 
     assert call[:2] == ["python", "tools/evaluate_skill.py"]
 
 
-def test_an_incomplete_run_is_no_failure_of_collecting_and_anything_else_is(tmp_path: Path) -> None:
+def test_collecting_fails_only_without_an_outcome(tmp_path: Path) -> None:
+    """A run that is incomplete (4), or stopped by a bug (1), keeps no other record from being published."""
     env = {"ARTIFACTS": str(tmp_path / "artifacts"), "PLAN": "plan.json", "COLLECTED": "collected"}
     (tmp_path / "collected").mkdir()
-    for ended, means in ((0, 0), (4, 0), (2, 2), (1, 1)):
+    for ended, has_outcome, means in ((2, False, 2), (1, False, 1), (0, True, 0), (4, True, 0), (1, True, 0)):
+        if has_outcome:
+            (tmp_path / "collected" / "outcome.json").touch()
         ran = run_script(step("collect", "Collect"), tmp_path, {**env, "ENDS_WITH": str(ended)})
         assert ran.code == means, ended
         assert (tmp_path / "artifacts").is_dir()  # nothing may have arrived

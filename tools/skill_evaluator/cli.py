@@ -1,7 +1,6 @@
 """The command line: arguments in, exit code out, and the one place where errors become a line on stderr.
 
-Only the module of the command that was typed is imported, so that help and dry runs stay quick; nothing that `main`
-needs imports pydantic, which would look for plugins before it is told not to.
+Only the module of the command that was typed is imported, so that help and dry runs stay quick.
 """
 
 import atexit
@@ -26,7 +25,7 @@ from skill_evaluator import __version__
 from skill_evaluator.commands.options import command_of
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, FormatOption
 from skill_evaluator.display.safe_text import inert_output, visible
-from skill_evaluator.errors import ENGINE_THREAD, EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
+from skill_evaluator.errors import ENGINE_THREAD, EXIT_OK, EXIT_USER_ERROR, InternalError, SkillEvaluatorError
 
 # What people come for, in the order of the help; `audit run` is the function `audit_run` in commands/audit.py, else in
 # commands/audit_run.py, `ci plan` that of `plan`.
@@ -181,7 +180,6 @@ def _application() -> typer.Typer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 2 and one line for what the user can put right, 1 and a traceback for a bug."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them reads every installed package
     gc.disable()  # start-up leaves no garbage worth a walk; the engine turns it on again
     atexit.register(gc.freeze)  # nor does the end: what is alive goes with the process
     try:
@@ -198,8 +196,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> None:
     """Run one command, and turn what escapes it into a line on stderr and an exit code."""
-    # now: a command takes its keys out of the environment
-    keys = [value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN"))]
     try:
         try:
             whole = "--all" in arguments and bool({"-h", "--help"} & {*arguments})
@@ -227,33 +223,23 @@ def _run(arguments: list[str]) -> None:
         sys.exit(problem.exit_code)
     except OSError as problem:
         if problem.errno not in (errno.ENOSPC, errno.EPIPE):
-            _report_bug(keys, problem)
+            _report_bug(problem)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if problem.errno == errno.ENOSPC:
             print(f"error: the result could not be printed: {problem.strerror}", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
     except Exception as problem:
-        _report_bug(keys, problem)
+        _report_bug(problem)
 
 
-def _report_bug(keys: Sequence[str], problem: Exception) -> NoReturn:
-    """Print a traceback without secrets, and exit with the code of a bug.
+def _report_bug(problem: Exception) -> NoReturn:
+    """Print a traceback without keys, or one line if it is a value that a model refuses, and exit."""
+    from skill_evaluator.providers.redaction import error_of
 
-    A value from outside that a model refuses, though no reader did, is wrong input: a line, and the code for that.
-    """
-    import traceback
-
-    from pydantic import ValidationError
-
-    from skill_evaluator.files import first_problem
-    from skill_evaluator.providers.redaction import Redactor
-
-    if isinstance(problem, ValidationError):
-        line = f"error: {first_problem(problem)} in what was read for {problem.title}"
-        print(visible(Redactor(keys)(line)), file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
-    print(Redactor(keys)(traceback.format_exc()), file=sys.stderr, end="")
-    sys.exit(EXIT_BUG)
+    error = error_of(problem)
+    if not isinstance(error, InternalError):
+        print(f"{error.label}{visible(str(error))}", file=sys.stderr)
+    sys.exit(error.exit_code)
 
 
 def _with_resume_value(arguments: list[str]) -> list[str]:

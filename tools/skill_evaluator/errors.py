@@ -26,6 +26,12 @@ def refuse(problem: SkillEvaluatorError) -> None:
     raise problem
 
 
+class InternalError(SkillEvaluatorError):
+    """A bug, whose traceback has been printed: exit code 1."""
+
+    exit_code = EXIT_BUG
+
+
 class PendingError(SkillEvaluatorError):
     """Answers are still to come, from batches that this process does not wait for: shown as one line, exit code 0."""
 

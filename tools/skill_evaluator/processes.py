@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,18 @@ Why = Literal["exited", "timeout", "output", "processes", "absent", "lost"]
 _ERROR_BYTES = 16_000  # of the end of what a program writes to stderr
 _LOOK_S = 0.1  # between two counts of a program's processes
 _SUBREAPER, _DEATH_SIGNAL, _DUMPABLE = 36, 1, 4  # options of Linux's prctl
+_key_variables: set[str] = set()
+
+
+def hide_from_children(variables: Iterable[str]) -> None:
+    """Leave environment variables, such as keys, out of every `child_environment` from now on."""
+    _key_variables.update(variables)
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment for a child process such as git: that of this process without the keys of models."""
+    hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
+    return {name: value for name, value in os.environ.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -280,22 +280,36 @@ def differences(before: Any, after: Any) -> list[ValueChange]:
     return sorted(changes, key=lambda change: change.path)
 
 
-_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)\d{6}\.0\+([0-9a-f]{8})")
+_GENERATED = re.compile(r"\d+\.\d+\.\d+\+[0-9a-f]{8}")
+_DATED = re.compile(r"0\.(\d{4})(\d\d)(\d\d)(\d{6})\.0\+([0-9a-f]{8})")  # as earlier records have it
 
 
-def is_dated(version: str) -> bool:
-    """Return whether a version was made of a date and a digest.
+def is_generated(version: str) -> bool:
+    """Return whether a version ends with the digest of its prompt, because the prompt declares none.
 
-    >>> is_dated("0.20260124093000.0+0123abcd"), is_dated("0.2.0")
-    (True, False)
+    >>> is_generated("0.3.0+3af3d45f"), is_generated("0.20260124093000.0+0123abcd"), is_generated("0.3.0")
+    (True, True, False)
     """
-    return _DATED.fullmatch(version) is not None
+    return _GENERATED.fullmatch(version) is not None
 
 
-def version_words(version: str) -> str:
-    """Return how people read a version, one that was made of a date and a digest as these.
+def comparable_version(version: str) -> str:
+    """Return the version to order by: a version made of a date is below all that are numbered.
 
-    >>> version_words("0.20260124093000.0+0123abcd"), version_words("1.2.0")
-    ('2026-01-24 0123abcd', '1.2.0')
+    >>> comparable_version("0.20260124093000.0+0123abcd"), comparable_version("0.1.0")
+    ('0.0.0-20260124093000', '0.1.0')
     """
-    return _DATED.sub(r"\1-\2-\3 \4", version)
+    return _DATED.sub(r"0.0.0-\1\2\3\4", version)
+
+
+def version_words(version: str, timestamp: str = "") -> str:
+    """Return a version as people read it; a generated number has the date of its run beside it.
+
+    >>> version_words("0.3.0+3af3d45f", "2026-01-24T09:30:00Z"), version_words("1.2.0", "2026-01-24T09:30:00Z")
+    ('0.3.0+3af3d45f (2026-01-24)', '1.2.0')
+    >>> version_words("0.20260124093000.0+0123abcd")
+    '2026-01-24 0123abcd'
+    """
+    if timestamp and is_generated(version) and not _DATED.fullmatch(version):
+        return f"{version} ({timestamp[:10]})"
+    return _DATED.sub(r"\1-\2-\3 \5", version)

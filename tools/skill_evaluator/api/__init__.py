@@ -6,7 +6,7 @@ that a command starts as quickly as its own story lets it.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -255,23 +255,38 @@ class Library:
         return recorded.advised(entries)[0]
 
     def leaderboard(
-        self, skills: Sequence[str] = (), *, models: Sequence[str] = (), version: str | None = None
+        self,
+        skills: Sequence[str] = (),
+        *,
+        models: Sequence[str] = (),
+        version: str | None = None,
+        odd: "Odd" = refuse,
     ) -> list["ModelRanking"]:
-        """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does."""
+        """Rank the models of each component, by default of all that have a recorded run, as `leaderboard` does.
+
+        `odd` takes the error of a component that cannot be ranked instead of having it raised.
+        """
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
             raise LeaderboardError(f"no run is recorded in {self.components}; evaluate one, or see --components DIR")
+        from skill_evaluator.providers.redaction import attempted
         from skill_evaluator.scoring.parallel import side_by_side
         from skill_evaluator.verdicts.planning import ranking  # noqa: F401 (once, and not in every process)
 
         def ranked(skill: str) -> "ModelRanking":
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
-            ranked = recorded.advised(entries, recorded.ranking(entries, version))[1]
+            ranked = recorded.ranking(entries, version)
+            if ranked.models:
+                ranked = recorded.advised(entries, ranked)[1]
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
-        return list(side_by_side(ranked, names))
+        results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))
+        for problem in results:
+            if isinstance(problem, SkillEvaluatorError):
+                odd(problem)
+        return [result for result in results if not isinstance(result, SkillEvaluatorError)]
 
     def accept(
         self, skill: str, version: str | None = None, *, why: str, by: str = "", models: Sequence[str] = ()

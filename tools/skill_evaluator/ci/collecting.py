@@ -18,13 +18,14 @@ from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import PlanError, SkillEvaluatorError
+from skill_evaluator.errors import InternalError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.judged import JudgedRun
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking
+from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import why_refused
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import PARTIAL, Record, write_record
@@ -70,16 +71,26 @@ def collect(request: CollectRequest) -> Outcome:
     places = {key: place for place, key in enumerate(parts_of_runs(plan))}
     ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored, judged = [], []
+    problems: list[SkillEvaluatorError] = []
     for number, gathered in enumerate(gather(plan, request.artifacts)):
         now = time.monotonic()
         until = now + (ends - now) / (len(places) - number)
         decide = deciding.get((gathered.skill, gathered.model_id))
         verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
         waiting = _keep_pending(plan, gathered, request.out)
-        scored.append(waiting or _score_run(gathered, request, request.out, until, verdicts_of))
+        work = partial(_score_run, gathered, request, request.out, until, verdicts_of)
+        done = attempted(gathered.skill, work) if waiting is None else waiting
+        if isinstance(done, SkillEvaluatorError):  # the other runs' records land all the same
+            problems.append(done)
+            done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
+        scored.append(done)
         judging = judgings.get((gathered.skill, gathered.model_id))
         if judging is not None and not gathered.is_baseline:
-            judged.append(_judged(plan, judging, gathered, arrivals, request))
+            found = attempted(judging.skill, partial(_judged, plan, judging, gathered, arrivals, request))
+            if isinstance(found, SkillEvaluatorError):  # a fault in verdicts costs no record
+                problems.append(found)
+                found = outcome_without(judging, "missing", visible(str(found)))
+            judged.append(found)
     scored.sort(key=lambda pair: places[pair[0].skill, pair[0].model_id, pair[0].is_baseline])
     judged.sort(key=lambda one: places[one.skill, one.candidate, False])
     records = {record.run_id: record for _, record in scored if record is not None}
@@ -91,7 +102,8 @@ def collect(request: CollectRequest) -> Outcome:
         write_record(request.out / RECORDS / marked.skill / f"{marked.run_id}.json", marked)
     runs = []
     for run, record in scored:
-        reasons = [run.reason] if record is None else [run.reason, undecided.get(run.skill)]
+        problem = None if record is None else undecided.get(run.skill)
+        reasons = [run.reason, *([] if problem is None else [f"no verdict: {visible(str(problem))}"])]
         runs.append(run.model_copy(update={"reason": "; ".join(filter(None, reasons))}))
     outcome = Outcome.view(
         plan,
@@ -100,6 +112,7 @@ def collect(request: CollectRequest) -> Outcome:
         drift=verdicts if again else [],
         judged=judged,
         collecting=bool(plan.pending),
+        has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
@@ -108,33 +121,35 @@ def collect(request: CollectRequest) -> Outcome:
 def _judged(
     plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
 ) -> JudgedOutcome:
-    """Read a judge's verdicts on a run's answers; a fault in them costs no record."""
+    """Read a judge's verdicts on a run's answers."""
     if gathered.manifest is None or gathered.pending:
         return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
-    try:
-        component = checkout.component(judging.skill)
-        cases = load_cases(component, checkout.fixtures)
-        batch = drawn_batch(judging, gathered, component, cases, checkout.configuration.settings.policy)
-        return read_judging(plan, judging, batch, arrivals, checkout.configuration, checkout.config)
-    except SkillEvaluatorError as problem:
-        return outcome_without(judging, "missing", visible(str(problem)))
+    component = checkout.component(judging.skill)
+    cases = load_cases(component, checkout.fixtures)
+    batch = drawn_batch(judging, gathered, component, cases, checkout.configuration.settings.policy)
+    return read_judging(plan, judging, batch, arrivals, checkout.configuration, checkout.config)
 
 
 def _verdicts(
     records: Iterable[Record], checkout: Checkout, *, again: bool
-) -> tuple[list[ComparisonResult], dict[str, str]]:
-    """Judge complete runs against what is recorded, here or on a branch; by component, also why that was not possible.
+) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
+    """Judge final runs against what is recorded, here or on a branch; by component, also why that was not possible.
 
     A leaderboard that cannot be read keeps no record from being published.
     """
     verdicts, undecided = [], {}
-    for skill, complete in by_key((record.skill, record) for record in records if record.complete).items():
-        try:
-            recorded = checkout.recorded_component(skill)
-            verdicts.append(drift_of(complete, recorded) if again else recorded.verdict_on(complete))
-        except SkillEvaluatorError as problem:
-            undecided[skill] = f"no verdict: {visible(str(problem))}"
-    return [verdict for verdict in verdicts if verdict is not None], undecided
+    for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
+        verdict = attempted(skill, partial(_verdict, skill, final, checkout, again=again))
+        if isinstance(verdict, SkillEvaluatorError):
+            undecided[skill] = verdict
+        elif verdict is not None:
+            verdicts.append(verdict)
+    return verdicts, undecided
+
+
+def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
+    recorded = checkout.recorded_component(skill)
+    return drift_of(final, recorded) if again else recorded.verdict_on(final)
 
 
 def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
@@ -154,12 +169,9 @@ def _score_run(
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
-    try:
-        record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
-    except SkillEvaluatorError as problem:  # the other runs' records land all the same
-        why = f"not collected: {visible(str(problem))}"
-        return _run_outcome(gathered, "missing", *gathered.remarks, why), None
-    status: Status = "complete" if record.complete else "incomplete" if record.scored else "missing"
+    record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
+    is_written = record.scored or record.is_final
+    status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     if status == "missing":
@@ -238,9 +250,10 @@ def _record(
     record = recorder.record(model, manifest, scorecard, stopped=stopped)
     record = record.model_copy(update={"judged": judged.summary})
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, mine))
-    if record.complete and takes_time and time.monotonic() > until:  # time ran out: no model's fault
-        record = record.model_copy(update={"complete": False, "stopped": "collect_seconds were too few to score it"})
-    if record.complete:
+    if record.is_final and takes_time and time.monotonic() > until:  # time ran out: no model's fault
+        stopped = "collect_seconds were too few to score it"
+        record = record.model_copy(update={"complete": False, "usable": None, "stopped": stopped})
+    if record.is_final:
         return record
     # an id of its own: the run may yet be completed, and recorded under the first
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})

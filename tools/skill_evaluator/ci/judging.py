@@ -197,7 +197,7 @@ def _judge_checks(
     if request.dry_run:
         raise JudgeError("the plan says what its judges cost: leave out --dry-run")
     (model,) = with_keys(bench.models, bench.configuration).values()
-    session, stopped = bench.session(request.out, [model]), list[str]()
+    session, stopped = bench.session(), list[str]()
     for run in gather(plan, request.artifacts):
         if (run.skill, run.model_id) != (judging.skill, judging.candidate) or run.manifest is None or run.pending:
             continue

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt
+from pydantic.json_schema import SkipJsonSchema
 
 from skill_evaluator.ci.plan import Plan, read_plan
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
@@ -86,6 +87,7 @@ class Outcome(FrozenModel):
 
     `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
     `judged` has every component and model that a judge was to look at. `collecting`: an earlier plan had submitted it.
+    `has_bug`: a bug prevented a verdict or the record of a run; the file does not have it.
     """
 
     invocation: RunId
@@ -97,6 +99,7 @@ class Outcome(FrozenModel):
     drift: list[ComparisonResult] = []
     judged: list[JudgedOutcome] = []
     collecting: bool = Field(default=False, exclude_if=lambda collecting: not collecting)
+    has_bug: SkipJsonSchema[bool] = Field(default=False, exclude=True)
 
     @property
     def judges_say(self) -> ShipDecision | None:

@@ -61,7 +61,6 @@ def part_of_plan(plan: Plan, skill: str, model_id: str, runs: Sequence[PendingRu
             "faults": [],
             "unjudged": [],
             "forecast": [],
-            "month": None,
             "judgings": [
                 judging for judging in plan.judgings if (judging.skill, judging.candidate) == (skill, model_id)
             ],

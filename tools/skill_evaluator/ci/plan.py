@@ -37,7 +37,6 @@ from skill_evaluator.runner.journal import Kept, Manifest, Transport
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
-from skill_evaluator.runner.spending import Month
 from skill_evaluator.stats import total_or_none
 
 PLAN_VERSION = 1
@@ -140,9 +139,8 @@ class Plan(FrozenModel):
     `untouched` counts components that did not change and lack nothing.
 
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
-    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `month` is
-    what the month's runs cost before this one, where settings.yaml has a cap on it. `retiring` says of the models that
-    are switched off soon when.
+    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `retiring`
+    says of the models that are switched off soon when.
 
     With `pending` it asks nothing: it is what is left of an earlier plan, whose calls lie with the vendors in batches.
     `fixtures_commit` is then that of fixtures in another repository.
@@ -166,7 +164,6 @@ class Plan(FrozenModel):
     judgings: list[PlannedJudging] = []
     unjudged: list[OnModels] = []
     forecast: list[Forecast] = []
-    month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     pending: list[PendingRun] = Field(default=[], exclude_if=lambda runs: not runs)
     fixtures_commit: Commit | None = Field(default=None, exclude_if=lambda commit: commit is None)
@@ -185,14 +182,6 @@ class Plan(FrozenModel):
     def cost_upper_usd(self) -> float | None:
         """The most all jobs can cost; None when a price is unknown."""
         return total_or_none(job.cost_upper_usd for job in self.jobs)
-
-    @property
-    def costs(self) -> dict[str, float | None]:
-        """The most the jobs of each model can cost; None when its price is unknown."""
-        return {
-            model_id: total_or_none(job.cost_upper_usd for job in self.jobs if job.model_id == model_id)
-            for model_id in {job.model_id: None for job in self.jobs}
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

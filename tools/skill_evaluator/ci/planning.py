@@ -44,7 +44,6 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, not_applicable
 from skill_evaluator.runner.runs import is_invocation, new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
 
@@ -98,10 +97,7 @@ def make_plan(request: PlanRequest) -> Plan:
         choice = _Choice(decisions=decisions, problems=[])
     else:
         choice = _choose_by_record(request, models)
-    plan = _cut(request, models, choice)
-    if plan.month is not None and not request.dry_run:
-        plan.month.refuse(plan.costs, request.max_cost)
-    return plan
+    return _cut(request, models, choice)
 
 
 def _plan_collection(invocation: str, checkout: Checkout) -> Plan:
@@ -270,6 +266,9 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     for name, version in after.items():
         if request.names and name not in request.names:
             continue
+        if version.version:
+            digests = {"prompt": version.prompt or "", "schema": version.schema or ""}
+            version = replace(version, version=request.version_of(name, version.version, digests))
         change = PushedComponent(
             after=version,
             before=before.get(name),
@@ -307,10 +306,8 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     settings = configuration.settings
     batched = {model.id for model in models if request.batch and why_unbatched(model) is None}
-    month = month_of(settings, request.config, request.components, repository=repository, refs=request.recorded)
-    caps = [*([] if request.max_cost is None else [request.max_cost]), *([] if month is None else [month.left_usd])]
     of_judges = [judging.cost_upper_usd for judging, _ in asked.judgings]
-    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, min(caps, default=None)))
+    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, request.max_cost))
     planned: list[Entry | PlannedJudging] = [
         *entries_of(asked.wanted, settings.jobs, batched),
         *(judging for judging, _ in asked.judgings),
@@ -336,7 +333,6 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
         forecast=forecasts_of(asked.estimates()) if entries else [],
-        month=month,
         retiring=retiring(models),
     )
 

@@ -33,6 +33,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
+    EXIT_BUG,
     EXIT_INCOMPLETE,
     EXIT_OK,
     EXIT_REGRESSED,
@@ -41,6 +42,7 @@ from skill_evaluator.errors import (
     SkillEvaluatorError,
 )
 from skill_evaluator.providers import Configuration
+from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.reports.ci import print_outcome, tell_outcome
 from skill_evaluator.reports.judge_results import print_judged
 from skill_evaluator.reports.live import watch
@@ -82,7 +84,7 @@ def collect(options: CollectOptions) -> int:
         folders = [quote(word) for word in words_of(options)]
         for line in again:
             print(f"to ask again what was lost: {visible(' '.join([line, *folders]))}", file=sys.stderr)
-    return EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+    return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
 def _collect_batches(options: CollectOptions) -> int:
@@ -107,11 +109,9 @@ def _collect_batches(options: CollectOptions) -> int:
         print("no batch is left to collect", file=sys.stderr)
     codes = {EXIT_OK, *map(_tell, found.problems)}
     for story in stories:
-        try:
-            codes.add(story())
-        except SkillEvaluatorError as problem:  # the others are collected all the same
-            codes.add(_tell(problem))
-    return next(code for code in (EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
+        code = attempted("collect --batches", story)  # the others are collected all the same
+        codes.add(_tell(code) if isinstance(code, SkillEvaluatorError) else code)
+    return next(code for code in (EXIT_BUG, EXIT_USER_ERROR, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_OK) if code in codes)
 
 
 def _tell(problem: SkillEvaluatorError) -> int:

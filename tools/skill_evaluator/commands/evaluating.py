@@ -10,6 +10,7 @@ from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import words_of
 from skill_evaluator.display.sheets import Format
 from skill_evaluator.errors import (
+    EXIT_BUG,
     EXIT_INCOMPLETE,
     EXIT_OK,
     EXIT_REGRESSED,
@@ -77,7 +78,7 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     )
     if done.verdict is None:  # else it says so itself
         if done.judged and done.request.scenario is None:
-            first = done.judged[0]
+            first = next((record for record in done.judged if not record.complete), done.judged[0])
             kept = done.is_recorded(first) and not first.draft
             print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
         _warn_without_verdict(done, show_changes=show_changes)
@@ -101,7 +102,10 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
-    return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK)
+    codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
+    return next(
+        (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK
+    )
 
 
 def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
@@ -109,7 +113,8 @@ def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
         return done.exit_code
     if done.problems:
         return done.problems[0].exit_code
-    if not all(run.record.complete for run in done.finished):
+    scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
+    if not all(record.complete for record in scored):
         return EXIT_INCOMPLETE
     return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
 

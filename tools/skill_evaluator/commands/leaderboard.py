@@ -1,5 +1,7 @@
 """`skill-evaluator leaderboard`: which model should we ship? Recorded models beside each other. Makes no call."""
 
+import sys
+
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -11,7 +13,8 @@ from skill_evaluator.display.options import (
     options,
     words_of,
 )
-from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import EXIT_OK, SkillEvaluatorError
 from skill_evaluator.reports.ranking import print_rankings
 
 EXAMPLES = ("skill-evaluator leaderboard", "skill-evaluator leaderboard <component> --model <model> --model <model>")
@@ -29,6 +32,10 @@ class LeaderboardOptions(ComponentsOption, ConfigOption, FormatOption):
 def leaderboard(options: LeaderboardOptions) -> int:
     """Rank the models of each component; which differ for sure, what each costs, which to ship. Makes no call."""
     library = Library(options.components, config=options.config)
-    rankings = library.leaderboard(options.skills, models=options.models, version=options.version)
-    print_rankings(rankings, options.format, words_of(options))
-    return EXIT_OK
+    problems: list[SkillEvaluatorError] = []
+    rankings = library.leaderboard(options.skills, models=options.models, version=options.version, odd=problems.append)
+    if rankings:
+        print_rankings(rankings, options.format, words_of(options))
+    for problem in problems:
+        print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
+    return min((problem.exit_code for problem in problems), default=EXIT_OK)

@@ -4,7 +4,7 @@ import signal
 from contextlib import suppress
 
 from skill_evaluator.api import Library
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, InternalError
 from skill_evaluator.site.build import SiteBuild
 from skill_evaluator.site.server import ServedSite
 from skill_evaluator.text import counted
@@ -26,7 +26,8 @@ def site_build(options: SiteBuild) -> int:
     site = Library.at(options).site(options)
     changed = f"{counted(site.written, 'file')} written, {site.removed} removed"
     print(f"{options.out / 'index.html'} ({changed})", flush=True)
-    return EXIT_INCOMPLETE if site.problems else EXIT_OK
+    has_bug = any(isinstance(problem, InternalError) for problem in site.problems.values())
+    return EXIT_BUG if has_bug else EXIT_INCOMPLETE if site.problems else EXIT_OK
 
 
 def site_serve(options: ServedSite) -> int:

@@ -13,6 +13,7 @@ from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
+from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
@@ -54,12 +55,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         )
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
-    if request.adaptive and (request.shard is not None or request.cases):
-        raise RunError("--adaptive needs all cases: it cannot be combined with --shard or --case")
     _refuse_designs(request)
     refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
-    if request.batch and request.adaptive:
-        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; use one of them")
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -67,6 +64,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.scenario,
     )
     asked = asking(configuration, component)
+    with tolerating_git():  # before a call is paid for
+        Repository(component.files[0])
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())
@@ -78,8 +77,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
 
         read_calibration(request.config, configuration.settings)
-        if request.adaptive:
-            raise RunError("--adaptive looks at answers before a judge has: leave it out where checks have `expect`")
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)
     return Inputs(
@@ -108,7 +105,6 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)} ask different questions; use one of them")
     others = {
-        "--adaptive": request.adaptive,
         "--case": bool(request.cases),
         "--shard": request.failing and request.shard is not None,
         "--scenario": request.failing and request.scenario is not None,

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 from skill_evaluator.display import told
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
@@ -15,6 +16,7 @@ from skill_evaluator.evaluation.request import ManyRequest
 from skill_evaluator.evaluation.story import Evaluation
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
+from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, nearest
@@ -49,10 +51,12 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
     ready: list[DryRun] = []
     left_out: dict[str, SkillEvaluatorError] = {}
     for name in told(chosen, len(chosen), "components"):
-        try:
-            ready.append(dry_run(replace(request, skill=name, dry_run=request.resume is None)))
-        except SkillEvaluatorError as problem:
-            left_out[name] = problem
+        asked = replace(request, skill=name, dry_run=request.resume is None)
+        plan = attempted(name, partial(dry_run, asked))
+        if isinstance(plan, SkillEvaluatorError):
+            left_out[name] = plan
+        else:
+            ready.append(plan)
     if left_out and not ready and all(isinstance(problem, ConfigError) for problem in left_out.values()):
         raise next(iter(left_out.values()))  # models.yaml or an option, which is wrong for all
     return ManyPlanned(ready=ready, left_out=left_out)
@@ -88,10 +92,7 @@ def evaluate_many(
     done: dict[str, Evaluation | SkillEvaluatorError] = {}
     for each in planned.ready:
         name = each.component.name
-        try:
-            done[name] = evaluation = ask(replace(request, skill=name))
-        except SkillEvaluatorError as problem:
-            done[name] = problem
-        else:
+        done[name] = evaluation = attempted(name, partial(ask, replace(request, skill=name)))
+        if isinstance(evaluation, Evaluation):
             request = evaluation.take_from(request)
     return done

@@ -166,7 +166,6 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    session.hold_month([plan.model], config=request.config, components=request.components, folder=plan.folder)
     check_writable(plan.folder, "--results DIR")
     most_calls = len(plan.asked) * len(plan.cases) * request.replicates
     with open_scores(plan.component, plan.cases, most_calls) as scores:
@@ -236,7 +235,7 @@ class _Asking:
             self.alpha = rules.alpha
             for mutant in left:
                 record = records[_name_of(mutant)]
-                if not record.complete:
+                if not record.is_final:
                     failed = record.stopped or f"coverage {record.coverage:.2f} is below what is required"
                     decided[mutant.id] = unasked(mutant, failed, look)
                     continue
@@ -261,7 +260,7 @@ class _Asking:
         for name, run in runs.items():
             why = asked.why_stopped(run)
             self._stopped = self._stopped or why
-            records[name] = recorder.record(plan.model, run.manifest, scorers[name].scorecard(replicates), stopped=why)
+            records[name] = recorder.record(plan.model, run.manifest, scorers[name].scorecard(), stopped=why)
         return records
 
     def _run(self, name: str, replicates: int) -> Run:
@@ -287,8 +286,7 @@ class _Asking:
         folder = plan.folder / name
         if not (folder / MANIFEST).exists():
             create_run(folder, manifest)
-        asked = None if replicates == self._request.replicates else replicates
-        return Run(model=plan.model, manifest=manifest.model_copy(update={"settled_after": asked}), folder=folder)
+        return Run(model=plan.model, manifest=manifest.model_copy(update={"replicates": replicates}), folder=folder)
 
     def _cost_of_others(self, runs: Container[str], replicates: int) -> float:
         """Return what the answers cost that are not among the calls of these runs up to a look.

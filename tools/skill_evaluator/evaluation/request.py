@@ -37,12 +37,11 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         metavar="[RUN]",
         completes="runs",
     )
-    fresh: bool = flag("Ask anew also what an unfinished run, or the version before a PATCH, has answers to.")
+    fresh: bool = flag("Begin a new run, even if an unfinished run could be continued.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
     invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
-    adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
     failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
     with_baseline: bool = rare(

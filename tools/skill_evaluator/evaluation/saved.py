@@ -12,7 +12,6 @@ from threading import Thread
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.adaptive import with_looks
 from skill_evaluator.evaluation.judged import judged_items, read_judged_run, scores_of
 from skill_evaluator.judges.modes.asked_sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
@@ -58,13 +57,13 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
     journal = outcomes(folder)
-    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
     made = [call for call in planned if call in journal]
     if not made:
         raise RunError(f"{folder} holds no answer yet")
     with open_scores(component, mine, len(made)) as scores:
         Thread(target=load_quantiles).start()  # while the workers score
-        scorer = Scorer(component, mine, run.manifest.asked, scores)
+        scorer = Scorer(component, mine, run.manifest.replicates, scores)
         scorer.add_all(journal[call] for call in made)
         judged = read_judged_run(run, mine, configuration, config)
         scorer.take(judged.scores)
@@ -72,7 +71,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
-    record = with_looks(recorder.record(run.model, run.manifest, scorecard, stopped=stopped), run.manifest)
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
     record = record.model_copy(update={"judged": judged.summary})
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
@@ -107,15 +106,15 @@ def explain(
         print(f"warning: {record} was made of other answers than {folder / ANSWERS} holds", file=sys.stderr)
     mine = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     journal = outcomes(folder)
-    calls = [call for call in schedule_calls([one.id for one in mine], manifest.asked) if call in journal]
+    calls = [call for call in schedule_calls([one.id for one in mine], manifest.replicates) if call in journal]
     with open_scores(component, mine, len(calls)) as scores:
-        scorer = Scorer(component, mine, manifest.asked, scores)
+        scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(journal[call] for call in calls)
         judged = read_sentence_answers(folder / JUDGE)
         scorer.take(scores_of(judged_items(mine, {call: journal[call] for call in calls}), judged, manifest.seed))
         answered = []
         for one in mine:
-            given = [journal.get(Call(one.id, index)) for index in range(manifest.asked)]
+            given = [journal.get(Call(one.id, index)) for index in range(manifest.replicates)]
             answered.append((one, read_answers(component, one, given, partial(_outcome, scorer, one.id))))
         if field is not None:
             path = _INDEX.sub("[]", field)
@@ -162,6 +161,6 @@ def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None,
         return
     if field is not None:
         raise RunError("--replicate cannot be combined with --field, which shows all replicates")
-    if not 0 <= replicate < manifest.asked:
-        last = manifest.asked - 1
+    if not 0 <= replicate < manifest.replicates:
+        last = manifest.replicates - 1
         raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

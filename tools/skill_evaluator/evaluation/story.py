@@ -9,7 +9,6 @@ from typing import TypeVar
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
@@ -30,7 +29,6 @@ from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
 from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -120,8 +118,6 @@ def evaluate(
     if order is not None:
         inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
-    if collecting is None:
-        _hold_month(planned, inputs, request)
     mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
     scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)
@@ -143,11 +139,11 @@ def keep(
         if not (finished.folder / REPORT).exists():
             on_kept(finished, None, site)
     records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
-    complete = {record.run_id for record in records if record.complete}
+    final = {record.run_id for record in records if record.is_final}
     problems: list[SkillEvaluatorError] = []
     for run in scored:
-        counts = run.record.complete and (not entry_of(run.record).is_baseline or run.record.beside in complete)
-        kept = counts and is_measurement(run.run, request)  # a baseline only beside a complete run of a new version
+        counts = run.record.is_final and (not entry_of(run.record).is_baseline or run.record.beside in final)
+        kept = counts and is_measurement(run.run, request)  # a baseline only beside a final run of a new version
         try:
             finished = _write_run(run, inputs.component, kept=kept)
             on_kept(finished, None, site)
@@ -167,21 +163,22 @@ def _compare(
     *,
     show_changes: bool,
 ) -> Evaluation:
-    """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
+    """Judge the final runs of new versions against a lower version, if there is one, and rank the complete ones."""
     finished, component = planned.finished, inputs.component
-    complete = {run.record.run_id: run.record for run in finished if run.record.complete}
+    final = {run.record.run_id: run.record for run in finished if run.record.is_final}
     anew = any(run.manifest.asked_again for run in planned.runs)  # both versions, or there is no verdict
-    whole = [one for one in complete.values() if one.shard is None and planned.roles[one.run_id] is None]
-    judged = [one for one in whole if not anew or one.beside in complete]
+    whole = [one for one in final.values() if one.shard is None and planned.roles[one.run_id] is None]
+    judged = [one for one in whole if not anew or one.beside in final]
     verdict, ranking, recorded = None, None, _recorded(inputs, request)
     archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=anew)
-    if not (request.cases or anew) and len({record.model_id for record in judged}) == len(judged) > 1:
-        ranking = recorded.ranking_of(judged, verdict)
-        if runs_of_versions(archive.entries) and not any(record.draft for record in judged):
+    ranked = [record for record in judged if record.complete]
+    if not (request.cases or anew) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        ranking = recorded.ranking_of(ranked, verdict)
+        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.advised(archive.entries, ranking)[1]
     again = [
         run.record
@@ -207,16 +204,6 @@ def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
     component = inputs.component
     archive = Archive(component)
     return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
-
-
-def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
-    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if month is None:
-        return
-    month.refuse(costs_left(planned, inputs), request.max_cost)
-    if month.unknown:
-        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
 
 
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
@@ -265,11 +252,6 @@ def ask_and_score(
             )
             for run in runs
         }
-        observers = {
-            run.manifest.run_id: lookout
-            for run in runs
-            if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
-        }
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
@@ -277,7 +259,6 @@ def ask_and_score(
 
         questions = replace(
             questions_of(planned.components, cases, scorers, scores, prepare_records),
-            observers=observers,
             recorded={
                 run.manifest.run_id
                 for run in runs
@@ -288,15 +269,14 @@ def ask_and_score(
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
         for run in (run for run in runs if run.manifest.run_id not in asked.pending):
-            manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+            manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
-            scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
+            scorecard = scorers[run.manifest.run_id].scorecard()
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
-            record = record.model_copy(update={"judged": judged.summary})
-            scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
+            scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
     waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
     pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
     return [run for run in scored if run.record.run_id not in waiting], pending

@@ -22,11 +22,11 @@ from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers import Configuration, lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
+from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.prices import estimate, input_sizes
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.session import Watch
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
@@ -53,13 +53,12 @@ class SwitchedComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A switch, asked or only planned: a row a component. `month` says of a plan what is left of the month's budget."""
+    """A switch of models, run or only planned, with one row per component."""
 
     request: SwitchRequest
     policy: Policy
     rows: Sequence[SwitchedComponent]
     is_whole: bool
-    month: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -87,7 +86,7 @@ def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
     Where the old model does not answer, its newest record stands in. A dry run makes no call.
     """
     configuration = read_configuration(request.config)
-    settings, alone = configuration.settings, _why_alone(request, configuration)
+    alone = _why_alone(request, configuration)
     names = request.old, request.new
     asked = EvaluationRequest(
         skill="",
@@ -112,20 +111,15 @@ def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
             rows[name] = replace(rows[name], remark=str(problem))
     if not rows:
         raise ConfigError(f"{request.components} holds no component to ask; name its folder with --components DIR")
-    month = month_of(settings, request.config, request.components)
-    costs = {f"{request.old} or {request.new}": total_or_none(row.cost_at_most_usd for row in rows.values())}
-    if month is not None and not request.dry_run:
-        month.refuse(costs)
     for plan in () if request.dry_run else plans:
         rows[plan.row.component], is_stopped = _ask(plan, names, watch, on_kept)
         if is_stopped:
             break
     return Switch(
         request=request,
-        policy=settings.policy,
+        policy=configuration.settings.policy,
         rows=list(rows.values()),
         is_whole=len(plans) == len(rows),
-        month=None if month is None else month.why_refused(costs) or month.words,
     )
 
 
@@ -179,8 +173,9 @@ def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> 
     records = {run.record.model_id: run.record for run in planned.finished}
     is_stopped = any("interrupted" in (record.stopped or "") for record in records.values())
     for name in request.models:
-        if name not in records or not records[name].complete:
-            why = [*map(str, problems), *(one.stopped for one in records.values() if one.model_id == name)]
+        record = records.get(name)
+        if record is None or not record.complete:
+            why = [*map(str, problems), record and (record.stopped or unusable_words(record))]
             remark = f"{name} did not answer ({next(filter(None, why), 'too few answers')})"
     after, archive = records.get(names[1]), Archive(inputs.component)
     pair = models_pair(archive.entries, names, archive, after.skill_version) if after and after.complete else None

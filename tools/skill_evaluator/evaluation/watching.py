@@ -1,6 +1,5 @@
 """`try --watch`: a component is asked again at each save of its files, under one ceiling for all tries."""
 
-import os
 import re
 import sys
 import time
@@ -34,13 +33,12 @@ def tries(request: EvaluationRequest, ask: Callable[[EvaluationRequest, Order], 
     `ask` gets an order of the cases: those that changed since the last try, those that failed in it, the others.
     """
     last: list[Record] = []
-    keys, fixtures = dict(os.environ), places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    fixtures = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
     places = [request.components / request.skill, fixtures]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MOST_CALLS)
     while True:
         seen = _saved(places)
-        os.environ.update(keys)  # the last try took them out of there
         try:
             done = ask(request, _order_after(last))
         except SkillEvaluatorError as problem:

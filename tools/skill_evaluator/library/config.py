@@ -51,14 +51,6 @@ class BatchSettings(StrictModel):
     )
 
 
-class SpendingCap(StrictModel):
-    """What all runs that begin in a calendar month (UTC) may cost together; None: as much as they do."""
-
-    month_usd: PositiveFloat | None = Field(
-        default=None, description="USD a month; what may exceed it is refused, or stops there"
-    )
-
-
 class Jobs(StrictModel):
     """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
 
@@ -457,7 +449,6 @@ class Settings(StrictModel):
     required_coverage: Share = 0.9
     batch: BatchSettings = BatchSettings()
     jobs: Jobs = Jobs()
-    budget: SpendingCap = SpendingCap()
     policy: Policy = Policy()
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS

@@ -13,6 +13,7 @@ from skill_evaluator import plugins
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
+from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
@@ -51,7 +52,7 @@ class Configuration:
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings and models, and take their keys; raise ConfigError for what is wrong in them."""
+    """Read settings, models and the keys in the environment; raise ConfigError for what is wrong in the files."""
     settings = load_settings(folder)
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
@@ -60,7 +61,7 @@ def read_configuration(folder: Path) -> Configuration:
         if own.judge is not None and own.judge.model not in ids:
             place = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
             raise ConfigError(f"{place}: no model '{own.judge.model}' in models.yaml {nearest(own.judge.model, ids)}")
-    return Configuration(settings=settings, models=models, kinds=kinds, keys=take_keys(models, kinds))
+    return Configuration(settings=settings, models=models, kinds=kinds, keys=read_keys(models, kinds))
 
 
 def asking(configuration: Configuration, component: Component) -> Configuration:
@@ -123,14 +124,15 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
     return kind.key_variables
 
 
-def take_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
-    """Take every key that a provider may read out of the environment, and return them by variable.
+def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
+    """Return the keys of all providers that are set in the environment, by variable.
 
-    A process started later, such as git, inherits none of them.
+    The environment stays as it is. Child processes that are started later, such as git, do not inherit the keys.
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
-    return {variable: os.environ.pop(variable) for variable in variables if variable in os.environ}
+    hide_from_children(variables)
+    return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
 def read_key(variables: Iterable[str], keys: Keys) -> str | None:

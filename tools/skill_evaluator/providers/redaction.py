@@ -1,19 +1,29 @@
-"""Removes keys from texts, in the four spellings in which a server may repeat them.
+"""Removes keys from texts and tracebacks, in the four spellings in which a server may repeat them.
 
 The spellings are the key as it is, URL-quoted, JSON-escaped, and in base64 at each of the three offsets of a byte.
 """
 
 import base64
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
+from pydantic import ValidationError
+
+from skill_evaluator.errors import InternalError, SkillEvaluatorError
+from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model
+from skill_evaluator.processes import child_environment
 
 _MASK = "[redacted]"
 _MIN_LENGTH = 8  # a shorter key is a placeholder; removing it would damage honest text
 _TOKENS: set[str] = set()  # access tokens that the process received while it ran
+ResultT = TypeVar("ResultT")
 
 
 def remember(token: str) -> None:
@@ -42,6 +52,30 @@ def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
     return Redactor([*keys.values(), *(secret for model in models for secret in _passwords(model.base_url or ""))])
 
 
+def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
+    """Return an unexpected exception as an error without keys: an InternalError, whose traceback is printed on stderr.
+
+    A value that a pydantic model refuses is wrong input, not a bug: no traceback is printed.
+    """
+    shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
+    redact = Redactor(value for name, value in os.environ.items() if name not in shown)
+    if isinstance(problem, ValidationError):
+        return SkillEvaluatorError(redact(f"{first_problem(problem)} in what was read for {problem.title}"))
+    print(redact("".join(traceback.format_exception(problem))), file=sys.stderr, end="", flush=True)
+    where = "" if component is None else f" in {component}"
+    return InternalError(redact(f"internal error{where}: {type(problem).__name__}: {problem}"))
+
+
+def attempted(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
+    """Return the result of work on a component, or its error: a bug in one component does not stop the others."""
+    try:
+        return work()
+    except SkillEvaluatorError as problem:
+        return problem
+    except Exception as problem:
+        return error_of(problem, component)
+
+
 def _passwords(url: str) -> Iterator[str]:
     parts = urlsplit(url)
     if parts.password:
@@ -56,7 +90,7 @@ def _pattern_of(keys: Iterable[str]) -> re.Pattern[str]:
 
 
 def _spellings(key: str) -> Iterator[str]:
-    yield from (key, quote(key, safe=""), json.dumps(key)[1:-1], key.replace("/", r"\/"))
+    yield from (key, quote(key, safe="", errors="surrogatepass"), json.dumps(key)[1:-1], key.replace("/", r"\/"))
     for before, shared in ((0, 0), (1, 2), (2, 3)):  # characters of the code that depend on the bytes before the key
         raw = bytes(before) + key.encode("utf-8", "surrogatepass")
         code = base64.b64encode(raw).decode().rstrip("=")

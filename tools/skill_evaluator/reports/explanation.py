@@ -297,12 +297,12 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
 
 
 def _field(view: FieldView, manifest: Manifest, folders: Sequence[str], full: bool, brief: bool) -> Iterator[Block]:
-    standings = ", ".join(f"{count} {_words(name, manifest.asked)}" for name, count in _profile(view).items())
+    standings = ", ".join(f"{count} {_words(name, manifest.replicates)}" for name, count in _profile(view).items())
     yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
     yield _facts(
         [
             f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
-            f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
+            f"{counted(len(view.cases), 'case')} × {counted(manifest.replicates, 'replicate')}: {standings}",
         ]
     )
     alike = [case.standing in ("stable_right", "stable") for case in view.cases]
@@ -351,7 +351,7 @@ def _field_as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
         "component": manifest.skill,
         "version": manifest.skill_version,
         "model": manifest.model_id,
-        "replicates": manifest.asked,
+        "replicates": manifest.replicates,
         "field": view.path,
         "compared_as": compared_as(view.rule),
         "profile": _profile(view),

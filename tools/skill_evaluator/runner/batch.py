@@ -361,7 +361,7 @@ def give_up(folder: Path) -> list[str]:
         manifest, journal, made = read_manifest(folder), BatchJournal.read(folder), outcomes(folder)
         attempts = {call: batch.attempts[call] for batch in journal.open for call in batch.calls.values()}
         answers = Journal(folder)
-        for call in schedule_calls(tuple(manifest.cases), manifest.asked):
+        for call in schedule_calls(tuple(manifest.cases), manifest.replicates):
             if call in attempts and not (call in made and made[call].answered):
                 answers.append(Replicate(call=call, error=_GIVEN_UP, latency_s=None, attempts=attempts[call]))
             elif call not in made:

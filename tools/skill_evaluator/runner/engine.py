@@ -6,7 +6,7 @@ them, for whoever draws it.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -101,9 +101,8 @@ class Invocation:
 class ModelJob:
     """All that is needed to make one model's calls.
 
-    `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
-    all, or None to go on. `caching`: how the vendor caches its prompts. `answered_before`: it is on record.
-    `concurrency` calls are in flight at most, from the beginning unless it is with `first_in_flight`.
+    `caching`: how the vendor caches its prompts. `answered_before`: it is on record. `concurrency` calls are in flight
+    at most, from the beginning unless it is with `first_in_flight`.
     """
 
     model: Model
@@ -116,8 +115,6 @@ class ModelJob:
     caching: Caching | None = None
     answered_before: bool = False
     first_in_flight: int | None = None
-    looks: Sequence[int] = ()
-    enough: Callable[[int], Awaitable[int | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,31 +164,18 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`; leave the rest once a look finds them `enough`."""
-        begun, enough = 0, None
+        """Make every call, or stop early and say why in `halted`."""
+        sequences = call_sequences(self._job.calls, self._cached)
+        shared = iter(sequences)
         try:
-            for look in self._job.looks:
-                await self._make_all([call for call in self._job.calls if begun <= call.replicate < look])
-                if self._ended() or self.halted is not None:
-                    return
-                begun = look
-                enough = await self._job.enough(look) if self._job.enough is not None else None
-                if enough is not None:
-                    break
-            left = (call for call in self._job.calls if begun <= call.replicate)
-            await self._make_all([call for call in left if enough is None or call.replicate < enough])
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._job.concurrency, len(sequences))):
+                    group.create_task(self._work(shared))
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
             with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
                 await self._job.provider.close()
-
-    async def _make_all(self, calls: Sequence[Call]) -> None:
-        sequences = call_sequences(calls, self._cached)
-        shared = iter(sequences)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._job.concurrency, len(sequences))):
-                group.create_task(self._work(shared))
 
     async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
         for call in chain.from_iterable(sequences):

@@ -210,10 +210,6 @@ class Budget:
         """Serve the event loop that runs now; one budget may be for several, one after the other."""
         self._settled = asyncio.Event()
 
-    def lower(self, max_cost_usd: float) -> None:
-        """Lower the cap to this, unless it is lower already."""
-        self._max_cost = max_cost_usd if self._max_cost is None else min(self._max_cost, max_cost_usd)
-
     def anew(self, spent_usd: float) -> "Budget":
         """Return a budget of the same cap and the calls that are left, of which so much is spent: runs count anew."""
         budget = Budget(self._max_cost, self._calls_left)

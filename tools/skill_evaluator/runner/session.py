@@ -15,8 +15,7 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skill_evaluator.errors import ConfigError, PendingError, RunError
 from skill_evaluator.files import try_lock
@@ -30,21 +29,11 @@ from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
 from skill_evaluator.runner.cache_order import cached_prompts, prompt_of
 from skill_evaluator.runner.engine import STOPPED, BatchMode, Engine, Invocation, ModelJob, Most, Progress, Stop
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Journal,
-    Looks,
-    create_run,
-    note_looks,
-    outcomes,
-    read_manifest,
-    refuse_other,
-)
+from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, read_manifest, refuse_other
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
-from skill_evaluator.runner.spending import month_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -74,23 +63,12 @@ def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
     return "collect" if collecting else "submit" if submit_only else "wait"
 
 
-class Observer(Protocol):
-    """Looks at a run between replicates, in a thread, after each number of replicates in `places`."""
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The numbers of replicates after which it looks."""
-
-    def look(self, after: int) -> Looks:
-        """Return the looks up to this one, and what they settle."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
     """What the calls of runs ask, and who takes their outcomes.
 
     `on_outcome` gets every outcome once, those of earlier attempts at a run too; without it the journal alone has them.
-    `observers` are by run id. `recorded`: ids of runs whose model is on record with the same settings.
+    `recorded`: ids of runs whose model is on record with the same settings.
 
     `check` is called before any call, once the vendors' libraries are there; what it raises ends the asking.
     `meanwhile` runs in a thread once the first calls are made; before, it would hold them up.
@@ -98,7 +76,6 @@ class Questions:
 
     request_for: Callable[[Run, Call], Request]
     on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
-    observers: Mapping[str, Observer] = field(default_factory=dict)
     recorded: Container[str] = ()
     check: Callable[[], None] = lambda: None
     meanwhile: Callable[[], None] = lambda: None
@@ -129,19 +106,6 @@ class Session:
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None
     mode: BatchMode = "wait"
-
-    def hold_month(self, models: Iterable[Model], *, config: Path, components: Path, folder: Path) -> None:
-        """Lower the cap to what the month's cap leaves to what is asked in a folder; what is collected is paid for.
-
-        Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
-        """
-        month = month_of(self.configuration.settings, config, components, own=folder)
-        if month is None or self.mode == "collect":
-            return
-        kinds = self.configuration.kinds
-        most = month.most_usd({model.id: price_of(model, kinds[model.provider]) for model in models})
-        if most is not None:
-            self.budget.lower(most)
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
         """Make every call of the runs that has no answer yet.
@@ -260,7 +224,7 @@ class _RunningRun:
         if run.folder.exists():
             self._hold()
             refuse_other(run.folder, run.manifest)
-        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
         self._errors: dict[Call, Replicate] = {}
@@ -277,18 +241,10 @@ class _RunningRun:
                 session.budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 questions.on_outcome(run, replicate)
-        if run.manifest.taken is not None:  # a different run paid for them
-            session.budget.count_earlier(-(run.manifest.taken.cost_usd or 0.0))
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
-        self.begun = max((call.replicate for call in earlier), default=-1)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
         self._journal: Journal | None = None
-
-    @property
-    def observer(self) -> Observer | None:
-        """Who looks at the run between replicates."""
-        return self.questions.observers.get(self.run.manifest.run_id)
 
     def request_for(self, call: Call) -> Request:
         """Return the request of a call, which says what its files take at most."""
@@ -353,7 +309,6 @@ class _RunningModel:
             return
         if not calls:
             return
-        observer = first.observer if len(parts) == 1 and not first.run.manifest.settled_after else None
         begins, most = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
         most = min(most, limits.max_concurrency or most)
         self._job = job = ModelJob(
@@ -367,9 +322,6 @@ class _RunningModel:
             shared=shared,
             caching=kind.caching_of(model),
             answered_before=first.run.manifest.run_id in first.questions.recorded,
-            # an earlier look already said to go on
-            looks=[place for place in observer.places if place > first.begun] if observer else (),
-            enough=self._enough,
         )
         engine = Engine(job, self.progress, self._keep)
         self._engines, self._gate = [engine], engine.gate
@@ -410,16 +362,6 @@ class _RunningModel:
             server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest, renamed=renamed)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
-
-    async def _enough(self, look: int) -> int | None:
-        """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""
-        (part,) = self._parts
-        if part.observer is None:
-            return None
-        manifest = note_looks(part.run.folder, await asyncio.to_thread(part.observer.look, look))
-        part.unmade -= manifest.saved_calls
-        self.progress.planned -= manifest.saved_calls
-        return manifest.settled_after
 
     def _keep(self, replicate: Replicate) -> Future[Any] | None:
         part, call = self._parts[replicate.call.arm], _without_arm(replicate.call)

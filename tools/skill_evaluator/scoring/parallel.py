@@ -276,7 +276,7 @@ class _Nursery:
         for number in _TIMES:
             signal.signal(number, signal.SIG_DFL)
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-            os.environ[name] = "1"  # there is a worker for each core
+            os.environ[name] = "1"  # of this forked process; there is a worker for each core
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # running into a limit is no reason to keep the memory
         gc.freeze()  # what is there stays in memory that all workers share
         gc.enable()

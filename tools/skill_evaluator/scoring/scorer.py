@@ -171,22 +171,20 @@ class Scorer:
                 case.by_text[raw] = after
                 case.scored |= {index: after for index, one in case.scored.items() if one is before}
 
-    def scorecard(self, replicates: int | None = None) -> Scorecard:
+    def scorecard(self) -> Scorecard:
         """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.
 
-        `replicates` is the number planned, where a run stopped early with fewer; no later replicate may have come.
         Raise FixtureError for a truth that is too costly to score.
         """
         while self._pending:
             self._count_first()
-        planned = replicates or self._replicates
-        scored = list(self._case_scores(range(planned)))
+        scored = list(self._case_scores(range(self._replicates)))
         reasons = Counter({TOO_COSTLY_TO_COMPARE: [compared for _, compared in scored].count(False)})
         for (_, reason), calls in self._faults.items():
             reasons[reason] += len(calls)
         return Scorecard(
             cases=tuple(case for case, _ in scored),
-            replicates=planned,
+            replicates=self._replicates,
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             usages=tuple(self._usages),

@@ -39,6 +39,7 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
 from skill_evaluator.library.sources import component_names
+from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
@@ -54,7 +55,7 @@ from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.decide.results import Comparisons
 from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
-from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -63,6 +64,8 @@ ASKING = "connect-src 'self'"  # of a site of one's own, which takes notes
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
+Shown = tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any] | None]
+"""A component's rows of the overview and of *What changed*, and its regression."""
 _SHARED = ("site.css", "site.js", "draw.js", "cases.js")
 _INSTALL = "pip install altair jinja2 vl-convert-python"
 
@@ -173,26 +176,21 @@ def build_site(build: SiteBuild) -> SiteFolder:
     regressed: dict[str, Any] = {}
     list(side_by_side(partial(_keep_verdicts, build, settings), names, large=True))
     for name in told(names, len(names), "pages of components"):
-        try:
-            version, standing = _write_component(site, build, name, settings)
-        except NotEvaluatedError as problem:
-            version, standing = None, str(problem)
-        except StorageError:  # of the site itself
-            raise
-        except SkillEvaluatorError as problem:
-            site.note(name, problem)
-            version, standing = None, str(problem)
-        if isinstance(standing, str):
-            rows.append({"component": name, "version": version, "model": None, "why": standing})
-        else:
-            rows += overview_rows(name, standing, grades)
-            changes += change_rows(name, standing)
-            regressed |= {name: fell} if (fell := regression(standing)) is not None else {}
+        result = attempted(name, partial(_write_component, site, build, name, settings, grades))
+        if isinstance(result, StorageError):  # of the site itself
+            raise result
+        if isinstance(result, SkillEvaluatorError):
+            if not isinstance(result, NotEvaluatedError):
+                site.note(name, result)
+            result = _without_figures(name, None, str(result))
+        rows += result[0]
+        changes += result[1]
+        regressed |= {name: result[2]} if result[2] is not None else {}
     write_judges(site, build.judgements, build.config, settings)
     leaving: list[str] = []
     with suppress(ConfigError):  # a site needs no models.yaml
         leaving = retiring(load_models(build.config, settings.limits))
-    problems = [{"name": name, "why": why} for name, why in site.problems.items() if name not in names]
+    problems = [{"name": name, "why": str(why)} for name, why in site.problems.items() if name not in names]
     shown = {"rows": rows, "regressed": regressed, "problems": problems, "audit": audit, "retiring": leaving}
     site.write_data("overview", shown)
     newest = sorted(changes, key=lambda row: (row["timestamp"], row["run"]), reverse=True)
@@ -211,25 +209,26 @@ def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedCompon
 
 def _keep_verdicts(build: SiteBuild, settings: Settings, name: str) -> None:
     """Draw the verdicts on a component, which are kept; what is wrong with it is told where it is written."""
-    with suppress(SkillEvaluatorError):
+    with suppress(Exception):
         recorded = _recorded(build, settings, name)
         if recorded.standing() is not None:
             recorded.kept.of_runs(recorded.archive.entries, Comparisons, recorded.comparisons)
 
 
 def _write_component(
-    site: SiteFolder, build: SiteBuild, name: str, settings: Settings
-) -> tuple[str, ComponentStanding | str]:
-    """Write the page of a component; return its version and what is known of it, or why nothing is."""
+    site: SiteFolder, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
+) -> Shown:
+    """Write the page of a component; return its part of the overview."""
     recorded = _recorded(build, settings, name)
     component, archive, standing = recorded.component, recorded.archive, recorded.standing()
     if standing is None:
         try:
             find_cases(component, build.fixtures)
             never = f"never scored: evaluate {name} records a run"
-            return component.version, "no run of it is complete" if archive.entries else never
+            why = "no run of it is complete" if archive.entries else never
         except (FixtureError, NotEvaluatedError):
-            return component.version, f"no fixtures: fixtures/{component.fixtures} holds no case"
+            why = f"no fixtures: fixtures/{component.fixtures} holds no case"
+        return _without_figures(name, component.version, why)
     names = None if settings.site.publishes_documents(name) else PublicNames(component)
     remarks = [] if names is None else names.remarks(standing)
     standing = standing if names is None else names.standing(standing)
@@ -238,7 +237,11 @@ def _write_component(
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
     write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names), build.fixtures)
     write_comparisons(site, recorded, standing, build.fixtures, names)
-    return component.version, standing
+    return overview_rows(name, standing, grades), list(change_rows(name, standing)), regression(standing)
+
+
+def _without_figures(name: str, version: str | None, why: str) -> Shown:
+    return [{"component": name, "version": version, "model": None, "why": why}], [], None
 
 
 def _rows(recorded: RecordedComponent) -> list[Row]:

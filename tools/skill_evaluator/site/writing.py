@@ -44,7 +44,7 @@ class SiteFolder:
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
-        self.problems: dict[str, str] = {}
+        self.problems: dict[str, Exception] = {}
         marker = folder / MARKER
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not marker.exists())):
             raise StorageError(f"{folder} is not empty and holds no site; name an empty folder with --out DIR")
@@ -52,7 +52,7 @@ class SiteFolder:
 
     def note(self, name: str, problem: Exception) -> None:
         """Keep and print why a part of the library is not on the pages."""
-        self.problems[name] = str(problem)
+        self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MOST_SAID)}", file=sys.stderr)
 
     def write(self, name: str, text: str) -> None:

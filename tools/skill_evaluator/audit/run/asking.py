@@ -110,7 +110,6 @@ def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configurati
         concurrency=request.concurrency,
         mode=mode_of(submit_only=request.submit_only, collecting=collecting is not None),
     )
-    session.hold_month(usable.values(), config=request.config, components=request.components, folder=folder)
     asked = session.ask(runs, Questions(request_for=drawn.request))  # answers are scored when all are gathered
     finished = [run for run in runs if run.manifest.run_id not in asked.pending]
     tallies = gather([folder], request).tallies if finished else {}

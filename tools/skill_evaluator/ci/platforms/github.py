@@ -17,6 +17,7 @@ from skill_evaluator.display.pages import Page
 from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, PlanError
 from skill_evaluator.files import storing
+from skill_evaluator.processes import child_environment, hide_from_children
 
 _MOST_OUTPUT = 1024 * 1024  # bytes of outputs a job may have, counted as UTF-16
 _MOST_SUMMARY = 1024 * 1024 - 1024  # bytes a step's summary may have, with room for what an action adds
@@ -91,10 +92,11 @@ class GitHub:
 def clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     """Return the address of a repository, and the environment in which git may read it with FIXTURES_TOKEN.
 
-    Only `owner/name`, which is on the server that jobs run for, gets the token. The variable is gone afterwards, so
-    that no other process inherits it.
+    Only `owner/name`, which is on the server that jobs run for, gets the token. Child processes do not inherit the
+    variable itself.
     """
-    token = os.environ.pop("FIXTURES_TOKEN", "")
+    hide_from_children(["FIXTURES_TOKEN"])
+    token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
         return name, {}
     server = os.environ.get("GITHUB_SERVER_URL") or "https://github.com"
@@ -125,6 +127,7 @@ def gh(*arguments: str, folder: Path | None = None) -> "subprocess.CompletedProc
         done = subprocess.run(  # noqa: S603 (no shell; paths are absolute)
             ["gh", *arguments],  # noqa: S607 (wherever it is installed)
             cwd=folder,
+            env=child_environment(),
             capture_output=True,
             text=True,
             errors="replace",

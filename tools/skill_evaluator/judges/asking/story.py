@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.display.options import COMPONENTS
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
@@ -18,7 +17,6 @@ from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.library.sources import components_of
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Stop
@@ -177,36 +175,24 @@ class Bench:
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
         return JudgingSize(judging=self.planned(asking), judges=judges, notes=notes)
 
-    def session(
-        self, folder: Path, models: Sequence[Model], *, budget: Budget | None = None, resumes: bool = False
-    ) -> Session:
-        """Return how models are asked: within a budget, by default what the options and the month's cap allow them.
-
-        Raise ConfigError where the month leaves nothing, or has no price of one.
-        """
+    def session(self, *, budget: Budget | None = None, resumes: bool = False) -> Session:
+        """Return a session that calls models within a budget; the default is that of the options."""
         request = self.request
-        session = Session(
+        return Session(
             configuration=self.configuration,
             watch=self.watch or _unseen,
             budget=budget or Budget(request.max_cost, request.max_calls),
             concurrency=request.concurrency,
             mode=mode_of(submit_only=request.leaves_batches, collecting=self.collecting and resumes),
         )
-        if budget is None:
-            default = request.config.parent / COMPONENTS
-            components = components_of(default, request.config, default)
-            session.hold_month(models, config=request.config, components=components, folder=folder)
-        return session
 
-    def ask(
-        self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None, further: Sequence[Model] = ()
-    ) -> AskedJudging:
+    def ask(self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None) -> AskedJudging:
         """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
 
         Raise PendingError where answers are in batches that are not waited for.
 
         `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what
-        other calls have left; default: what the options and the month's cap allow these models and any `further` ones.
+        other calls have left; default: what the options allow.
         """
         _warn(asking)
         request = self.request
@@ -217,7 +203,7 @@ class Bench:
             judging, folder = taken_up(judging, resumed, request.out)
         usable = list(with_keys(self.models, self.configuration).values())
         resumes = resumed is not None
-        session = self.session(folder, [*usable, *further], budget=budget, resumes=resumes)
+        session = self.session(budget=budget, resumes=resumes)
         check_writable(folder / RUNS, "--out DIR")
         if not (folder / JUDGING).exists():
             write_judging(folder, judging)

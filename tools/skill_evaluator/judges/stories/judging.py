@@ -115,7 +115,7 @@ def judge_cascade(batch: JudgedBatch, bench: Bench, request: JudgedRequest, draw
     if request.dry_run:
         note = f"at most: {strong_model.id} is asked only what {cheap_model.id} leaves open, and the audited share"
         return bench.size(replace(batch.asking, notes=[*batch.asking.notes, note]))
-    first = replace(bench, models=[cheap_model]).ask(batch.asking, further=[strong_model])
+    first = replace(bench, models=[cheap_model]).ask(batch.asking)
     if not first.complete:
         print(f"{strong_model.id} is asked once {cheap_model.id} has answered", file=sys.stderr)
         return _judged(first, first, bench)

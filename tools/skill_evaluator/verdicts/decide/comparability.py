@@ -8,15 +8,15 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import (
     ANSWERED,
-    CHECK,
     CHECKS_METRIC,
+    MIN_USABLE,
     SCORED,
     CaseRecord,
     CheckRecord,
@@ -101,18 +101,38 @@ class Pair:
         return self.look if self.is_since_anchor else 0
 
 
+class ReadOutputs(NamedTuple):
+    """The number of outputs of one version that could be read, and the number that was planned."""
+
+    read: int
+    planned: int
+
+    @classmethod
+    def of(cls, cases: Iterable[CaseRecord]) -> "ReadOutputs":
+        """Count the outputs of some cases."""
+        outcomes = [outcome for case in cases for outcome in case.outcomes]
+        return cls(read=outcomes.count(SCORED), planned=len(outcomes))
+
+    @property
+    def suffices(self) -> bool:
+        """Whether enough outputs could be read for a verdict in favour of the version."""
+        return self.read >= MIN_USABLE * self.planned
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """The part of two records that is comparable.
 
     `cases`: the unchanged ones, with the answers of all runs of a version. `left_out`: by id of another case, why it is
     not among them. `barriers`: why nothing is comparable. `remarks`: differences that do not prevent a comparison.
+    `read` counts the outputs of baseline and candidate in these cases.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
     left_out: dict[str, str]
     barriers: tuple[str, ...]
     remarks: tuple[str, ...]
+    read: tuple[ReadOutputs, ReadOutputs]
 
 
 def as_asked(pair: Pair) -> Pair:
@@ -141,11 +161,13 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
     for record in (baseline, candidate):
         reasons = record.not_applicable.items()
         left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
+    cases = tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out)
     return Common(
-        cases=tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out),
+        cases=cases,
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
         remarks=tuple(_remarks(baseline, candidate, any_served=any_served)),
+        read=(ReadOutputs.of(old for old, _ in cases), ReadOutputs.of(new for _, new in cases)),
     )
 
 
@@ -168,6 +190,8 @@ def is_measured_alike(record: Record, other: Record, *digests: str) -> bool:
 
 
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+    if baseline.run_id == candidate.run_id and baseline == candidate:
+        return
     if served_change(baseline, candidate) == "model" and not any_served:
         yield f"another model answered: {_served(baseline, candidate)}; {_ASK_ANEW}"
     if baseline.skill != candidate.skill:
@@ -186,19 +210,9 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
             yield barrier or _otherwise(baseline, candidate)
-    if _is_stuck(baseline) and _is_stuck(candidate):
-        yield f"exact_match cannot move: no answer in prose is the truth to the letter; {TO_MOVE}"
     changes = _setting_changes(baseline, candidate) if baseline.model_id == candidate.model_id else None
     if changes is not None and not _is_other_address(changes, baseline, candidate):
         yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
-
-
-def _is_stuck(record: Record) -> bool:
-    """Return whether answers are prose and none is exactly the truth, by which alone the record is ranked."""
-    exact = record.accuracy.get(record.primary_metric)
-    fields = [field for field in record.per_field.values() if field.compare != CHECK]
-    is_prose = bool(fields) and all(field.compare == "text" for field in fields)
-    return record.primary_metric == "exact_match" and is_prose and exact is not None and exact.strict_mean == 0
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:
@@ -254,12 +268,6 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):
-        if record.saved_calls:
-            means = {} if record.adaptive is None else record.adaptive.corrected
-            mean, metric = means.get(record.primary_metric), record.primary_metric
-            remedy = "without --adaptive a run is asked whole"
-            remedy = f"{metric} {mean.strict_mean:.3f} when corrected for that" if mean else remedy
-            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {remedy}"
         if record.stopped:
             yield f"the {name}'s run is incomplete: {record.stopped}"
     if baseline.transport != candidate.transport:

@@ -149,10 +149,9 @@ def pair_of(
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
-    Baselines that were asked beside a candidate are among them. Runs that `--adaptive` stopped early are not: their
-    scores are those that it stops at. A run in which the model had moved (`drift`) begins a series of its own: runs
-    before it are pooled with none after it. With `patched` runs of the versions count that this one is a PATCH of, and
-    whichever model answered them; without, those that the same one answered.
+    Baselines that were asked beside a candidate are among them. A run in which the model had moved (`drift`) begins a
+    series of its own: runs before it are pooled with none after it. With `patched` runs of the versions count that this
+    one is a PATCH of, and whichever model answered them; without, those that the same one answered.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -163,7 +162,6 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         for other in runs_alike(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
-        and not other.adaptive
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
@@ -178,12 +176,8 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 def _may_be_copied(record: Record, other: Record) -> bool:
     """Return whether two runs of a version can be alike without saying anything of chance.
 
-    Replayed answers are the same every time, a provider that keeps to seeds repeats itself under an equal one, and a
-    run may have taken answers of an earlier run.
+    Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
     """
-    first, second = ({one.run_id, *(one.taken.run_ids if one.taken else ())} for one in (record, other))
-    if first & second:
-        return True
     keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 

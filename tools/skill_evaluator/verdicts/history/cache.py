@@ -6,6 +6,7 @@ never stale, the file may be deleted at any time, and a damaged file counts as e
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from importlib.metadata import version
 from itertools import accumulate
@@ -79,13 +80,12 @@ class KeptVerdicts:
 
     def _value(self, inputs: Mapping[str, Any], model: type[KeptT], draw: Callable[[], KeptT]) -> KeptT:
         key = self._key(inputs)
-        try:
+        with suppress(KeyError, ValidationError):
             value = model.model_validate_json(self._there[key])
-        except (KeyError, ValidationError):
-            value = draw()
-            self._drawn[key] = json.dumps(value.model_dump(mode="json"), ensure_ascii=False)
-        else:
             self._there[key] = self._there.pop(key)  # the last is what was used last
+            return value
+        value = draw()
+        self._drawn[key] = json.dumps(value.model_dump(mode="json"), ensure_ascii=False)
         return value
 
     def _key(self, inputs: Mapping[str, Any]) -> str:

@@ -204,7 +204,12 @@ class RecordedComponent:
         return history_of(self.component.name, by_model, self.rules(latest), self.kept.steps)
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
-        """Rank the models of a version, by default of the highest, each with its verdict against a lower version."""
+        """Rank the models of a version, by default of the highest, each with its verdict against a lower version.
+
+        The ranking is empty if no run is complete.
+        """
+        if version is None and not newest_of_versions(entries):
+            return self.ranking_of([], None, {entry.model_id: "no run of it is complete" for entry in entries})
         chosen = choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
@@ -362,7 +367,7 @@ class RecordedComponent:
         return rank_models(
             self.component.name,
             runs,
-            self.rules(records[0]),
+            self.rules(records[0] if records else archive.record(archive.entries[0])),
             rest=rest,
             prompts=prompts,
             verdicts=judged,
@@ -373,23 +378,20 @@ class RecordedComponent:
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none.
-
-    A run that `--adaptive` stopped early is no baseline, and nothing to accept.
-    """
-    runs = runs_of_versions(entry for entry in entries if not entry.adaptive)
+    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
+    runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.standing)
+    unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
+    hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
     if not complete:
-        raise LeaderboardError(f"no run of '{skill}' is complete and was asked to the end: there is nothing to accept")
+        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
     version = version or complete[-1].version
     accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
     lacking = [model_id for model_id in models if model_id not in accepted]
     if not accepted or lacking:
         of_model = f" of {', '.join(lacking)}" if lacking else ""
         there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
-        stopped = any(entry.adaptive and entry.version == version for entry in entries)
-        hint = "; --adaptive stopped a run of it early: evaluate it without --adaptive" if stopped else ""
         raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
     return version, accepted
 

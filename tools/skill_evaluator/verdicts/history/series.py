@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
-import semver
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.archive import precedence
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
@@ -96,7 +96,7 @@ class Point(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name what was stopped early and what was passed over."""
+    """One model, the lowest version first. `remarks` name the records that were passed over."""
 
     model_id: str
     points: list[Point]
@@ -123,7 +123,7 @@ class History(FrozenModel):
     @property
     def newest(self) -> str:
         """The highest version that any model has."""
-        return max((model.points[-1].version for model in self.models), key=semver.Version.parse)
+        return max((model.points[-1].version for model in self.models), key=precedence)
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
@@ -156,7 +156,7 @@ class History(FrozenModel):
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
-        *_, newest = ordered = sorted(verdicts, key=semver.Version.parse)
+        *_, newest = ordered = sorted(verdicts, key=precedence)
         shipped, sound = ordered[0], True
         for version in ordered:
             verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing
@@ -223,7 +223,5 @@ def history_of(
 
 
 def _remarks(versions: Sequence[Pair]) -> list[str]:
-    """Return which versions of a model were stopped early, and which records were passed over."""
-    stopped = ", ".join(pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls)
-    early = [f"stopped early by --adaptive, at a mean too high or too low: {stopped}"] if stopped else []
-    return [*early, *dict.fromkeys(words for pair in versions for words in pair.passed_over)]
+    """Return which records of a model were passed over."""
+    return list(dict.fromkeys(words for pair in versions for words in pair.passed_over))

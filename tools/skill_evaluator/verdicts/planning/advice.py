@@ -126,7 +126,7 @@ def alike(names: Sequence[str], apart: Iterable[frozenset[str]]) -> list[list[st
 
     Two models that are not told apart are in one set together (Piepho 2004, doi:10.1198/1061860043515: insert, absorb).
     """
-    groups = [frozenset(names)]
+    groups = [frozenset(names)] if names else []
     for two in apart:
         split = {part for group in groups for part in ([group - {one} for one in two] if two <= group else [group])}
         groups = [group for group in split if not any(group < other for other in split)]

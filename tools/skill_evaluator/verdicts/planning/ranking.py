@@ -97,10 +97,13 @@ def rank_models(
 
     `rest` holds the runs of models that are not shown: all models of a version are one family. `prompts` holds runs
     with the schema alone beside those with the prompt. Only the cases that all models share count. A model that was
-    measured otherwise than the newest run, or on other cases, is left out.
+    measured otherwise than the newest run, or on other cases, is left out. Without runs the ranking is empty.
     """
     comparable, unlike = _comparable(runs, rest)
-    family = _ranked(_on_shared_cases(comparable), rules.primary_metric)
+    shared = _on_shared_cases(comparable)
+    if not shared:
+        unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
+    family = _ranked(shared, rules.primary_metric)
     all_met = _meet(skill, family, replace(rules, waivers=()))
     hidden = {pair.candidate.model_id for pair in rest}
     models = [model for model in family if model.name not in hidden]
@@ -151,9 +154,12 @@ def rank_models(
 def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
     """Return the runs, and the rest, that can be ranked together with the newest run; by model why others cannot."""
     records = [pair.candidate for pair in runs]
-    newest = max(records, key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id))
+    newest = max(records, key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id), default=None)
     comparable, unlike = [], {}
     for pair in (*runs, *rest):
+        if newest is None or pair.candidate is newest:
+            comparable.append(pair)
+            continue
         common = common_part(newest, pair.candidate)
         if common.barriers:
             unlike[pair.candidate.model_id] = f"not measured as {newest.model_id} was: {common.barriers[0]}"
@@ -168,9 +174,11 @@ def _comparable(runs: Sequence[Pair], rest: Sequence[Pair]) -> tuple[list[Pair],
 
 
 def _on_shared_cases(runs: Sequence[Pair]) -> list[Pair]:
-    """Return the runs with the cases alone that all models answered."""
+    """Return the runs with the cases alone that all models answered; no runs if there is no such case."""
     digests = [{(case.case_id, case.digest) for case in pair.candidate.per_case} for pair in runs]
-    shared = {case_id for case_id, _ in set.intersection(*digests)}
+    shared = {case_id for case_id, _ in set.intersection(*digests)} if digests else set()
+    if not shared:
+        return []
     if all(len(shared) == len(cases) for cases in digests):
         return list(runs)
     return [

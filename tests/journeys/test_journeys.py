@@ -1,0 +1,231 @@
+"""What users type, story by story: exit codes, verdicts and the lines that say what to do."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from skill_evaluator.api import Library
+from skill_evaluator.ci.plan import read_plan
+
+from tests.journeys.conftest import COMMAND, KEYS, PROMPT, SCHEMA, Folder, Vendor, truth
+from tests.support.asked_judges import answer, written
+from tests.support.git import IDENTITY, bare_copy
+from tests.support.library import SCRIPT, call, ended, start, wait_until
+from tests.support.pipeline import Pipeline
+from tests.support.rubrics import some_criterion
+
+CARELESS = f"{PROMPT} Do it carelessly."
+
+
+def last_lines(text: str, count: int = 3) -> str:
+    return "\n".join(text.splitlines()[-count:])
+
+
+def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
+    folder.prompt("receipts")
+    folder.write("components/receipts/schema.json", json.dumps(SCHEMA))
+    folder.write("receipts.csv", "text,shop,total\nAcme 1.5,Acme,1.5\nBell 2.5,Bell,2.5\nCrow 3.5,Crow,3.5\n")
+    words = ["cases", "import", "receipts.csv", "--input", "text", "--truth", "shop", "--truth", "total", "--yes"]
+    imported = folder.run(*words)
+    assert (imported.code, imported.out.splitlines()[-1]) == (0, "written"), imported.err
+    first = folder.run("evaluate", "receipts")
+    assert (first.code, folder.rows("receipts")[0]["complete"]) == (0, True), first.err
+    assert folder.next_step(first) == ["try", "receipts"]
+    folder.commit()
+
+    folder.prompt("receipts", prompt=CARELESS)
+    tried = folder.here("try", "receipts")
+    assert (tried.code, len(folder.rows("receipts"))) == (3, 1)
+    assert "receipts: regressed" in last_lines(tried.out)
+    folder.prompt("receipts", "1.1.0", CARELESS)
+    assert folder.here("evaluate", "receipts").code == 3
+    compared = folder.here("compare", "receipts")
+    assert compared.code == 3
+    assert "receipts: regressed" in last_lines(compared.out)
+    explained = folder.run(*folder.next_step(compared))
+    assert explained.code == 0, explained.err
+    assert "total" in explained.out
+    built = folder.run("site", "build")
+    assert (built.code, (folder.root / "site" / "index.html").is_file()) == (0, True), built.err
+
+
+def test_library_is_adopted_and_all_of_it_is_evaluated_by_the_printed_command(folder: Folder, vendor: Vendor) -> None:
+    for name in ("receipts", "bills"):
+        folder.component(name)
+    shutil.rmtree(folder.root / ".evaluator")
+    folder.commit()
+    adopted = folder.run("init", "--adopt", "--yes")
+    assert adopted.code == 0, adopted.err
+    folder.models(vendor.model("m"))
+    (line,) = (line for line in adopted.out.splitlines() if line.startswith("Next: "))
+    words = line.partition("skill-evaluator ")[2].split()
+    assert words[0] == "evaluate"
+    done = folder.run(*words, "--replicates", "1")
+    assert done.code == 0, done.err
+    assert "not set" not in done.err
+    assert [line.split()[0] for line in done.out.splitlines()[1:3]] == ["bills", "receipts"]
+    assert folder.run("doctor").out.count(KEYS["FIRST_KEY"]) == 0
+
+
+def test_several_components_are_evaluated_without_a_name_by_pattern_and_if_changed(folder: Folder) -> None:
+    for name in ("invoices", "receipts"):
+        folder.component(name)
+    folder.commit()
+    every = folder.run("evaluate", "--yes")
+    assert (every.code, len(folder.rows("invoices")), len(folder.rows("receipts"))) == (0, 1, 1), every.err
+    some = folder.run("evaluate", "inv*", "--yes")
+    assert (some.code, len(folder.rows("invoices")), len(folder.rows("receipts"))) == (0, 2, 1), some.err
+    folder.commit()
+    folder.git("checkout", "-q", "-b", "work")
+    folder.prompt("receipts", "1.1.0", f"{PROMPT} Be exact.")
+    folder.commit()
+    changed = folder.run("evaluate", "--changed", "--yes")
+    assert (changed.code, len(folder.rows("invoices")), len(folder.rows("receipts"))) == (0, 2, 2), changed.err
+    assert not [done.err for done in (every, some, changed) if "not set" in done.err]
+
+
+def test_model_without_its_key_is_skipped_and_ranked_once_it_has_one(folder: Folder, vendor: Vendor) -> None:
+    folder.models(vendor.model("first"), vendor.model("second", "SECOND_KEY"))
+    folder.component("receipts")
+    one_key = folder.run("evaluate", "receipts", keys={"FIRST_KEY": KEYS["FIRST_KEY"]})
+    assert (one_key.code, [row["model_id"] for row in folder.rows("receipts")]) == (0, ["first"])
+    assert "skipping second: SECOND_KEY is not set" in one_key.err
+    both = folder.run("evaluate", "receipts")
+    assert both.code == 0, both.err
+    ranked = folder.here("leaderboard", "receipts")
+    assert "receipts: 2 models on the same 3 cases" in ranked.out
+    no_key = folder.run("evaluate", "receipts", keys={})
+    assert no_key.code == 2
+    assert last_lines(no_key.err, 1).startswith("error: no model is left to run")
+
+
+def test_free_text_component_stops_neither_its_neighbours_nor_the_pages(folder: Folder, vendor: Vendor) -> None:
+    """No output is the expected text to the letter."""
+    folder.models(vendor.model("first"), vendor.model("second", "SECOND_KEY"))
+    folder.component("receipts")
+    folder.prompt("letters", prompt="Write a letter on this receipt.", front="output: text\n")
+    text = "Dear customer, thank you for your visit to the shop on Monday. We hope to see you again in the spring. "
+    for shop in ("Acme", "Bell"):
+        folder.write(f"components/letters/evals/cases/{shop.lower()}/input.md", f"{shop} 1.5")
+        folder.write(f"components/letters/evals/cases/{shop.lower()}/expected.md", f"{text * 2}Yours, {shop}")
+    vendor.reply = lambda call: "Hello, thanks for all." if "letter" in call.prompt else truth(call.document)
+    for _ in range(2):
+        done = folder.run("evaluate", "--yes", "--replicates", "1")
+        assert (done.code, "Traceback" in done.err) == (0, False), done.err
+    assert len(folder.rows("letters")) == len(folder.rows("receipts")) == 4
+    ranked, built = folder.run("leaderboard"), folder.run("site", "build")
+    assert (ranked.code, built.code) == (0, 0), ranked.err + built.err
+    assert "letters: " in ranked.out
+    assert "receipts: 2 models on the same 3 cases" in ranked.out
+
+
+def test_run_is_interrupted_and_resumed_and_nothing_is_paid_twice(folder: Folder, vendor: Vendor) -> None:
+    folder.component("receipts")
+    vendor.delay_s = 0.5
+    environment = {**KEYS, "PYTHONPATH": str(SCRIPT.parent)}
+    words = ("evaluate", "receipts", "--replicates", "4", "--concurrency", "2")
+    with start(folder.root, COMMAND, *words, env=environment) as process:
+        wait_until(lambda: vendor.calls.total() >= 3)
+        process.send_signal(signal.SIGINT)
+        stopped = ended(process)
+    assert (stopped.code, vendor.calls.total() < 12) == (4, True), stopped.err
+    vendor.delay_s = 0.0
+    resumed = folder.run(*folder.next_step(stopped))
+    assert (resumed.code, folder.rows("receipts")[0]["complete"]) == (0, True), resumed.err
+    assert set(vendor.calls.values()) == {1}
+    assert len(vendor.calls) == 12
+
+
+class _KeyedPipeline(Pipeline):
+    def run(self, *arguments: str, folder: Path | None = None, **env: str) -> Any:
+        return call(folder or self.checkout, *arguments, env={**IDENTITY, **KEYS, **env})
+
+
+def test_bump_is_planned_measured_by_jobs_collected_and_reported(folder: Folder, tmp_path: Path) -> None:
+    pipeline = _KeyedPipeline(tmp_path)
+    pipeline.checkout = folder.root
+    pipeline.artifacts.mkdir()
+    for name in ("bills", "receipts"):
+        folder.component(name)
+    base = folder.commit()
+    bare_copy(folder.root, pipeline.origin)
+    folder.prompt("receipts", "1.1.0", CARELESS)
+    folder.commit()
+    folder.git("push", "-q", "origin", "main")
+    planned = folder.run("ci", "plan", "--base", base, "--out", str(pipeline.plan_file))
+    assert planned.code == 0, planned.err
+    plan = read_plan(pipeline.plan_file)
+    assert {entry.skill for entry in plan.entries} == {"receipts"}
+    for entry in plan.entries:
+        job = pipeline.evaluate(entry, plan.invocation)
+        assert job.code in (0, 3), job.err
+    collected = folder.run(
+        "ci", "collect", str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}"
+    )
+    assert (collected.code, pipeline.outcome()["m"]["status"]) == (0, "complete"), collected.err
+    reported = folder.run("ci", "report", str(pipeline.collected))
+    assert (reported.code, "receipts" in reported.out) in ((0, True), (3, True)), reported.err
+
+
+def test_library_is_used_three_times_in_one_process(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.component("receipts")
+    monkeypatch.chdir(folder.root)
+    with patch.dict(os.environ, {**KEYS, "NO_PROXY": "127.0.0.1"}):
+        before = dict(os.environ), Path.cwd()
+        library = Library()
+        estimate = library.dry_run("receipts", replicates=1)
+        assert sum(each.calls for each in estimate.estimates) == 3
+        runs = [library.evaluate("receipts", replicates=1).finished[0].record for _ in range(2)]
+        assert (dict(os.environ), Path.cwd()) == before
+    assert [(run.complete, run.accuracy["exact_match"].strict_mean) for run in runs] == [(True, 1.0)] * 2
+    assert [ranking.models[0].model_id for ranking in library.leaderboard()] == ["m"]
+
+
+def test_library_evaluates_tries_and_compares_versions(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.component("receipts")
+    monkeypatch.chdir(folder.root)
+    with patch.dict(os.environ, {**KEYS, "NO_PROXY": "127.0.0.1"}):
+        library = Library()
+        library.evaluate("receipts")
+        folder.prompt("receipts", prompt=CARELESS)
+        tried = library.try_("receipts").verdict
+        folder.prompt("receipts", "1.1.0", CARELESS)
+        library.evaluate("receipts")
+    assert tried is not None
+    assert (tried.verdict, library.compare("receipts").verdict) == ("regressed", "regressed")
+
+
+def test_pytest_holds_a_component_to_its_record(folder: Folder) -> None:
+    folder.component("receipts")
+    assert folder.here("evaluate", "receipts").code == 0
+    test = 'def test_holds(evaluate_skill):\n    evaluate_skill("receipts", replicates=2).check()\n'
+    folder.write("test_prompts.py", test)
+    words = ["-m", "pytest", "-q", "-p", "skill_evaluator.commands.pytest_plugin", "-p", "no:cacheprovider"]
+    environment = {**KEYS, "PYTHONPATH": str(SCRIPT.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    for prompt, code in ((PROMPT, 0), (CARELESS, 1)):
+        folder.prompt("receipts", prompt=prompt)
+        with start(folder.root, *words, "test_prompts.py", env=environment) as process:
+            done = ended(process)
+        assert done.code == code, done.out
+    assert "receipts: regressed" in done.out
+
+
+def test_judge_scores_outputs_and_a_person_labels_what_is_unsure(folder: Folder, vendor: Vendor) -> None:
+    folder.write("rubric.yaml", json.dumps({"criteria": [some_criterion()]}))
+    items: list[Mapping[str, str]] = [{"id": "a", "output": "Totals: 12."}, {"id": "b", "output": "Totals: 13."}]
+    folder.write("items.jsonl", "".join(json.dumps(item) + "\n" for item in items))
+    vendor.reply = lambda call: answer(totals=written(3, evidence=["Totals"], confidence=0.3))
+    judged = folder.run("judge", "score", "rubric.yaml", "--items", "items.jsonl", "--judge", "m", "--review")
+    assert judged.code in (0, 4), judged.err
+    assert vendor.calls.total() >= 2
+    status = folder.run("review", "status")
+    assert status.code == 0, status.err
+    labelled = folder.run("review", "--reviewer", "ada", stdin="3\n3\n")
+    assert labelled.code == 0, labelled.err
+    assert "2 labels kept" in labelled.err

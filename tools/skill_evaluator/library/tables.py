@@ -63,6 +63,17 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
             odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
 
 
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a dotted path in nested objects, or None if it does not exist.
+
+    >>> value_at({"input": {"text": "a"}}, "input.text")
+    'a'
+    """
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def separator_of(text: str, usual: str = ",") -> str:
     """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])

@@ -1,7 +1,7 @@
 """The calls of a run: in which order, which part of them a shard makes, what each asks, and what became of it.
 
 Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of any other by
-more than the calls in flight.
+more than the calls in flight; only the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib

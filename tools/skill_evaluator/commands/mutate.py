@@ -17,10 +17,10 @@ EXITS = {4: "a mutant is undecided (the same command resumes)"}
 
 
 def mutate(options: MutationRequest, form: Format) -> int:
-    """Remove each sentence, bullet and section of a prompt and report which removals the cases notice.
+    """Remove parts of a prompt and see if the cases notice.
 
-    All mutants are called interleaved with the whole prompt. Records nothing; the outputs stay in one folder, and the
-    same command resumes there without repeating a call.
+    Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
+    is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
     """
     result = Library.at(options).mutate(options, watch=watch)
     print_mutation(result, form)

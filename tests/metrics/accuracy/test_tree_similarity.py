@@ -10,11 +10,10 @@ import pytest
 import zss
 from hypothesis import given
 from skill_evaluator.comparing import tree_distance as algorithm
-from skill_evaluator.comparing.comparators import typed
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.tree_distance import tree, tree_distance
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
-from skill_evaluator.text import canonical_json
+from skill_evaluator.text import canonical_json, frozen
 
 from tests.support.json_values import comparison, json_values, thorough, with_keys_reordered
 
@@ -76,11 +75,11 @@ def test_similarity_is_symmetric_1_only_of_equal_values_and_what_apted_finds(tru
 def nested(value: Any, key: str | None = None) -> Nested:
     """The tree of a JSON value, written as its definition reads."""
     if isinstance(value, dict):
-        members = {typed(name): child for name, child in value.items() if child is not None}
+        members = {frozen(name): child for name, child in value.items() if child is not None}
         return (key, "object", None), [nested(members[name], str(name)) for name in sorted(members, key=str)]
     if isinstance(value, list):
         return (key, "array", None), [nested(child) for child in value]
-    return (key, "scalar", typed(value)), []
+    return (key, "scalar", frozen(value)), []
 
 
 def postorder(value: Any) -> list[tuple[Hashable, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from skill_evaluator.comparing.comparators import typed
+from skill_evaluator.text import frozen
 
 _MOST_PAIRS = 100_000_000  # of nodes: four bits each, and about 10 s at worst
 _MOST_CELLS = 20_000_000  # found or filled: about 10 s
@@ -44,14 +44,14 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
         key, value = waiting.pop()
         members: list[tuple[Hashable, Any]] = []
         if isinstance(value, dict):
-            present = {typed(name): child for name, child in value.items() if child is not None}
+            present = {frozen(name): child for name, child in value.items() if child is not None}
             members = sorted(present.items(), key=itemgetter(0))
             label: Hashable = ("object",)
         elif isinstance(value, list):
             members = [(None, child) for child in value]
             label = ("array",)
         else:
-            label = typed(value) if value == value else ("not a number",)
+            label = frozen(value) if value == value else ("not a number",)
         postorder.append(((key, label), len(members)))
         waiting += members
     return reversed(postorder)  # roots first and right to left, read backwards

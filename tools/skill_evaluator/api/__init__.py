@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from skill_evaluator.runner.engine import Stop
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.session import Watch
-    from skill_evaluator.scoring.answer_views import Explanation, FieldView
+    from skill_evaluator.scoring.answer_views import CaseView
     from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.site.build import SiteBuild
     from skill_evaluator.site.server import ServedSite, SiteServer
@@ -298,8 +298,8 @@ class Library:
 
     def explain(
         self, run: str, *, case: str | None = None, replicate: int | None = None, field: str | None = None
-    ) -> "tuple[Manifest, Explanation | FieldView]":
-        """Show where a saved answer is right and wrong, or one field in all answers, as `explain` does.
+    ) -> "tuple[Manifest, list[CaseView]]":
+        """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """

@@ -1,6 +1,7 @@
 """Which commit something is of; commits found, read, made and pushed without a work tree: in real repositories."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,8 +26,27 @@ def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
     assert commit_of(tmp_path / "none" / "none") is None
 
 
-def test_before_the_first_commit_there_is_none(repository: GitRepository) -> None:
+def test_before_the_first_commit_there_is_none(
+    repository: GitRepository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
     assert commit_of(repository.write("a/prompt.md")) is None
+    assert capsys.readouterr().err == ""
+
+
+def test_git_command_that_fails_is_a_warning_and_an_error_in_ci(
+    repository: GitRepository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = repository.write("a/prompt.md")
+    repository.commit()
+    repository.write(".git/config", "[core\n")
+    monkeypatch.delenv("CI", raising=False)
+    assert (commit_of(prompt), commit_of(prompt)) == (None, None)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(r"warning: git failed: fatal: bad config line 1 in file .*\.git/config", line)
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(GitError, match="bad config line 1"):
+        commit_of(prompt)
 
 
 def test_a_file_or_folder_is_of_the_last_commit_that_touched_it(repository: GitRepository) -> None:

@@ -15,7 +15,7 @@ from skill_evaluator.ci.arrivals import GatheredRun, gather
 from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.journal import Kept, Manifest
+from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call
 
 from tests.ci.test_plan import PLAN
@@ -107,7 +107,6 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),
-    ({"kept": Kept(leaderboard=False)}, "kept is leaderboard=False"),
     ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
     ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
 )
@@ -124,22 +123,32 @@ def test_a_run_that_differs_from_the_plan_in_any_field_is_left_out_by_name(tmp_p
         assert remark.startswith(f"{FIRST.id}/{folder.name} is left out: {words}")
 
 
+def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
+    """A job does not see the branch of records that numbers the prompt."""
+    entries = [entry.model_copy(update={"skill_version": "0.3.0+3af3d45f"}) for entry in (FIRST, SECOND)]
+    for entry in entries:
+        arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
+    found = only(tmp_path, PLAN.model_copy(update={"entries": entries}))
+    assert len(found.answers) == 9
+    assert found.manifest is not None
+    assert found.manifest.skill_version == "0.3.0+3af3d45f"
+
+
 def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
         *("inputs", "evaluator_version", "draft", "judging"),
-        *("not_applicable", "transport", "kept"),
+        *("not_applicable", "transport"),
         *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
 
 
-@pytest.mark.parametrize("ending", ["", f"+{PLAN.invocation}"])
-def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path, ending: str) -> None:
+def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
     """A job that is taken over must not answer for another one."""
     forged = arrive(tmp_path / "elsewhere", SECOND, every(SECOND, "forged"))
-    target = tmp_path / "all" / f"{FIRST.id}{ending}"
+    target = tmp_path / "all" / FIRST.id
     target.mkdir(parents=True)
     forged.rename(target / forged.name)
     found = only(tmp_path / "all")

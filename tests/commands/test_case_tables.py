@@ -34,7 +34,7 @@ def test_a_run_on_a_table_is_the_run_on_the_folders(library: Library, tmp_path: 
         assert each.evaluate_here().code == 0
         records.append(comparable(each.records()[0]))
         explained = each.call("explain", each.run_folder().name, "--case", "beta", "--format", "json")
-        assert explained.json["truth"] == {"title": "beta", "year": 2024}
+        assert explained.json["cases"][0]["truth"] == {"title": "beta", "year": 2024}
     assert records[0] == records[1] == records[2]
 
 

@@ -171,7 +171,7 @@ def test_a_file_that_is_no_dataset_is_refused(
 
 def test_a_table_needs_the_column_of_its_documents(bare: Library) -> None:
     bare.write("t.csv", "a\n1\n")
-    assert bare.call("cases", "import", "t.csv").refuses("with --input COLUMN")
+    assert bare.call("cases", "import", "t.csv").refuses("with --input NAME=COLUMN")
 
 
 @given(truths=st.lists(json_values, min_size=1, max_size=4))

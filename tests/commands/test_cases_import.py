@@ -194,3 +194,19 @@ def test_questions_and_a_component_nobody_named_are_refused(library: Library) ->
     )
     refused = imported(library, "t.jsonl", row, "--input", "text", "--skill", "quiz")
     assert "'quiz' asks questions: its cases are lines of questions.jsonl" in refused.err
+
+
+def test_columns_named_like_inputs_fill_them_and_others_are_mapped(library: Library) -> None:
+    front = f"name: {SKILL}\nversion: 1.0.0\ninputs: [question, context]\nmessages: sections"
+    prompt = f"---\n{front}\n---\n## User\n\n{{{{question}}}} {{{{context}}}}\n"
+    library.write(f"components/{SKILL}/prompt.md", prompt)
+    truths = ("--truth", "title", "--truth", "year", "--yes")
+    row = "{},context,title,year\nWho?,Far away,T,2024\n"
+    assert imported(library, "a.csv", row.format("question"), *truths).code == 0
+    refused = imported(library, "b.csv", row.format("asked"), *truths)
+    assert refused.refuses("no column 'question' in b.csv")
+    assert "--input NAME=COLUMN" in refused.err
+    assert imported(library, "b.csv", row.format("asked"), "--input", "question=asked", *truths).code == 0
+    for case_id in ("a-1", "b-1"):
+        inputs = json.loads((library.root / f"fixtures/{SKILL}/cases/{case_id}/inputs.json").read_text())
+        assert inputs == {"question": "Who?", "context": "Far away"}

@@ -179,7 +179,7 @@ def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(doctor: Doctor)
 def test_schedules_that_github_switches_off_soon_are_a_problem(doctor: Doctor) -> None:
     now = datetime.datetime.now(datetime.UTC)
 
-    def answers(days: int, variable: str = "BATCH", **changed: Any) -> dict[str, Any]:
+    def answers(days: int, variable: str = "AUDIT", **changed: Any) -> dict[str, Any]:
         made = f"{now - datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
         branch = {"protected": False, "commit": {"commit": {"committer": {"date": made}}}}
         repository = {"default_branch": "main", "private": False, **changed}
@@ -191,7 +191,7 @@ def test_schedules_that_github_switches_off_soon_are_a_problem(doctor: Doctor) -
             f"{ROOT}/actions/variables/SKILL_EVALUATOR_{variable}": value,
         }
 
-    for variable, title in (("BATCH", "Batches"), ("DRIFT", "Drift"), ("AUDIT", "Audit")):
+    for variable, title in (("DRIFT", "Drift"), ("AUDIT", "Audit")):
         ended = doctor(answers(46, variable), "--format", "json")
         (problem,) = ended.json["problems"]
         assert f"the newest commit on main is of {now - datetime.timedelta(days=46):%Y-%m-%d}, and GitHub" in problem

@@ -78,7 +78,7 @@ def test_component_without_a_complete_run_has_an_empty_ranking(library: Library)
     keep(library, a_run("1.0.0", 1, WEAK, complete=False))
     shown = library.call("leaderboard")
     assert shown.code == 0
-    assert "to ship: none is named (no model can be ranked)" in shown.out
+    assert "best model: none is named (no model can be ranked)" in shown.out
     assert "m is left out: no run of it is complete" in shown.out
 
 

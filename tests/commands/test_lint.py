@@ -190,15 +190,6 @@ def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -
             assert hints[0].endswith(f"declare {hint}"), values
 
 
-def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
-    describe(library, {}, ORDER, *(order(index, due=None, lines=[], tags=[]) for index in range(3)))
-    assert [hint.partition(":")[0] for hint in hinted(library)] == [
-        "'due' is null in every ground truth",
-        "'lines' is empty in every ground truth",
-        "'tags' is empty in every ground truth",
-    ]
-
-
 def test_a_waiver_without_a_floor_is_hinted(library: Library) -> None:
     describe(library, {})
     waiver = {"component": SKILL, "metric": "exact_match", "reason": "known", "expires": "9999-12-31"}

@@ -67,10 +67,10 @@ def test_each_distinct_output_says_what_explain_says(shown: Library) -> None:
     assert [(output["times"], output["replicates"]) for output in before["outputs"]] == [(2, "0-1")]
     for output in newest["outputs"]:
         words = ("explain", newest["run"], "--case", "alpha", "--replicate", output["replicates"], "--format", "json")
-        explained = shown.call(*words).json
+        explained = shown.call(*words).json["cases"][0]["outputs"][0]
         leaves = {leaf["at"]: leaf for leaf in output["differing"] + output["alike"]}
         assert {at: (leaf["outcome"], leaf["how"]) for at, leaf in leaves.items()} == {
-            leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["leaves"]
+            leaf["at"]: (leaf["verdict"], leaf["compared_as"]) for leaf in explained["fields"]
         }
         assert output["metrics"] == pytest.approx(explained["metrics"], abs=1e-6)
         assert output["texts"][0]["text"] == explained["text"]

@@ -14,7 +14,10 @@ EVALS = [
     {"id": 2, "prompt": "And b.pdf?", "assertions": [{"type": "contains", "value": "pypdf"}]},
     {"id": 3, "prompt": "Read c.pdf.", "files": ["c.pdf"]},
 ]
-QUERIES = [{"query": "Read a.pdf.", "should_trigger": True}, {"query": "Add up column B.", "should_trigger": False}]
+QUERIES = [
+    {"id": 1, "query": "Read a.pdf.", "should_trigger": True},
+    {"id": 2, "query": "Add up column B.", "should_trigger": False},
+]
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def test_a_skill_whose_evals_are_all_left_out_says_why(skills: Library) -> None:
     skills.write("skills/xlsx/evals.json", [{"prompt": "Ask it.", "live_only": True}])
     refused = skills.call("evaluate", "xlsx")
     assert refused.refuses("it has no cases")
-    assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (#1)")
+    assert refused.err.rstrip().endswith("; left out: eval: it needs a live system (Ask-it-b748a8)")
 
 
 def test_what_a_skill_adds_is_told_beside_the_same_requests_without_it(skills: Library) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from skill_evaluator import api
 from skill_evaluator.library.versions import Bump, bump
-from skill_evaluator.text import is_dated
+from skill_evaluator.text import is_generated
 
 from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.git import git
@@ -89,7 +89,7 @@ def test_without_a_name_all_that_is_ready_is_asked_under_one_cap(sourced: Source
     done = sourced.call("evaluate", "--max-cost", "1", "--format", "json")
     assert (done.code, verdicts(done)) == (0, dict.fromkeys(("docx", "notices", "pdf"), "recorded")), done.err
     assert sourced.server.requests == 24
-    assert all(is_dated(str(row["skill_version"])) for row in sourced.books("pdf"))
+    assert all(is_generated(str(row["skill_version"])) for row in sourced.books("pdf"))
     status = git(sourced.root, "status", "--porcelain", "-uall").splitlines()
     assert all(line.startswith("?? .evaluator/components/") for line in status)
     table = sourced.call("evaluate", "*x", "--yes").out.splitlines()
@@ -147,19 +147,48 @@ def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_c
             told.find(words) for words in ("▼ pdf: regressed", "lost: ", "next: look at", "explain ", "-pdf-served")
         ]
         assert -1 not in places == sorted(places), told
-    assert re.match(r"0\.20260301080000\.0\+", before)
-    assert re.match(r"0\.20260302080000\.0\+", after)
+    assert (before.partition("+")[0], after.partition("+")[0]) == ("0.1.0", "0.2.0")
 
 
-def test_the_same_prompt_at_a_later_commit_is_a_patch(sourced: Sourced, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sourced.call("evaluate", "pdf").code == 0
+def test_prompt_keeps_its_version_when_committed_stashed_or_reverted(sourced: Sourced) -> None:
+    def measured() -> list[str]:
+        assert sourced.call("evaluate", "pdf").code in (0, 3)
+        return [str(row["skill_version"]).partition("+")[0] for row in sourced.books("pdf")]
+
+    assert measured() == ["0.1.0"]
     base = sourced.commit("records", "2026-03-01T09:00:00Z")
-    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-03-02T08:00:00Z")
-    sourced.write("skills/pdf/SKILL.md", SKILL.format("pdf", "").replace("description: d", "description: other"))
-    sourced.commit("describe", "2026-03-02T08:00:00Z")
+    sourced.skill("pdf", "\nBe kind.")
+    assert measured() == ["0.2.0", "0.1.0"]
+    git(sourced.root, "-c", "user.name=A", "-c", "user.email=a@b", "stash", "-q", "--", "skills")
+    assert measured() == ["0.1.0", "0.2.0", "0.1.0"]
+    git(sourced.root, "stash", "pop", "-q")
+    sourced.commit("kind", "2026-03-02T08:00:00Z")
+    assert measured() == ["0.2.0", "0.1.0", "0.2.0", "0.1.0"]
+    dated = sourced.call("history", "pdf").out
+    assert re.search(r"0\.2\.0\+[0-9a-f]{8} \(20\d\d-\d\d-\d\d\) +1\.000", dated)
+    sourced.commit("more records", "2026-03-02T09:00:00Z")
     planned = sourced.call("plan", "--base", base, "--format", "json").json
-    assert planned["entries"] == []
-    assert any("PATCH" in one["reason"] for one in planned["skipped"])
+    assert (planned["entries"], planned["faults"]) == ([], [])
+    sourced.skill("pdf")  # as it was at first
+    sourced.commit("revert", "2026-03-03T08:00:00Z")
+    planned = sourced.call("plan", "--base", "HEAD~1", "--format", "json").json
+    assert (planned["entries"], planned["faults"]) == ([], [])
+    reasons = [one["reason"] for one in planned["skipped"]]
+    assert any(re.match(r"0\.1\.0\+\w+ is below the recorded 0\.2\.0\+", reason) for reason in reasons)
+    assert sourced.call("lint", "--base", "HEAD~1").code == 0
+
+
+def test_records_on_a_branch_number_the_versions_of_a_plan(sourced: Sourced) -> None:
+    assert sourced.call("evaluate", "pdf").code == 0
+    git(sourced.root, "checkout", "-qb", "records")
+    sourced.commit("records", "2026-03-01T09:00:00Z")
+    git(sourced.root, "checkout", "-q", "main")
+    sourced.skill("pdf", "\nBe kind.")
+    sourced.commit("kind", "2026-03-02T08:00:00Z")
+    planned = sourced.call("plan", "--base", "HEAD~1", "--recorded", "records", "--format", "json").json
+    (entry,) = planned["entries"]
+    versions = (entry["baseline"]["skill_version"], entry["skill_version"])
+    assert [version.partition("+")[0] for version in versions] == ["0.1.0", "0.2.0"]
 
 
 def test_a_checkout_that_is_only_read_is_evaluated_elsewhere(
@@ -334,3 +363,40 @@ def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -
         before = library.component("pdf").version
         sourced.skill("pdf", "\nBe brief.")
         assert bump(before, library.component("pdf").version) is Bump.MINOR
+
+
+def test_datasets_json_declares_the_output_of_a_prompt_yml(sourced: Sourced) -> None:
+    asked = PROMPT_YML.replace("Say the word.", "Answer with JSON.")
+    sourced.write("prompts/notices.prompt.yml", asked)
+    said = '{"datasets": [{"output": "json"}]} in .evaluator/components/notices/evals/datasets.json'
+    assert f"output: text; if the prompt asks for JSON, say {said}" in sourced.call("lint", "notices").out
+    sourced.answer = lambda asked: '{"word": ["yes-1", "yes-2"]}'  # type: ignore[method-assign]
+    sourced.write(".evaluator/components/notices/evals/datasets.json", {"datasets": [{"output": "json"}]})
+    done = sourced.call("evaluate", "notices", "--format", "json")
+    assert (done.code, "output: text" in sourced.call("lint", "notices").out) == (0, False), done.err
+    sourced.commit("json", "2026-03-01T09:00:00Z")
+    sourced.write("prompts/notices.prompt.yml", asked.replace("with JSON", "with one JSON object"))
+    done = sourced.call("evaluate", "notices", "--format", "json")
+    assert (done.code, len(done.json["runs"])) == (0, 2), done.err  # beside the earlier prompt
+
+
+def test_doctor_accepts_the_gitignore_that_adopting_writes(sourced: Sourced) -> None:
+    doctor = sourced.call("doctor").out
+    assert "git add would publish components/*/evals/results/" in doctor
+    assert "add that to .evaluator/.gitignore" in doctor
+    assert sourced.call("init", "--adopt", "--yes").code == 0
+    assert "git add" not in sourced.call("doctor").out
+
+
+def test_library_without_a_case_says_where_to_write_them_and_ends_with_4(sourced: Sourced) -> None:
+    for path in ("skills/pdf/evals/evals.json", "skills/docx/evals/evals.json"):
+        (sourced.root / path).unlink()
+    sourced.write("prompts/notices.prompt.yml", PROMPT_YML.partition("testData")[0])
+    sourced.write("foo/promptfooconfig.yaml", {"prompts": ["Say {{word}}."], "providers": ["openai:gpt-5"]})
+    sourced.settings(sources=[{"kind": "skills"}, {"kind": "prompt_yml"}, {"kind": "promptfoo"}])
+    done = sourced.call("evaluate", "--yes")
+    assert (done.code, sourced.server.requests) == (4, 0)
+    assert "it has no cases: write evals into skills/pdf/evals/evals.json, or cases into fixtures/pdf/cases" in done.err
+    assert "write testData into prompts/notices.prompt.yml" in done.err
+    assert "write tests into foo/promptfooconfig.yaml" in done.err
+    assert sourced.call("evaluate", "--dry-run").code == 0

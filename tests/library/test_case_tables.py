@@ -102,7 +102,7 @@ def test_a_table_read_in_place_and_imported_gives_the_same_cases(tmp_path: Path)
     moved = table.rename(tmp_path / "t.csv")
     places: Any = {"components": tmp_path / "components", "fixtures": tmp_path / "f", "config": tmp_path}
     import_cases(
-        CaseTable(file=moved, document="text", id="key", truth=("shop", "total=sum"), yes=True, skill=NAME, **places)
+        CaseTable(file=moved, document=("text",), id="key", truth=("shop", "total=sum"), yes=True, skill=NAME, **places)
     )
     assert [(case.id, case.digest) for case in load(skill, tmp_path)] == [(case.id, case.digest) for case in in_place]
 

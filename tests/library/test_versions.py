@@ -45,8 +45,8 @@ VERSIONS = st.builds(
         ("2.0.0", "1.9.9", Bump.LOWERED),
         ("0.1.0", "0.2.0", Bump.MINOR),
         ("0.20260301080000.0+0123abcd", "0.20260301080000.0+0123abcd", Bump.SAME),
-        ("0.20260301080000.0+0123abcd", "0.20260301080000.0+4567abcd", Bump.MINOR),  # of one second
-        ("0.20260301080000.0+0123abcd", "0.20260302080000.0+0123abcd", Bump.PATCH),
+        ("0.20260301080000.0+0123abcd", "0.1.0+4567abcd", Bump.MINOR),
+        ("0.2.0+0123abcd", "0.2.0+4567abcd", Bump.MINOR),  # two branches number their prompts alike
     ],
 )
 def test_how_a_version_follows_another(before: str | None, after: str, step: Bump) -> None:

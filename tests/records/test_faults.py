@@ -1,9 +1,22 @@
 """What to do about a failure: every reason that code gives has a remedy that can be read."""
 
 import re
+from typing import Any
 
+import pytest
 from skill_evaluator.providers.wire import error_from_status
-from skill_evaluator.records.faults import REMEDIES, remedy
+from skill_evaluator.records.faults import REMEDIES, remedy, unusable_words
+
+from tests.support.records import a_record
+
+CONTRACT = {
+    "n": 0,
+    "valid": None,
+    "valid_apart_from_extra_keys": None,
+    "errors": [],
+    "missing_keys": {},
+    "extra_keys": {},
+}
 
 
 def test_a_remedy_names_what_it_is_about_and_every_status_has_one() -> None:
@@ -27,3 +40,26 @@ def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_
         error = error_from_status(400, {}, message)
         assert (error.reason, error.rejected, error.retryable) == ("context_exceeded", False, False), message
         assert error_from_status(429, {}, message).reason == "rate_limited", message
+
+
+@pytest.mark.parametrize(
+    ("contract", "faults", "words"),
+    [
+        (
+            CONTRACT,
+            [("output_limit", 60)],
+            "0 of 60 outputs are JSON: 60 × output_limit; raise max_output_tokens of 'm'",
+        ),
+        (None, [("empty", 40), ("refusal", 20)], "0 of 60 outputs could be read: 40 × empty, 20 × refusal; `explain` "),
+        (None, [("new_reason", 60)], "0 of 60 outputs could be read: 60 × new_reason"),
+        (None, [], "0 of 60 outputs could be read"),
+    ],
+)
+def test_unusable_words_name_reasons_and_remedy(contract: Any, faults: list[tuple[str, int]], words: str) -> None:
+    failed = [
+        {"kind": "unparseable", "reason": reason, "count": count, "n_cases": 1, "cases": ["a"]}
+        for reason, count in faults
+    ]
+    run = a_record({}, planned=60, scored=0, complete=False, usable=0.0, contract=contract, faults=failed)
+    assert str(unusable_words(run)).startswith(words)
+    assert unusable_words(run.model_copy(update={"usable": None})) is None

@@ -44,6 +44,14 @@ def compared(
             ),
         ),
         (
+            compared(GOOD, BAD, {"fields": {"": RIGHT["total"]}}, fields={"": WRONG["total"]}),
+            (
+                "▼ receipts: regressed on these 12 cases and on unseen ones",
+                "lost: field (the whole answer); cases c00, c01, c02 and 9 more",
+                "next: look at (the whole answer): `skill-evaluator explain new`",
+            ),
+        ),
+        (
             compared(MANY, MANY | {"c03": [0.0] * 3}),
             (
                 "? receipts: inconclusive on these 40 cases and on unseen ones",
@@ -110,6 +118,7 @@ def compared(
     ],
     ids=[
         "a field is lost",
+        "all is lost",
         "a case is lost",
         "less repeatable",
         "spread",

@@ -1,11 +1,13 @@
 """Where documents are private a site names only what the schema names: no path or label that is text of an answer."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.library.components import load_component
+from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.verdicts.history.series import Step
 
@@ -69,6 +71,25 @@ def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) 
     hidden = "a field that the schema does not name"
     assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e"]
     assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
+
+
+def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Library) -> None:
+    component = load_component(measured.root / "components", SKILL)
+    checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
+    rows = CaseRows(rows=[("one", 1, {"checks": checks})])
+    falls = [("checks.client", "0.9 → 0.1"), ("checks.contains-mr-secret", "0.9 → 0.1"), ("", "0.9 → 0.1")]
+    told = {
+        "before": "1.0.0",
+        "verdict": "regressed",
+        "beyond": "regressed",
+        "difference": None,
+        "ci95": None,
+        "q": None,
+    }
+    shown = PublicNames(replace(component, rows=rows))._said(
+        Step.model_validate({**told, "reasons": [], "falls": falls})
+    )
+    assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]
 
 
 def test_no_key_or_label_of_an_answer_is_on_a_site_without_documents(measured: Library) -> None:

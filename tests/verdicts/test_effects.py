@@ -17,9 +17,11 @@ from skill_evaluator.verdicts.decide.effects import (
     paired_effect,
     replicate_effect,
 )
+from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
 
 from tests.support.json_values import thorough
 
+LEVELS = Levels(fall=0.04, rise=0.025)
 Arm = list[list[float]]
 TENTHS = st.integers(0, 10).map(lambda tenths: tenths / 10)
 
@@ -112,6 +114,16 @@ def test_what_runs_add_widens_the_interval_and_is_taken_as_known(stats: Any) -> 
     assert apart.degrees == pytest.approx(19 * (apart.error / alone.error) ** 4)
     assert apart.p > alone.p
     assert stats.t.sf(-apart.difference / apart.error, apart.degrees) == pytest.approx(apart.p, rel=0.2)
+
+
+@pytest.mark.parametrize("replicates", [1, 2, 3])
+def test_few_replicates_of_an_unchanged_version_are_rarely_improved(replicates: int) -> None:
+    rng, improved = np.random.default_rng(7), 0
+    for _ in range(400):
+        before, after = (rng.binomial(1, 0.95, (12, count)).tolist() for count in (10, replicates))
+        effect = paired(before, after)
+        improved += measure_verdict(effect, effect.p, 0.05, LEVELS, covered=True) == "improved"
+    assert improved <= 20
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (10, 5), (1, 2)])

@@ -19,6 +19,7 @@ RIGHT, WRONG, MISSING = 2, 1, 0
 Answer = list[int] | None
 """What became of each field; None: an answer that cannot be read."""
 OLD, NEW = "20260101T000000Z-000000-m", "20260102T000000Z-000001-m"
+BEST_FIRST = ("improved", "unchanged", "inconclusive", "regressed", "incomparable")
 FLAKINESS = (1.0, 1.0, 0.95, 0.8, 0.5)
 
 
@@ -106,7 +107,7 @@ def test_a_worse_answer_takes_nothing_away_and_makes_nothing_better(gate: Gate, 
         for before, after in steps
         if (before.verdict == "regressed" and after.verdict != "regressed")
         or set(before.lost_fields) - set(after.lost_fields)
-        or (after.verdict == "improved" and before.verdict != "improved")
+        or BEST_FIRST.index(after.verdict) < BEST_FIRST.index(before.verdict)
     ]
     assert any(before.verdict == "regressed" for before, _ in steps)
     assert any(before.verdict != "regressed" for before, _ in steps)
@@ -119,3 +120,33 @@ def test_answers_of_which_none_can_be_read_are_regressed_on_four_cases() -> None
     pair = Pair(baseline=a_run_of(flawless, 3, OLD), candidate=a_run_of(unread, 3, NEW, beside=OLD))
     model = compare_records("s", [pair], some_rules()).models[0]
     assert (model.verdict, model.lost_fields) == ("regressed", ["f0", "f1", "f2"])
+
+
+GOOD: Answer = [RIGHT] * 3
+BAD: Answer = [WRONG] * 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ([None] * 5, [None] * 5, "inconclusive"),
+        ([BAD] * 5, [BAD] * 5, "inconclusive"),
+        ([GOOD] * 5, [None] * 5, "regressed"),
+        ([None] * 5, [GOOD] * 5, "improved"),
+        ([BAD] * 5, [GOOD] * 5, "improved"),
+        ([GOOD, GOOD, None, None, None], [GOOD, GOOD, None, None, None], "inconclusive"),
+        ([GOOD, GOOD, GOOD, None, None], [GOOD, GOOD, GOOD, None, None], "unchanged"),
+        ([None] * 5, [GOOD, GOOD, None, None, None], "inconclusive"),
+        ([GOOD] * 5, [GOOD] * 5, "unchanged"),
+    ],
+)
+def test_verdict_needs_usable_outputs_and_room_to_fall(before: list[Answer], after: list[Answer], verdict: str) -> None:
+    pair = Pair(baseline=a_run_of([before] * 12, 3, OLD), candidate=a_run_of([after] * 12, 3, NEW, beside=OLD))
+    model = compare_records("s", [pair], some_rules()).models[0]
+    assert model.verdict == verdict
+    for name, outputs in (("baseline", before), ("candidate", after)):
+        read = 12 * (5 - outputs.count(None))
+        named = f"{read} of 60 outputs of the {name} could be read, fewer than half" in model.reasons
+        assert named is (read < 30)
+    no_room = "field_level_f1 was 0.000 and cannot fall by more than the tolerated 0.05, so it is never unchanged"
+    assert (no_room in model.reasons) is (verdict == "inconclusive" and GOOD not in before)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.text import is_dated
+from skill_evaluator.text import is_generated
 
 from tests.support.chat_server import notice
 from tests.support.judged import answer
@@ -233,7 +233,7 @@ def test_a_push_that_changes_a_skill_and_a_prompt_yml_has_both_planned_asked_and
         name: forge.fetched(f".evaluator/components/{name}/leaderboard.json")["runs"] for name in ("pdf", "notice")
     }
     assert books["pdf"][0]["skill_version"] == "1.1.0"
-    assert is_dated(books["notice"][0]["skill_version"])
+    assert is_generated(books["notice"][0]["skill_version"])
     assert all(row["complete"] and row["accuracy"]["checks"]["mean"] == 1.0 for (row,) in books.values())
     (comment,) = forge.world["comments"]
     assert "pdf" in comment

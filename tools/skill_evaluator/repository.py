@@ -4,9 +4,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 
 from skill_evaluator.errors import GitError
@@ -24,8 +26,10 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _REJECTED = re.compile(r"^!\t.*\[(?:remote )?rejected\] \((.*)\)", re.MULTILINE)
 _MOVED = re.compile(r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to update ref|incorrect old value")
 _FETCHED = "refs/fetched"
-_NO_WORK_TREE, _REFUSED = "must be run in a work tree", "dubious ownership"  # in git's own words
+_NO_WORK_TREE = "must be run in a work tree"  # in git's own words
+_NO_REPOSITORY, _NO_COMMIT = "not a git repository", "does not have any commits yet"
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1", "LANGUAGE": "C", "LC_ALL": "C"}
+_warn = cache(lambda words: sys.stderr.write(f"warning: git failed: {words}\n"))  # once each
 _STATUS = ("--porcelain", "--ignore-submodules=all")  # git would run what a submodule's configuration names
 _NO = 1  # git's exit code for the answer no; it has other codes for questions that it cannot answer
 
@@ -40,7 +44,7 @@ class Repository:
         except GitError as problem:
             if _NO_WORK_TREE in str(problem):
                 raise GitError(f"{path} is a bare repository; run this in a clone of it") from None
-            if problem.code is None or _REFUSED in str(problem):
+            if problem.code is None or _NO_REPOSITORY not in str(problem):
                 raise
             raise GitError(f"{path} is not in a git repository; run this in a clone") from None
 
@@ -133,18 +137,6 @@ class Repository:
     def commits_of(self, path: str) -> list[str]:
         """List the commits of HEAD's history that touched a path, newest first."""
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
-
-    def last_changes(self, commit: str, folder: str) -> dict[str, int]:
-        """Return when each file below a folder was last changed up to a commit, in seconds since 1970."""
-        below = [] if folder in ("", ".") else ["--", f":(top,literal){folder}"]
-        told = self._text("log", "-c", "-z", "--format=%x01%ct", "--name-only", commit, *below)  # -c: of merges, too
-        moment, moments = 0, dict[str, int]()
-        for part in filter(None, told.split("\0")):
-            if part.startswith("\x01"):
-                moment = int(part[1:])
-            else:
-                moments.setdefault(part.removeprefix("\n"), moment)
-        return moments
 
     @property
     def is_shallow(self) -> bool:
@@ -312,7 +304,7 @@ def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, st
 
 def _folder_of(path: Path) -> Path:
     path = path.resolve()
-    return path if path.is_dir() else path.parent
+    return next(folder for folder in (path, *path.parents) if folder.is_dir())
 
 
 def open_store(folder: Path) -> Repository:
@@ -333,19 +325,33 @@ def within(folder: str, name: str) -> str:
     return name if folder in ("", ".") else f"{folder}/{name}"
 
 
+@contextmanager
+def tolerating_git() -> Iterator[None]:
+    """Warn once of a git command that fails inside, such as in a repository of another user; raise GitError in CI.
+
+    A missing git, repository or commit is no failure, and leaves the block without a word.
+    """
+    try:
+        yield
+    except GitError as problem:
+        if problem.code is None or any(words in str(problem) for words in (_NO_REPOSITORY, _NO_COMMIT)):
+            return
+        if os.environ.get("CI", "").lower() in ("true", "1"):
+            raise
+        _warn(str(problem).partition(" failed: ")[2])
+
+
 def commit_of(*paths: Path) -> str | None:
     """Return the last commit that touched one of the paths of a folder, with `-dirty` when one was changed since.
 
-    None outside git, if it was never committed, and if git is not installed or refuses the repository (it belongs to
-    another user): a paid run must not be lost over that.
+    Return None if it was never committed, outside git, and with a warning if git fails; that raises GitError in CI.
     """
     folder, places = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
-    try:
+    with tolerating_git():
         commit = _text(folder, "log", "-1", "--format=%H", "--", *places).strip()
         dirty = commit and _run(folder, "status", *_STATUS, "--", *places, env=_harmless(folder))
-    except GitError:
-        return None
-    return f"{commit}-dirty" if dirty else commit or None
+        return f"{commit}-dirty" if dirty else commit or None
+    return None
 
 
 def _harmless(folder: Path) -> dict[str, str]:

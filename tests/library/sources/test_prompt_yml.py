@@ -136,7 +136,10 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
         "You are kind.",
         "Ann asks: Hi {{persona}} {{#if x}}",
     ]
-    assert [(case_id, line) for case_id, line, _ in file.rows] == [("test-1", 13), ("test-2", 14)]
+    assert [(case_id, line) for case_id, line, _ in file.rows] == [
+        ("Hi-persona-6f75df", 13),
+        ("No-d03360", 14),
+    ]
     assert file.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
     assert [check.id for check in file.checks] == ["says-hello-2"]
     assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})
@@ -149,6 +152,7 @@ def test_a_whole_file_says_what_is_sent_and_names_all_that_is_not_used() -> None
         "left out: evaluator: github/similarity is graded by a model",
         "left out: evaluator: a prompt for a judge with choices of its own",
         "left out: evaluator: it has no equals, contains, startsWith or endsWith (nothing)",
+        "left out: filling {{#if x}}: it is sent as it is written",
     ]
 
 
@@ -217,9 +221,22 @@ def test_a_variable_may_have_any_name(name: str) -> None:
     assert [file.prompt.filled(row["inputs"])[-1].text for _, _, row in file.rows] == ["<1>", "<{{x}}>"]
 
 
+def test_test_is_called_by_its_id_or_name_or_by_its_input() -> None:
+    tests = ["{id: first one, input: a}", "{name: b, input: b}", "{input: Sum up}", "{input: Sum up}"]
+    for before in ([], ["{input: new}"]):
+        rows = written(f"{MESSAGES}testData: [{', '.join([*before, *tests])}]\n").rows[len(before) :]
+        assert [case_id for case_id, _, _ in rows] == ["first-one", "b", "Sum-up-e84840", "Sum-up-e84840-2"]
+
+
+def test_evaluator_without_a_name_is_called_by_its_text() -> None:
+    for before in ("", "{string: {endsWith: x}}, "):
+        rules = f"evaluators: [{before}{{string: {{contains: a b}}}}, {{name: ok, string: {{equals: c}}}}]\n"
+        assert [check.id for check in written(f"{MESSAGES}{rules}").checks][-2:] == ["contains-a-b", "ok"]
+
+
 def test_a_test_with_an_empty_document_is_left_out_by_its_number() -> None:
     file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
-    assert [case_id for case_id, _, _ in file.rows] == ["test-2"]
+    assert [case_id for case_id, _, _ in file.rows] == ["a-c9eca4"]
     assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
 
 

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from skill_evaluator.library.sources.skills import ROUTING
 from skill_evaluator.library.sources.tree import FileTree, Written, folder_tree, semver_of
 
 SKILLS = formats()["skills"]
-PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay {{what}} stands in them.\n"
+PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay what stands in them.\n"
 XLSX = "---\nname: xlsx\ndescription: Reads sheets.\n---\nRead the sheet.\n"
 
 
@@ -52,8 +53,13 @@ def test_a_skill_is_found_by_its_folder_and_one_at_the_root_by_its_name() -> Non
 
 
 def test_the_body_is_the_system_prompt_with_its_placeholders_as_they_are() -> None:
-    written = read_with([])
-    assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} stands in them."
+    written = read_with([{"prompt": "Sum up {{FIXTURE}}."}], PDF.replace("what", "{{what}} !`date`"))
+    assert written.prompt.filled({"document": "a.pdf"})[0].text == "# PDFs\n\nSay {{what}} !`date` stands in them."
+    assert told(written) == {
+        "filling {{what}}: it is sent as it is written": 1,
+        "running !`date`: it is sent as it is written": 1,
+        "filling {{FIXTURE}}: it is sent as it is written": 1,
+    }
     assert written.prompt.filled({"document": "a.pdf"})[1].text == "a.pdf"
     assert (written.path, written.files, written.output) == ("pdf/SKILL.md", ("pdf/SKILL.md",), "text")
 
@@ -105,7 +111,7 @@ def test_each_eval_is_a_case_and_each_expectation_a_sentence_for_the_judge() -> 
             ],
         }
     )
-    assert [(case_id, line) for case_id, line, _ in written.rows] == [("1", 1), ("two", 2), ("3", 3)]
+    assert [(case_id, line) for case_id, line, _ in written.rows] == [("1", 1), ("two", 2), ("c-pdf-9faffa", 3)]
     assert written.rows[0][2]["document"] == "What is a.pdf?"
     assert written.rows[0][2]["expected_output"] == "A bill."
     assert checks_in(written) == [
@@ -139,6 +145,7 @@ def test_evals_may_stand_alone_or_under_another_key(wrapper: Any) -> None:
             {"name": "names-a-page", "description": "It names a page."},
             {"expect": "It names a page.", "id": "names-a-page"},
         ),
+        ({"name": "Names a page", "text": "It does."}, {"expect": "It does.", "id": "Names-a-page"}),
         ({"name": "check-1", "description": "It names a page."}, {"expect": "It names a page."}),
     ],
 )
@@ -185,7 +192,7 @@ def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
     )
     assert [case_id for case_id, _, _ in written.rows] == ["6"]
     assert told(written) == {
-        "eval: it comes with files (#1, #2)": 2,
+        "eval: it comes with files that are not in the folder of the skill (#1, #2)": 2,
         "eval: it needs a live system (#3)": 1,
         "eval: it has no prompt that is a text (#4)": 1,
         "eval: it asks which skill fires; a file such as trigger-eval.json is for that (#5)": 1,
@@ -193,6 +200,52 @@ def test_what_needs_more_than_a_text_is_left_out_by_name_and_count() -> None:
         "eval: an eval before it has its id (#6)": 1,
         "eval: it is no object (#8)": 1,
     }
+
+
+def test_files_of_a_skill_follow_the_prompt_of_an_eval_that_names_them() -> None:
+    def read(path: str) -> str:
+        if path.endswith(".xlsx"):
+            raise ComponentError("not UTF-8")
+        return texts.read(path)
+
+    named = [["references/a.md", "b.xlsx"], ["../other.md"], ["references/none.md"]]
+    evals = [{"prompt": f"Use {number}.", "files": files} for number, files in enumerate(named)]
+    beside = {"pdf/references/a.md": "Long.", "pdf/b.xlsx": "", "other.md": "x"}
+    texts = tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": evals, **beside})
+    written = SKILLS.read(replace(texts, read=read), "pdf/SKILL.md")
+    assert [row["document"] for _, _, row in written.rows] == ["Use 0.\n\nreferences/a.md:\nLong."]
+    counts = told(written)
+    assert counts["file: an eval names it, and it is too large to be sent, or no text (b.xlsx)"] == 1
+    assert sum(n for why, n in counts.items() if "files that are not in the folder of the skill" in why) == 2
+
+
+def test_evals_that_are_left_out_are_counted_by_category() -> None:
+    written = read_with(
+        [
+            {"prompt": "a", "category": "forms", "setup": "x"},
+            {"prompt": "b", "category": "tables", "setup": "x"},
+            *({"prompt": text, "category": "tables"} for text in "cd"),
+        ]
+    )
+    assert told(written) == {
+        "eval: it needs a setup; category forms (a-ac8d83)": 1,
+        "eval: it needs a setup; category tables (b-c100f9)": 1,
+        "every category but 'tables': no eval of another is evaluated": 1,
+    }
+
+
+def test_new_eval_or_query_leaves_the_ids_of_the_others() -> None:
+    def ids(of: Any, source: Callable[[Any], Written]) -> list[str]:
+        return [case_id for case_id, _, _ in source(of).rows]
+
+    evals = [{"prompt": "Sum up.", "expectations": ["Short."]}, {"prompt": "Translate."}]
+    assert ids([{"prompt": "New."}, *evals], read_with)[1:] == ids(evals, read_with)
+    queries = [{"query": "Read a.pdf", "should_trigger": True}, {"query": "Sing", "should_trigger": False}]
+
+    def routing(of: Any) -> Written:
+        return queries_of({"pdf/SKILL.md": PDF, "pdf/evals/trigger-eval.json": of})
+
+    assert ids([{"query": "New", "should_trigger": True}, *queries], routing)[1:] == ids(queries, routing)
 
 
 def test_the_evals_of_a_skill_that_uses_tools_are_left_out() -> None:
@@ -324,12 +377,12 @@ def test_whatever_stands_in_trigger_evals_is_a_case_or_is_left_out(rows: list[An
 def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
     files = {"pdf/SKILL.md": PDF, "xlsx/SKILL.md": XLSX}
     queries = [
-        {"query": "Read a.pdf.", "should_trigger": True},
-        {"query": "Add these up.", "should_trigger": False},
-        {"query": "Open b.xlsx.", "should_trigger": False, "expected_skill": "xlsx"},
-        {"query": "Hello!", "should_trigger": False, "expected_skill": None},
-        {"query": "Open c.", "should_trigger": True, "expected_skill": "docx"},
-        {"query": "Open d.", "should_trigger": "yes"},
+        {"id": 1, "query": "Read a.pdf.", "should_trigger": True},
+        {"id": 2, "query": "Add these up.", "should_trigger": False},
+        {"id": 3, "query": "Open b.xlsx.", "should_trigger": False, "expected_skill": "xlsx"},
+        {"id": 4, "query": "Hello!", "should_trigger": False, "expected_skill": None},
+        {"id": 5, "query": "Open c.", "should_trigger": True, "expected_skill": "docx"},
+        {"id": 6, "query": "Open d.", "should_trigger": "yes"},
         {"query": " ", "should_trigger": True},
         {"query": "Open e.", "should_trigger": 1},
     ]
@@ -348,8 +401,8 @@ def test_a_query_calls_for_its_skill_or_for_another_or_for_none() -> None:
     ]
     assert told(written) == {
         "trigger eval: the skill that it calls for is not among the choices, or two have its name (pdf-5, pdf-6)": 2,
-        "trigger eval: it has no query that is a text (pdf-7)": 1,
-        "trigger eval: its should_trigger is neither true nor false (pdf-8)": 1,
+        "trigger eval: it has no query that is a text (pdf-case-521093)": 1,
+        "trigger eval: its should_trigger is neither true nor false (pdf-Open-e-9a01d7)": 1,
     }
 
 
@@ -382,13 +435,13 @@ def test_queries_about_all_skills_name_theirs_and_else_call_for_none() -> None:
     written = queries_of({**files, "evals/trigger-eval.json": rows})
     assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["pdf", None, None]
     nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
-    assert told(nobody) == {"trigger eval: no skill is named that it is about (trigger-eval-1)": 1}
+    assert told(nobody) == {"trigger eval: no skill is named that it is about (trigger-eval-A-c846dd)": 1}
 
 
 def test_two_files_of_queries_about_one_skill_are_both_asked() -> None:
     queries = [{"query": "Go.", "should_trigger": True}]
     files = {"SKILL.md": PDF, "evals/trigger-eval.json": queries, "evals/trigger-eval-fuzzy.json": queries}
-    assert [case_id for case_id, _, _ in queries_of(files).rows] == ["pdf-1", "pdf-trigger-eval-1"]
+    assert [case_id for case_id, _, _ in queries_of(files).rows] == ["pdf-Go-57ba0c", "pdf-Go-57ba0c-2"]
 
 
 def test_a_skill_that_cannot_be_chosen_and_a_broken_file_are_left_out_of_the_routing() -> None:

@@ -18,7 +18,7 @@ from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorEr
 from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.reading import parse_yaml, yaml_text
-from skill_evaluator.library.scaffolding import declarations, example_files, fitting_parts, ignore
+from skill_evaluator.library.scaffolding import IGNORED_IN_CONFIG, declarations, example_files, fitting_parts, ignore
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, origin_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.scoring.parallel import side_by_side
@@ -140,7 +140,7 @@ def _of_sources(
     wanted = {place: text for place, text in files.items() if not place.startswith("tools/")}  # the workflows need none
     if hints := [hint for _, hint in every if hint]:
         wanted[f"{CONFIG}/models.yaml"] = _models_text(hints)
-    wanted[f"{CONFIG}/.gitignore"] = "components/*/evals/results/\nreviews/.reviews.lock\n"
+    wanted[f"{CONFIG}/.gitignore"] = "".join(f"{line}\n" for line in IGNORED_IN_CONFIG)
     wanted = {place: text for place, text in wanted.items() if not (request.home / place).exists()}
     if not settings.sources:
         path = CONFIG / "settings.yaml"

@@ -23,11 +23,11 @@ from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import moment
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, retiring, select_models
+from skill_evaluator.library.config import Model, Settings, retiring, select_models
 from skill_evaluator.library.messages import dialogue
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.reading import FixturesElsewhere
-from skill_evaluator.library.scaffolding import IGNORED, PLACEHOLDERS
+from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key
 from skill_evaluator.providers.base import Request, opened
@@ -48,7 +48,7 @@ _QUESTIONS = ("Why is the sky blue?", "How is bread made?", "What are tides?", "
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Site = Literal["artifact", "published", "unknown"]
-_SCHEDULES = {"SKILL_EVALUATOR_BATCH": "Batches", "SKILL_EVALUATOR_DRIFT": "Drift", "SKILL_EVALUATOR_AUDIT": "Audit"}
+_SCHEDULES = {"SKILL_EVALUATOR_DRIFT": "Drift", "SKILL_EVALUATOR_AUDIT": "Audit"}
 _IDLE = datetime.timedelta(days=45)
 _SITES: dict[str | None, Site] = {None: "unknown", "pages": "published"}
 
@@ -159,7 +159,12 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
         repository=setup.repository if setup else None,
         site=_SITES.get(setup.site if setup else None, "artifact"),
         models=keys,
-        problems=(*problems, *stale_workflows(config, secrets).values(), *_placeholders(config), *_published()),
+        problems=(
+            *problems,
+            *stale_workflows(config, secrets).values(),
+            *_placeholders(config),
+            *_published(configuration.settings),
+        ),
         unseen=unseen,
         few=tuple(_few(components)),
         retiring=retiring(configuration.models),
@@ -289,12 +294,18 @@ def _placeholders(config: Path) -> Iterator[str]:
                 yield f"{path.as_posix()}:{number}: {line.strip()[:200]}"
 
 
-def _published() -> Iterator[str]:
+def _published(settings: Settings) -> Iterator[str]:
     """Yield that git would add answers, plans or pages of this folder, if it is in a repository."""
+    place: Path = CONFIG if settings.sources else Path()
+    lines: Sequence[str] = IGNORED_IN_CONFIG if settings.sources else IGNORED
+    remedy = (
+        f"add them to {CONFIG}/.gitignore" if settings.sources else "`skill-evaluator init` adds them to .gitignore"
+    )
     with suppress(GitError):
         repository = Repository(Path())
-        if kept := [line for line in IGNORED if not repository.ignores(Path(line.strip("/").replace("*", "x"), "x"))]:
-            yield f"git add would publish {listed(kept)}: `skill-evaluator init --adopt` adds that to .gitignore"
+        paths = {line: place / line.strip("/").replace("*", "x") / "x" for line in lines}
+        if kept := [line for line, path in paths.items() if not repository.ignores(path)]:
+            yield f"git add would publish {listed(kept)}: {remedy}"
 
 
 def _components() -> Iterator[Component]:

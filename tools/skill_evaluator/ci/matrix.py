@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol, Self, TypeVar
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
@@ -20,6 +21,7 @@ from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_p
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
+from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import component_at, find_prompt
 from skill_evaluator.providers import Configuration, key_variables, program, read_configuration
 from skill_evaluator.providers.base import ProviderKind
@@ -29,7 +31,7 @@ from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_s
 from skill_evaluator.runner.runs import input_digests, slug
 from skill_evaluator.runner.schedule import Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
-from skill_evaluator.text import is_dated
+from skill_evaluator.text import is_generated
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 REST = "rest"
@@ -48,7 +50,19 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 
     def component(self, skill: str) -> Component:
         """Read a component."""
-        return load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        return replace(component, version=self.version_of(skill, component.version, component.digests))
+
+    def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
+        """Return a version as the records here and on the branches number it, if the prompt declares none."""
+        if not (self.recorded and is_generated(version)):
+            return version
+        repository, board = Repository(self.components), self.components / skill / "leaderboard.json"
+        folder, path = repository.place(self.components), repository.place(board)
+        commits = filter(None, map(repository.commit, self.recorded))
+        blobs = filter(None, (repository.files(commit, folder).get(path) for commit in commits))
+        texts = repository.contents(blobs).values()
+        return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
         """Return what is recorded of a component, here and on the branches."""
@@ -155,16 +169,14 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
             "replicates": str(entry.replicates),
             "seed": str(entry.seed),
             "baseline": "" if entry.baseline is None else entry.baseline.commit,
-            "history": "0" if entry.baseline or is_dated(entry.skill_version) else "1",
+            "history": "0" if entry.baseline else "1",
             "transport": entry.transport,
         }
         for entry in plan.entries
     )
-    submitted = {(entry.skill, entry.model_id) for entry in plan.entries if entry.transport == "batch"}
     judgings = (
         {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
         for judging in plan.judgings
-        if plan.pending or (judging.skill, judging.candidate) not in submitted  # whose answers are not here today
     )
     return {
         "legs": legs_of(entries, own),
@@ -172,8 +184,6 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
         "judge_legs": legs_of(judgings, own),
         "invocation": plan.invocation,
         "head": plan.head or "",
-        "kind": "collect" if plan.pending else "evaluate",
-        "fixtures_commit": plan.fixtures_commit or "",
     }
 
 
@@ -354,6 +364,8 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         return wanted
     commit = find_prompt(component, past_prompt_of(archive.record(entry))).commit
     again, _ = component_at(component, commit)
+    if is_generated(entry.version):  # whose number may be on a branch of records alone
+        again = replace(again, version=entry.version)
     refuse_unfilled(again, cases, component)
     seed = fresh_seed(archive, model.id, (again.version, component.version), wanted.seed) if fresh else wanted.seed
     return replace(

@@ -1,4 +1,4 @@
-"""What `evaluate`, `try` and `collect --batches` share: evaluate, show what came of it, and return the exit code."""
+"""What `evaluate` and `try` share: evaluate, show what came of it, and return the exit code."""
 
 import signal
 import sys
@@ -24,7 +24,6 @@ from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
@@ -32,19 +31,11 @@ from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
 from skill_evaluator.runner.engine import Progress, Stop
-from skill_evaluator.runner.session import print_pending
 
 
-def measure(
-    request: EvaluationRequest,
-    form: Format,
-    *,
-    full: bool = False,
-    show_changes: bool = False,
-    collecting: Configuration | None = None,
-) -> int:
+def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
     """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
-    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
+    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes)
     return _show(done, request, form, full=full, show_changes=show_changes)
 
 
@@ -68,9 +59,6 @@ async def _watch_until_ctrl_c(parts: Sequence[Progress], stop: Stop) -> None:
 
 def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
     """Show what came of an evaluation, and return the exit code."""
-    print_pending(done.pending)
-    if done.pending and not done.finished and not done.problems:
-        return EXIT_OK
     site = Site(done.inputs.settings.site.address)
     component, folders = done.inputs.component, words_of(request)
     print_finished(
@@ -78,11 +66,11 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     )
     if done.verdict is None:  # else it says so itself
         if done.judged and done.request.scenario is None:
-            first = done.judged[0]
+            first = next((record for record in done.judged if not record.complete), done.judged[0])
             kept = done.is_recorded(first) and not first.draft
             print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_resume(done.planned, done.inputs, done.request, done.pending)
+    print_how_to_resume(done.planned, done.inputs, done.request)
     if done.problems:
         raise done.problems[0]
     return _code(Library.at(request), done)
@@ -102,6 +90,7 @@ def measure_many(request: ManyRequest, form: Format) -> int:
         print_many(done, planned, form, words_of(request))
     broken = [problem for problem in planned.left_out.values() if not isinstance(problem, NotEvaluatedError)]
     codes = [_code(library, each) for each in (*done.values(), *broken)]
+    codes = codes or [EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
     return next(
         (code for code in (EXIT_BUG, EXIT_REGRESSED, EXIT_INCOMPLETE, EXIT_USER_ERROR) if code in codes), EXIT_OK
     )
@@ -112,7 +101,8 @@ def _code(library: Library, done: Evaluation | SkillEvaluatorError) -> int:
         return done.exit_code
     if done.problems:
         return done.problems[0].exit_code
-    if not all(run.record.complete for run in done.finished):
+    scored = (run.record for run in done.finished if not (run.record.is_final and entry_of(run.record).is_baseline))
+    if not all(record.complete for record in scored):
         return EXIT_INCOMPLETE
     return EXIT_OK if done.verdict is None else library.exit_code([done.verdict])
 

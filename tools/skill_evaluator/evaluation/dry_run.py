@@ -117,7 +117,7 @@ def _further(runs: Sequence[Run]) -> list[str]:
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
-        if manifest.role in ("again", "neutral"):
+        if manifest.role == "again":
             under = f" under {manifest.scenario}" if manifest.scenario else ""
             versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{under}")
     recorded = [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]

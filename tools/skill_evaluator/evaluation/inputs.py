@@ -13,9 +13,10 @@ from skill_evaluator.library.config import Model, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.providers import Configuration, asking, read_configuration, refuse_unbatched
 from skill_evaluator.records.leaderboard import read_board, with_rows
+from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,8 @@ def as_asked(request: EvaluationRequest) -> EvaluationRequest:
     """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request
-    if request.scenario is not None or request.aa or request.with_baseline or request.neutral is not None:
-        raise RunError(
-            "--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline, --aa or --neutral"
-        )
+    if request.scenario is not None or request.aa or request.with_baseline:
+        raise RunError("--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline or --aa")
     return replace(request, bare=False, scenario=SCHEMA_ALONE)
 
 
@@ -55,7 +54,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
     _refuse_designs(request)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -63,6 +61,8 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         request.scenario,
     )
     asked = asking(configuration, component)
+    with tolerating_git():  # before a call is paid for
+        Repository(component.files[0])
     patterns = () if request.resume else request.cases  # a run that is there remembers its cases
     cases = load_cases(component, request.fixtures, patterns)
     with_rows(read_board(component.leaderboard_path), component.leaderboard_path, component.name, ())
@@ -96,7 +96,6 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         "--with-baseline": request.with_baseline,
         "--failing": request.failing,
         "--aa": request.aa,
-        "--neutral": request.neutral is not None,
     }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
@@ -110,12 +109,10 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     cases = "the cases that failed" if request.failing else "all cases"
     if given and clashing and not request.recorded:
         raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
-    if request.draft and (request.aa or request.neutral is not None):
+    if request.draft and request.aa:
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
     if request.baseline_commit is not None and not request.with_baseline:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
-    if request.neutral is not None and request.scenario is not None:
-        raise RunError("--neutral cannot be combined with --scenario: it draws the scenarios itself")
 
 
 def judge_of(

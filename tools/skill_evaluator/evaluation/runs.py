@@ -6,7 +6,7 @@ a later run nor take any: the best of many drafts would pass for an improvement.
 
 import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import (
     MANIFEST,
-    Kept,
     Manifest,
     Role,
     create_run,
@@ -52,11 +51,11 @@ class PlannedRuns:
     finished: list[Finished]
     roles: Mapping[str, Role | None]
 
-    def left(self, pending: Container[str] = ()) -> list[str]:
-        """Return the ids of the runs that are not complete, where asking again may help; without those `pending`."""
-        over = {run.folder for run in self.finished if run.record.complete or "model_retired" in run.record.reasons}
+    def left(self) -> list[str]:
+        """Return the ids of the runs that are not complete, where asking again may help."""
+        over = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         ids = [(run.manifest.run_id, run.folder) for run in self.runs]
-        return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
+        return [run_id for run_id, folder in ids if folder not in over]
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
@@ -112,7 +111,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
     alone = _planned([(run, inputs.component) for run in plain], request)
-    designed = request.with_baseline or request.failing or request.aa or request.neutral is not None
+    designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
     from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
@@ -136,9 +135,7 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 
 
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost) if request.batch else None
-    said = {"draft": request.draft, "kept": kept}
-    runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
+    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
 
@@ -266,9 +263,10 @@ def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> Pla
     for run in runs:
         if run not in unfinished:
             record = read_record(record_path(run, component))
+            complete = " and complete" * record.complete
             if record.has_row:  # a crash may have come before its row
                 append_rows(component.leaderboard_path, component.name, [record.row()])
-            print(f"{run.manifest.run_id} is recorded and complete: there is nothing to resume", file=sys.stderr)
+            print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
             finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
     return PlannedRuns(runs=unfinished, components=components, finished=finished, roles=_roles_of(runs))
 
@@ -281,7 +279,7 @@ def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tupl
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))
     for folder, manifest in folders:
-        if manifest.role != "neutral" and manifest.scenario != request.scenario:
+        if manifest.scenario != request.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
             raise RunError(f"cannot resume {folder} like this: it was begun {how}")
     mine = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
@@ -324,7 +322,6 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
             ("--failing", request.failing, manifest.asked_again),
             ("--aa", request.aa, manifest.role == "again"),
-            ("--neutral", request.neutral is not None, manifest.role == "neutral"),
             ("--draft", request.draft, manifest.draft),
             ("--batch", request.batch, manifest.transport == "batch"),
         ):

@@ -32,7 +32,7 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
-from skill_evaluator.scoring.answer_views import Explanation, FieldView, explain_answer, field_view, read_answers
+from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.checked import CheckScores, all_failed
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -87,8 +87,8 @@ def explain(
     case: str | None,
     replicate: int | None,
     field: str | None,
-) -> tuple[Manifest, Explanation | FieldView]:
-    """Return one answer of a saved run beside its truth, or one field over all answers, with the run's manifest."""
+) -> tuple[Manifest, list[CaseView]]:
+    """Return the view of a case of a saved run, or of one field in all cases, with the run's manifest."""
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, replicate, field)
@@ -112,23 +112,20 @@ def explain(
         scorer.add_all(journal[call] for call in calls)
         judged = read_sentence_answers(folder / JUDGE)
         scorer.take(scores_of(judged_items(mine, {call: journal[call] for call in calls}), judged, manifest.seed))
-        answered = []
+        views = []
         for one in mine:
             given = [journal.get(Call(one.id, index)) for index in range(manifest.replicates)]
-            answered.append((one, read_answers(component, one, given, partial(_outcome, scorer, one.id))))
-        if field is not None:
-            path = _INDEX.sub("[]", field)
-            return manifest, field_view(component, answered, scorer.scorecard().cases, path)
-    ((explained, answers),) = answered
-    if replicate is None:  # the first that was scored, else the first that says anything
-        scored = (answer.index for answer in answers if answer.outcome == SCORED)
-        spoken = (answer.index for answer in answers if answer.text is not None)
-        replicate = next(scored, next(spoken, 0))
-    answer = answers[replicate]
-    checks: CheckScores = all_failed(explained) if answer.outcome in ANSWERED else {}
+            answers = read_answers(component, one, given, partial(_outcome, scorer, one.id))
+            chosen = answers if replicate is None else [answers[replicate]]
+            views.append(case_view(component, one, chosen, partial(_known, scorer, one)))
+    return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
+
+
+def _known(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
+    """Return what the checks of a case gave for an answer; its metrics are calculated with the view."""
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
-        checks = scorer.scored(explained.id, answer.text).checks
-    return manifest, explain_answer(component, explained, answers, replicate, checks=checks)
+        return None, scorer.scored(case.id, answer.text).checks
+    return None, all_failed(case) if answer.outcome in ANSWERED else {}
 
 
 def _cases_of(folder: Path, wanted: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
@@ -159,8 +156,6 @@ def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None,
         raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
     if replicate is None:
         return
-    if field is not None:
-        raise RunError("--replicate cannot be combined with --field, which shows all replicates")
     if not 0 <= replicate < manifest.replicates:
         last = manifest.replicates - 1
         raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

@@ -1,7 +1,7 @@
 """The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -17,18 +17,16 @@ from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurem
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, REPORT, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
+from skill_evaluator.runner.session import Questions, Session, Watch, print_how_to_go_on, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -54,7 +52,7 @@ class ScoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What came of an evaluation: its runs, those that wait at a vendor, and the verdict on complete new versions.
+    """What came of an evaluation: its runs, and the verdict on complete new versions.
 
     `request` is as it was understood. `problems`: why some runs could not be kept. `judged` are the records that may
     get a verdict; `archive` holds what they were held against.
@@ -63,7 +61,6 @@ class Evaluation:
     request: EvaluationRequest
     inputs: Inputs
     planned: PlannedRuns
-    pending: Mapping[str, str]
     problems: Sequence[SkillEvaluatorError]
     archive: Archive
     judged: Sequence[Record]
@@ -83,7 +80,7 @@ class Evaluation:
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def incomplete_below(self, record: Record) -> str:
-        """Name the newest incomplete run of a lower version with its date. Return an empty string if there is none."""
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
         return _recorded(self.inputs, self.request).incomplete_below(entry_of(record))
 
     def take_from(self, request: RequestT) -> RequestT:
@@ -104,25 +101,22 @@ def evaluate(
     watch: Watch,
     on_kept: OnKept,
     show_changes: bool = False,
-    collecting: Configuration | None = None,
     order: Callable[[Case], int] | None = None,
 ) -> Evaluation:
     """Read, plan, ask, score, record, keep and compare; the caller shows what came of it.
 
     `watch` shows how the calls go, and `on_kept` learns of each run that is kept. `show_changes` also tells which
-    answers changed. With the configuration for `collecting`, take what batches have brought by now, and ask nothing
-    anew. `order` says of a case how early it is asked.
+    answers changed. `order` says of a case how early it is asked.
     """
     request = as_asked(request)
-    inputs = read_inputs(request, collecting)
+    inputs = read_inputs(request)
     if order is not None:
         inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
-    mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
-    scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
+    scored = ask_and_score(planned, inputs, request, watch)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)
     problems = keep(planned, recorded, inputs, request, on_kept)
-    return _compare(request, inputs, planned, pending, problems, show_changes=show_changes)
+    return _compare(request, inputs, planned, problems, show_changes=show_changes)
 
 
 def keep(
@@ -139,11 +133,11 @@ def keep(
         if not (finished.folder / REPORT).exists():
             on_kept(finished, None, site)
     records = [*(run.record for run in planned.finished), *(run.record for run in scored)]
-    complete = {record.run_id for record in records if record.complete}
+    final = {record.run_id for record in records if record.is_final}
     problems: list[SkillEvaluatorError] = []
     for run in scored:
-        counts = run.record.complete and (not entry_of(run.record).is_baseline or run.record.beside in complete)
-        kept = counts and is_measurement(run.run, request)  # a baseline only beside a complete run of a new version
+        counts = run.record.is_final and (not entry_of(run.record).is_baseline or run.record.beside in final)
+        kept = counts and is_measurement(run.run, request)  # a baseline only beside a final run of a new version
         try:
             finished = _write_run(run, inputs.component, kept=kept)
             on_kept(finished, None, site)
@@ -158,37 +152,36 @@ def _compare(
     request: EvaluationRequest,
     inputs: Inputs,
     planned: PlannedRuns,
-    pending: Mapping[str, str],
     problems: Sequence[SkillEvaluatorError],
     *,
     show_changes: bool,
 ) -> Evaluation:
-    """Judge complete runs of new versions against a lower version, if there is one, and rank them."""
+    """Judge the final runs of new versions against a lower version, if there is one, and rank the complete ones."""
     finished, component = planned.finished, inputs.component
-    complete = {run.record.run_id: run.record for run in finished if run.record.complete}
+    final = {run.record.run_id: run.record for run in finished if run.record.is_final}
     anew = any(run.manifest.asked_again for run in planned.runs)  # both versions, or there is no verdict
-    whole = [one for one in complete.values() if one.shard is None and planned.roles[one.run_id] is None]
-    judged = [one for one in whole if not anew or one.beside in complete]
+    whole = [one for one in final.values() if one.shard is None and planned.roles[one.run_id] is None]
+    judged = [one for one in whole if not anew or one.beside in final]
     verdict, ranking, recorded = None, None, _recorded(inputs, request)
     archive = recorded.archive
     archive.add(run.record for run in finished if planned.roles[run.record.run_id] == "baseline")
     if judged:
         partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=anew)
-    if not (request.cases or anew) and len({record.model_id for record in judged}) == len(judged) > 1:
-        ranking = recorded.ranking_of(judged, verdict)
-        if runs_of_versions(archive.entries) and not any(record.draft for record in judged):
+    ranked = [record for record in judged if record.complete]
+    if not (request.cases or anew) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        ranking = recorded.ranking_of(ranked, verdict)
+        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.advised(archive.entries, ranking)[1]
     again = [
         run.record
         for run in finished
-        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] in ("again", "neutral")
+        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] == "again"
     ]
     return Evaluation(
         request=request,
         inputs=inputs,
         planned=planned,
-        pending=pending,
         problems=problems,
         archive=archive,
         judged=judged,
@@ -218,21 +211,18 @@ def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: Evaluation
     ]
 
 
-def ask_and_score(
-    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, watch: Watch, mode: BatchMode = "wait"
-) -> tuple[list[ScoredRun], dict[str, str]]:
+def ask_and_score(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, watch: Watch) -> list[ScoredRun]:
     """Make the calls of all runs whose model has a key, and score every answer as it comes.
 
-    Return the runs with their records, and where those stand that are not waited for.
+    Return the runs with their records.
     """
     if not planned.runs:
-        return [], {}
+        return []
     session = Session(
         configuration=inputs,
         watch=watch,
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
-        mode=mode,
     )
     usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
@@ -267,7 +257,7 @@ def ask_and_score(
         asked = session.ask(runs, questions)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
-        for run in (run for run in runs if run.manifest.run_id not in asked.pending):
+        for run in runs:
             manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
@@ -276,9 +266,7 @@ def ask_and_score(
             scorecard = scorers.pop(run.manifest.run_id).scorecard()  # frees the outputs before the record is built
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
             scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
-    waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
-    pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
-    return [run for run in scored if run.record.run_id not in waiting], pending
+    return scored
 
 
 def questions_of(
@@ -356,11 +344,9 @@ def _changed_answers(
         )
 
 
-def print_how_to_resume(
-    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, pending: Container[str] = ()
-) -> None:
+def print_how_to_resume(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
     """Print on stderr the command that goes on with the runs that are left, if any: after `max_cost` with more."""
-    run_ids = planned.left(pending)
+    run_ids = planned.left()
     if not run_ids:
         return
     if any("max_cost" in (run.record.stopped or "") for run in planned.finished):

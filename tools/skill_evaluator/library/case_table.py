@@ -42,7 +42,12 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
     exporter: Exporter | None = option("The tool that exported the file as its dataset.", None, "--from")
     criteria: Path | None = option("Of openai-evals: the eval as JSON, with testing_criteria.", metavar="FILE")
-    document: str | None = option("The column of the documents.", None, "--input", metavar="COLUMN")
+    document: tuple[str, ...] = option(
+        "The column of the document, or of another input; default: those with the names of the prompt's inputs.",
+        (),
+        "--input",
+        metavar="[NAME=]COLUMN",
+    )
     truth: tuple[str, ...] = option(
         "The column of the ground truth; with FIELD= or repeated, of one of its fields.", (), metavar="[FIELD=]COLUMN"
     )
@@ -52,20 +57,22 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without a question; else only a terminal asks.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns that the options name, and those of other inputs that are declared; raise FixtureError."""
-        if self.document is None:
-            raise FixtureError(f"name the column of the documents in {self.file} with --input COLUMN")
+        """Return the columns that the options or evals/datasets.json name, else those named like inputs."""
+        inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
+        only = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
+        for name, equals, column in (part.partition("=") for part in self.document):
+            inputs[name if equals else only] = column if equals else name
         whole = len(self.truth) == 1 and "=" not in self.truth[0]
         pairs = [part.partition("=") for part in self.truth]
         truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
-        inputs = {**component.columns.inputs, DOCUMENT: self.document}
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
     def dataset(self) -> ExportedItems:
         """Return what a different tool exported; raise FixtureError for options of tables."""
         if self.exporter is None or self.truth or self.id or (self.criteria and self.exporter != "openai-evals"):
             raise FixtureError(f"with --from {self.exporter} leave out --truth, --id and --criteria (of openai-evals)")
-        return ExportedItems(path=self.file, exporter=self.exporter, document=self.document, criteria=self.criteria)
+        document = next(iter(self.document), None)
+        return ExportedItems(path=self.file, exporter=self.exporter, document=document, criteria=self.criteria)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +103,7 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
     limit, schema, left = limits.size_of("document_bytes"), None, Left()
     if table.exporter is None:
         columns = table.columns_for(component)
-        read = read_table(table.file, columns, limit, odd)
+        read = read_table(table.file, columns, limit, odd, "; name the column of an input with --input NAME=COLUMN")
         rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
         read = replace(read, rows=rows)
     else:

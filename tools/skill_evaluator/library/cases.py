@@ -393,6 +393,8 @@ def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
         root = root_of(component.home, fixtures_dir, sources[0], component.limits)
         return [source if source == component.rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, places))} missing; see --fixtures DIR"
+    if component.rows.name and fixtures_dir is None:
+        missing = f"write {component.rows.name} into {component.rows.path}, or cases into {places[0]}"
     if component.fixtures != component.name:  # somebody declared them to be there
         raise FixtureError(f"no fixtures for '{component.name}': {missing}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", *component.left_out]))

@@ -27,7 +27,7 @@ from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, checked_prompt, parse_prompt
 from skill_evaluator.library.reading import Root, read_yaml
 from skill_evaluator.library.schema_files import read_schema
-from skill_evaluator.library.sources import WrittenAt, origin_of
+from skill_evaluator.library.sources import WrittenAt, numbered, origin_of, recorded_in
 from skill_evaluator.library.sources.own import OWN, written_own
 from skill_evaluator.library.sources.tree import Written
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
@@ -202,7 +202,6 @@ _FILES = (
     "leaderboard.json",
     "evals/datasets.json",
     "evals/accepted.json",
-    "evals/notes",
     "evals/records",
     "evals/pinned",
 )
@@ -223,6 +222,7 @@ class Dataset(StrictModel, defer_build=False):
         description="the contract, if not all of schema.json: a file of this repository and a part of it, such as "
         "schema.json#/$defs/output",
     )
+    output: Output | None = Field(default=None, description="the kind of output, if the format of the prompt has none")
     metrics: tuple[str, ...] = Field(default=(), description="metrics to score, also those not scored by default")
     primary_metric: str | None = None
     fields: dict[str, FieldRule] = Field(default_factory=dict, description="how fields are compared, by path")
@@ -326,7 +326,7 @@ def load_component(
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
     places = places_of(home, dataset.fixtures or name, fixtures_dir, "cases")
-    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows)
+    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
     table = rows if rows.rows else table_beside(home, places, fixtures_dir, dataset.columns, limits)
     checked = bool(written.checks or dataset.checks) or has_checks(home, places, fixtures_dir, limits, table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
@@ -335,20 +335,22 @@ def load_component(
     truths += table.truths(answers.output, answers.schema)
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = Root(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
+    digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
+    version = written.version or numbered(digests, recorded_in(folder / "leaderboard.json"))
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
         name=name,
         folder=folder,
         home=home,
         declared_in=where,
-        version=check_semver(str(written.version), root / written.path),
+        version=check_semver(version, root / written.path),
         output=answers.output,
         prompt=written.prompt,
         schema=answers.schema,
         contract=answers.contract,
         fixtures=dataset.fixtures or name,
         columns=dataset.columns,
-        digests={"prompt": written.prompt.digest, **answers.digests, "datasets": compared},
+        digests=digests,
         checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, before=before),
         limits=limits,
         inferred=(*answers.inferred, *map(str, written.left_out)),
@@ -382,7 +384,7 @@ def _compared(
     plan = plan_fields(answers.schema, {**_WHOLE_ANSWER[answers.output], **dataset.fields, **texts}, str(where))
     labelled = bool(truths) or answers.output == "choice"
     metrics, primary = _choose_metrics(dataset, answers, plan, where, checked=checked, labelled=labelled)
-    uncompared = {key for key in ("evaluate", "contract") if key not in dataset.model_fields_set}
+    uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in plain or rule not in _INFERRED}
     kept = dataset.model_copy(update={"fields": fields})
     declared = kept.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
@@ -458,7 +460,7 @@ def _read_contract(
     folder: Path, written: Written, dataset: Dataset, of_truths: Output | None, limits: SafetyLimits, checked: bool
 ) -> _Contracted:
     """Read what a component answers with, and infer what is not declared."""
-    output = written.output
+    output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(
             f"{folder / 'schema.json'} does nothing: a component with output: choice answers with a letter"
@@ -473,6 +475,10 @@ def _read_contract(
         inferred.append(f"output: text, because {why}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid answer: there is no {place}, so schema_valid is not measured")
+    asked = "".join(message.text for message in written.prompt.messages)
+    if output == "text" and dataset.output is None and written.rows_name and "json" in asked.lower():
+        declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
+        inferred.append(f"output: text; if the prompt asks for JSON, say {declared}")
     contract = Contract({} if schema is None else schema, place)
     if schema is not None and not constrains(schema, schema):
         names = [name for name in ("output", *schema.get("$defs", {})) if name in schema.get("$defs", {})]

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, PositiveFloat, field_validator, model_validator
 
-from skill_evaluator.errors import ComponentError, GitError
+from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import StrictModel, open_file
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Price
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.text import canonical_json, digest
 
 _OWN = ("PATH", "HOME", "TMPDIR", "LC_CTYPE")  # the evaluator sets these itself
@@ -126,9 +126,10 @@ class ProgramUnderTest(StrictModel):
 
         Where git ignores a file, it is left out. Outside of git only files in the folder are seen, none of them hidden.
         """
-        try:
+        repository = None
+        with tolerating_git():
             repository = Repository(folder)
-        except GitError:
+        if repository is None:
             names = (path.relative_to(folder) for path in folder.rglob("*"))
             shown = (name for name in names if not any(part.startswith(".") for part in name.parts))
             place, files = ".", {name.as_posix(): "" for name in shown}

@@ -78,6 +78,8 @@ IGNORED = (
     "/site/",
 )
 """Lines for .gitignore: answers, plans and pages are kept as artifacts, not in git."""
+IGNORED_IN_CONFIG = ("components/*/evals/results/", "reviews/.reviews.lock")
+"""Lines for .evaluator/.gitignore in a library of other formats, in which nothing else is written."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 

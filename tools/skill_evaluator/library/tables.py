@@ -63,6 +63,17 @@ def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int,
             odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
 
 
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a dotted path in nested objects, or None if it does not exist.
+
+    >>> value_at({"input": {"text": "a"}}, "input.text")
+    'a'
+    """
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def separator_of(text: str, usual: str = ",") -> str:
     """Return the separator of a table: the commonest of comma, semicolon and tab in its header, else the usual one."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
@@ -134,11 +145,12 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the id, line and values of each row; empty where a component has no table."""
+    """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table."""
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
     rows: Sequence[tuple[str, int, Row]] = ()
+    name: str = ""
 
     @property
     def output(self) -> Output | None:
@@ -233,14 +245,14 @@ class CaseRows:
         return truth
 
 
-def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse) -> CaseRows:
+def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse, advice: str = "") -> CaseRows:
     """Read a table of cases; raise FixtureError. Where no column has the ids, the cases are numbered."""
     rows = read_rows(path, limit, odd)
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:
             shown = [name for name in names if name.isprintable()][:_MOST_SHOWN]
-            raise FixtureError(f"no column '{column}' in {path} {nearest(column, shown)}")
+            raise FixtureError(f"no column '{column}' in {path} {nearest(column, shown)}{advice}")
     stem = re.sub(r"[^\w]+", "-", path.stem).strip("-_") or "case"
     width = len(str(len(rows)))
     numbered: list[tuple[str, int, Row]] = []

@@ -21,11 +21,19 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.programs import ProgramUnderTest
 from skill_evaluator.library.prompts import check_semver, parse_prompt
-from skill_evaluator.library.sources import WrittenAt, dated_at, named_origins, origin_of, prompt_file, sources_in
+from skill_evaluator.library.sources import (
+    WrittenAt,
+    named_origins,
+    numbered,
+    origin_of,
+    prompt_file,
+    recorded_in,
+    sources_in,
+)
 from skill_evaluator.library.sources.own import OWN
-from skill_evaluator.library.sources.tree import FileTree, Written, commit_tree
+from skill_evaluator.library.sources.tree import Written, commit_tree
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, digest, is_dated
+from skill_evaluator.text import canonical_json, comparable_version, digest, is_generated
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
@@ -76,11 +84,11 @@ def bump(before: str | None, after: str) -> Bump:
     """
     if before is None:
         return Bump.NEW
-    old, new = semver.Version.parse(before), semver.Version.parse(after)
+    old, new = (semver.Version.parse(comparable_version(version)) for version in (before, after))
     if new < old:
         return Bump.LOWERED
-    if is_dated(before) and is_dated(after):  # two of one second differ in their digest
-        return Bump.MINOR if new.build != old.build else Bump.SAME if new == old else Bump.PATCH
+    if new == old and is_generated(before) and is_generated(after):  # two prompts after the same version
+        return Bump.SAME if before == after else Bump.MINOR
     if new.major > old.major:
         return Bump.MAJOR
     return Bump.MINOR if new.minor > old.minor else Bump.SAME if new == old else Bump.PATCH
@@ -141,32 +149,30 @@ def _sourced(
     home = (repository.root / folder).parent.parent
     roots = {home / source.root: repository.place(home / source.root) for source in sources}
     trees = {root: commit_tree(repository, commit, place, DEFAULT_LIMITS) for root, place in roots.items()}
-    moments = {place: repository.last_changes(commit, place) for place in roots.values()}
     files = {path: blob for path, blob in repository.files(commit, folder).items() if path.endswith(f"/{_SCHEMA}")}
     schemas = repository.contents(files.values())
     return {
         name: _of_source(
             within(folder, name),
             within(roots[origin.root], origin.key.partition("#")[0]),
-            partial(_dated_at, origin, trees[origin.root], moments[roots[origin.root]], roots[origin.root]),
+            partial(origin.read, trees[origin.root]),
             schemas.get(files.get(within(folder, f"{name}/{_SCHEMA}"), "")),
+            repository.root / folder / name / "leaderboard.json",
         )
         for name, origin in named_origins(sources, home, trees.__getitem__).items()
     }
 
 
-def _dated_at(origin: WrittenAt, tree: FileTree, moments: Mapping[str, int], root: str) -> Written:
-    written = origin.read(tree)
-    return replace(written, version=written.version or dated_at(moments, root, written))
-
-
-def _of_source(folder: str, file: str, read: Callable[[], Written], raw_schema: bytes | None) -> ComponentVersion:
-    """Return a component of a source, with a problem where it cannot be read."""
+def _of_source(
+    folder: str, file: str, read: Callable[[], Written], raw_schema: bytes | None, board: Path
+) -> ComponentVersion:
+    """Return a component of a source, with a problem where it cannot be read; its leaderboard may number it."""
     version = prompt = schema = problem = None
     try:
         written = read()
         prompt, schema = written.prompt.digest, _schema_digest(raw_schema, folder, written)
-        version = check_semver(str(written.version), Path(file))
+        digests = {"prompt": prompt, "schema": schema}
+        version = check_semver(written.version or numbered(digests, recorded_in(board)), Path(file))
     except ComponentError as caught:
         problem = str(caught)
     name = folder.rpartition("/")[2]
@@ -189,7 +195,7 @@ def read_version(folder: Path, place: str) -> ComponentVersion | None:
     raw_schema = read_bytes(schema, ComponentError) if schema.is_file() else None
     if origin := origin_of(folder.parent, folder.name):
         file = prompt_file(folder.parent, folder.name, place)
-        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), raw_schema)
+        return _of_source(place, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
     if not prompt.is_file():
         return None
     version = _read(folder.name, place, read_bytes(prompt, ComponentError), raw_schema)
@@ -211,6 +217,8 @@ def versioning_problems(before: ComponentVersion | None, after: ComponentVersion
         return
     old, new = before.version, after.version
     step = bump(old, new)
+    if is_generated(new):
+        return  # a changed prompt or schema has a new number, and a reverted one its earlier number
     if step is Bump.LOWERED:
         yield _prompt_problem(after, f"the version was lowered from {old} to {new}; a version only goes up")
     elif before.prompt != after.prompt and step is Bump.SAME:
@@ -302,7 +310,7 @@ def find_prompt(component: Component, past: PastPrompt) -> CommittedPrompt:
     _refuse_program(component, past.version)
     name = f"'{component.name}' {past.version}"
     try:
-        repository = Repository(component.folder)
+        repository = Repository(component.files[0])
     except GitError as problem:
         raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
     paths = [repository.place(file) for file in component.files]
@@ -342,8 +350,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
     for one in every:
         check_semver(one.version, Path(f"{commit[:12]}:{file}"))
-    current = semver.Version.parse(component.version)
-    committed = next((one for one in every if semver.Version.parse(one.version) < current), None)
+    committed = next((one for one in every if bump(component.version, one.version) is Bump.LOWERED), None)
     if committed is None:
         raise ComponentError(
             f"'{component.name}' is {every[0].version} at commit {commit[:12]}, which is not below {component.version}"
@@ -358,7 +365,8 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 
 def _put_into(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
-    if output not in (None, component.output):
+    today = component.origin.here(component.limits).output if component.origin else None
+    if output not in (None, component.output, today):  # evals/datasets.json may declare another
         raise ComponentError(
             f"'{component.name}' {committed.version} had output: {output}, and now it is {component.output}"
         )
@@ -386,12 +394,13 @@ def _prompts_at(
 ) -> Iterator[CommittedPrompt]:
     """Yield the prompts, or those of a digest, at each commit that has the file: one, or versions side by side."""
     origin = component.origin or WrittenAt(name=component.name, source=OWN, root=component.folder, key=_PROMPT)
-    folder = repository.place(origin.root)
+    folder, recorded = repository.place(origin.root), recorded_in(component.leaderboard_path)
     for commit in dict.fromkeys(commits):
         try:
             for written in origin.versions(commit_tree(repository, commit, folder, component.limits)):
                 if wanted in (None, written.prompt.digest):
-                    version = written.version or dated_at(repository.last_changes(commit, folder), folder, written)
+                    digests = {**component.digests, "prompt": written.prompt.digest}
+                    version = written.version or numbered(digests, recorded, below=component.version)
                     yield CommittedPrompt(commit=commit, version=version, written=written)
         except ComponentError:  # broken at that commit
             continue

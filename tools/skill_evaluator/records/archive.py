@@ -17,7 +17,6 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import (
     FrozenModel,
     ModelT,
-    SizeLimit,
     decoded,
     json_text,
     locked,
@@ -29,6 +28,7 @@ from skill_evaluator.files import (
 )
 from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
+from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.record import (
     BOARD_VERSION,
     Record,
@@ -40,27 +40,26 @@ from skill_evaluator.records.record import (
     short_digests,
 )
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import digest
+from skill_evaluator.text import comparable_version, digest
 
 # digests; scores of others are not comparable
 _MEASURED_BY = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
-BOARD_SIZE = SizeLimit(most=500_000_000)
 
 Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
 
 
 @lru_cache(maxsize=10_000)
 def precedence(version: str) -> Precedence:
-    """Return the key that sorts versions as semver does; raise ValueError for anything else.
+    """Return the key that sorts versions as semver does, dates below numbers; raise ValueError for anything else.
 
     Versions parsed anew for each comparison took most of the time of a long history.
 
     >>> sorted(["1.0.0", "1.0.0-rc.10", "0.9.0", "1.0.0-rc.9"], key=precedence)
     ['0.9.0', '1.0.0-rc.9', '1.0.0-rc.10', '1.0.0']
     """
-    parsed = semver.Version.parse(version)
+    parsed = semver.Version.parse(comparable_version(version))
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
     identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
     return parsed.major, parsed.minor, parsed.patch, not parts, identifiers
@@ -79,6 +78,7 @@ class RecordedRun(BaseModel):
     model_id: ModelId
     scenario: Label | None = None
     complete: bool
+    usable: float | None = None
     timestamp: Label
     digests: Annotated[dict[str, str], AfterValidator(short_digests)] = {}
     scorer_version: int = 1
@@ -237,7 +237,7 @@ class Archive:
         return self._read[run_id]
 
     def baseline_beside(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the baseline that was asked beside a run, in turns with it; None where there is no complete record."""
+        """Return the baseline that was interleaved with a run, also if unreadable; None if calls of it are missing."""
         if run.beside is None or run.is_baseline:
             return None
         if run.beside not in self._beside:
@@ -245,7 +245,8 @@ class Archive:
             there = run.beside in self._read or path.exists() or path.name in self._blobs
             self._beside[run.beside] = entry_of(self.record_of(run.beside)) if there else None
         baseline = self._beside[run.beside]
-        return baseline if baseline is not None and baseline.complete and baseline.beside == run.run_id else None
+        is_final = baseline is not None and (baseline.complete or baseline.usable is not None)
+        return baseline if baseline is not None and is_final and baseline.beside == run.run_id else None
 
     def runs_of(self, model_id: str) -> list[RecordedRun]:
         """Return a model's entries, and the baselines that were asked beside them."""

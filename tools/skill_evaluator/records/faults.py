@@ -6,6 +6,7 @@ from typing import get_args
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.record import Record
+from skill_evaluator.text import listed
 
 _LATER = "--resume asks again"
 _PRESSED = f"{_LATER}; limits: {{{{max_concurrency, requests_per_minute}}}} of '{{model}}' in models.yaml press less"
@@ -27,7 +28,7 @@ REMEDIES: Mapping[str, str] = {
     **dict.fromkeys(("rate_limited", "overloaded", "unavailable"), _PRESSED),
     **dict.fromkeys(("connection_lost", "conflict", "server_error", "bad_gateway"), _LATER),
     **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _SLOW),
-    "output_limit": "raise params: {{max_output_tokens}} of '{model}' in models.yaml",
+    "output_limit": "raise max_output_tokens of '{model}' (params in models.yaml)",
     "answer_too_large": "limits.answer_bytes in settings.yaml is the most that is taken of an answer",
     "too_costly_to_score": "limits.score_seconds and score_megabytes in settings.yaml are the most an answer may "
     "take, collect_seconds the most that all of a `collect` may",
@@ -44,6 +45,23 @@ def remedy(reason: str, model_id: str) -> str | None:
     if words and model_id == "program" and ".yaml" in words:
         words = "correct program: in prompt.md (its url, headers, body or timeout_s), or what it asks"
     return None if words is None else words.format(model=model_id)
+
+
+def unusable_words(record: Record) -> str | None:
+    """Return how many outputs could be read, why the others could not, and a remedy for the most frequent reason.
+
+    Return None if enough outputs could be read, or if the run is incomplete for another reason.
+    """
+    if record.usable is None:
+        return None
+    state = "could be read" if record.contract is None else "are JSON"
+    words = f"{record.scored} of {record.planned} outputs {state}"
+    faults = [fault for fault in record.faults if fault.kind != "scored"]
+    if not faults:
+        return words
+    what = remedy(faults[0].reason, record.model_id)
+    words += f": {listed([f'{fault.count} × {fault.reason}' for fault in faults])}"
+    return words if what is None else f"{words}; {what}"
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:

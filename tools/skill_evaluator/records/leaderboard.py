@@ -16,8 +16,8 @@ from typing import Any, Literal
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, decoded, locked, parse_json, read_bytes, replace_blocks, validated
 from skill_evaluator.identifiers import ComponentName
+from skill_evaluator.library.sources import BOARD_SIZE
 from skill_evaluator.records.archive import (
-    BOARD_SIZE,
     Heads,
     RecordedRun,
     entry_of,

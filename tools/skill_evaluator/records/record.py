@@ -56,6 +56,7 @@ _CHOSEN_BY = ("prompt", "schema", "contract", "datasets", "settings", "scenario"
 _DIGITS = 16
 
 CHECKS_METRIC = "checks"
+MIN_USABLE = 0.5  # of the planned outputs must be readable, or a run measures nothing
 PASSED_FROM = 0.5  # a graded check is passed from here on
 CHECK = "check"  # how a check is compared, where it stands among the fields
 SCORED = "scored"
@@ -270,6 +271,7 @@ class Row(_Run):
     scored: NonNegativeInt
     coverage: Share
     complete: bool
+    usable: Share | None = None
     stopped: str | None = None
     primary_metric: str
     accuracy: dict[str, RowAccuracy]
@@ -292,15 +294,17 @@ class Row(_Run):
 class Record(_Run):
     """A run in full: what became of its calls and, per case, what every replicate scored.
 
-    `failures` and `scored` add up to `planned`. `beside` is the id of the run whose calls alternated with this one's,
-    so that no time lies between the two. A `draft` has no row, and nothing is compared with it unless a person names
-    it. `faults` says where and why calls were not scored, the most frequent reason first. `not_applicable` has the
-    cases that the model was not asked, and why; no count and no score includes them. `left_out` says what the
-    component's source holds and was not used, such as files beside a skill, which were not sent. `transport` says
-    whether each call was made by itself, or many in a batch, whose latency is unknown. `calls` says how time and cost
-    of single calls are spread. `drift` is what asking a recorded version again showed. `server` is that of a
-    `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences. Keys with a default
-    were added later; older records lack them.
+    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is
+    there only if the calls were made and that share is below `MIN_USABLE`, so that the run is not complete.
+    `beside` is the id of the run whose calls alternated with this one's, so that no time lies between the two. A
+    `draft` has no row, and nothing is compared with it unless a person names it. `faults` says where and why calls
+    were not scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked,
+    and why; no count and no score includes them. `left_out` says what the component's source holds and was not
+    used, such as files beside a skill, which were not sent. `transport` says whether each call was made by itself,
+    or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread. `drift`
+    is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
+    `judged` says who decided checks that are sentences. Keys with a default were added later; older records lack
+    them.
     """
 
     seed: int | None
@@ -312,6 +316,7 @@ class Record(_Run):
     scored: NonNegativeInt
     coverage: Share
     complete: bool
+    usable: Share | None = LATER
     stopped: str | None
     primary_metric: str
     accuracy: dict[str, Summary]
@@ -341,6 +346,11 @@ class Record(_Run):
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     left_out: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     per_case: list[CaseRecord]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no further call is needed: the run is complete, or too few of its outputs could be read."""
+        return self.complete or self.usable is not None
 
     @property
     def has_row(self) -> bool:

@@ -12,7 +12,6 @@ from rich.text import Text
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.outcome import JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
@@ -39,13 +38,12 @@ _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdi
 _MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
 _MOST_NAMED = 10  # runs or judgings in one conclusion
 _LONGEST = 400  # characters of a message
-_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "pending", "refused", "missing", "skipped")
-_NO_VERDICT, _NOT_MEASURED, _REFUSED, _PENDING = "–", "not measured", "refused", "pending"
+_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
+_NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
     "moved": (MARKS["regressed"], "**the model moved though the prompt did not**"),
     "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
     _REFUSED: ("✕", "**refused**, the version was recorded with another prompt; raise the version"),
-    _PENDING: ("…", "**pending**, asked in batches whose answers a later run collects"),
     _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
     "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
     "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
@@ -167,8 +165,6 @@ def _total(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
     if not plan.entries:
         return f"Nothing to evaluate{untouched}"
-    if plan.pending:
-        return f"{sum(entry.calls for entry in plan.entries):,} calls to collect: {pending_words(plan.pending)}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
     calls, cost = _size(plan.jobs)
     caps = [job.max_cost_usd for job in plan.jobs if job.max_cost_usd is not None]
@@ -286,9 +282,8 @@ def _summary(outcome: Outcome) -> list[str]:
     for run in outcome.runs:
         if run.is_baseline:
             continue
-        verdict = {"refused": _REFUSED, "pending": _PENDING}.get(run.status, _NOT_MEASURED)
-        if run.status == "complete":
-            verdict = outcome.verdict_on(run) or _NO_VERDICT
+        otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
+        verdict = outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
         by_verdict.setdefault(verdict, []).append(run)
     lines = [*_judged_conclusions(outcome)]
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"

@@ -224,15 +224,14 @@ def _scopes(result: ComparisonResult) -> str:
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
     def shown(kind: str, name: str) -> str:
-        return linked(
-            code_span(name), site.page(skill, **{kind: name}, model=models[0].model_id if len(models) == 1 else None)
-        )
+        model = models[0].model_id if len(models) == 1 else None
+        return linked(code_span(name or WHOLE), site.page(skill, **{kind: name}, model=model))
 
     lost = lost_words(*models, shown=shown)
     return f" · {lost}" if lost else ""
 
 
-def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, name: name) -> str:
+def lost_words(*models: ModelVerdict, shown: Callable[[str, str], str] = lambda _, name: name or WHOLE) -> str:
     """Name the fields and cases that lost more than a good mean may hide; nothing where there are none."""
     lost = {
         "field": dict.fromkeys(path for model in models for path in model.lost_fields),

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from skill_evaluator.display import arrow
+from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.display.pages import Line, page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, show
+from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
@@ -59,7 +60,8 @@ def ending(
         all_cases = command(folders, "evaluate", result.skill)
         following = f"what is recorded stays as it is; {all_cases} asks all cases once more"
     lost = filter(None, (_lost(worst), less_repeatable(worst.metrics)))
-    return first, "; ".join(lost), f"next: {following}"
+    unusable = next((model.candidate.unusable for model in (worst, *others) if model.candidate.unusable), None)
+    return first, unusable or "; ".join(lost), f"next: {following}"
 
 
 def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, kept: bool, incomplete: str = "") -> None:
@@ -69,13 +71,16 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     """
     if form != "text":
         return
-    name, cases = record.skill, counted(record.n_cases, "case")
-    first = f"{record.skill} {version_words(record.skill_version)}: measured on {cases}; "
-    first += "there is no lower version to judge it against" + (incomplete and f" ({incomplete})")
+    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_words(record)
+    first = f"{record.skill} {version_words(record.skill_version)}: {'not ' * bool(unusable)}measured on {cases}"
+    if not unusable:
+        first += "; there is no lower version to judge it against" + (incomplete and f" ({incomplete})")
     following = next_step("try", folders, name)
     if not kept:
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
-    lines = (first, can_show(record.n_cases), f"next: {following}")
+    if unusable:
+        following = f"change the prompt or models.yaml, and {command(folders, 'evaluate', name)} asks again"
+    lines = (first, unusable or can_show(record.n_cases), f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 
 
@@ -131,13 +136,13 @@ def _where_to_look(model: ModelVerdict, answers: Mapping[str, str] | None, folde
         kind, name = "case", cases[0]
     else:
         return "see the figures above; no single field or case fell"
-    words = f"look at {kind} {name}".rstrip()
+    words = f"look at {kind} {name}" if name else f"look at {WHOLE}"
     if answers is None:
         return words
     run = answers.get(model.candidate.run_id)
     if run is None:
         return f"{words}; the answers are not on this machine"
-    return f"{words}: {command(folders, 'explain', run, f'--{kind}', name)}"
+    return f"{words}: {command(folders, 'explain', run, *([f'--{kind}', name] if name else []))}"
 
 
 def next_step(name: str, folders: Sequence[str], *words: str) -> str:

@@ -152,7 +152,7 @@ def _brief_changes(changes: Sequence[ChangedAnswers]) -> Iterator[Sheet | Text]:
 def _measured(record: Record) -> Iterator[Sheet | Text]:
     """Yield what says most of a run that no verdict is on: its metrics, the weakest fields, what must be known."""
     under = f" under {record.scenario}" if record.scenario else ""
-    title = f"{record.skill} {version_words(record.skill_version)}: {record.model_id}{under}"
+    title = f"{record.skill} {version_words(record.skill_version, record.timestamp)}: {record.model_id}{under}"
     yield from (Text(visible(title), style="bold"), Text(facts(record, visible)))
     shown = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     yield _metrics(record, shown).only("metric", *FIGURES[:2], "n")
@@ -187,17 +187,11 @@ def _page(
 
 
 def _spread(spread: RunSpread) -> str:
-    """Return how far a version moved by itself, or under other wordings, in a sentence."""
+    """Return the scores of the runs of a version and their standard deviation, in a sentence."""
     name = visible(f"{spread.model_id} {spread.version}")
-    scores = [visible(f"{label} {number(score)}") for label, score in spread.scores.items()]
-    if spread.over == "runs":
-        times = "once with these settings" if len(scores) == 1 else f"{len(scores)} times"
-        counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
-        between = "standard deviation between runs"
-    else:
-        counted = f"{name} under {len(scores)} scenarios: {spread.metric} {', '.join(scores)}"
-        between = "neutral rewordings move it by"
-    return counted if spread.sigma is None else f"{counted}; {between} {number(spread.sigma)}"
+    times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
+    counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
+    return counted if spread.sigma is None else f"{counted}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
@@ -288,6 +282,8 @@ def _judged_shares(record: Record, quote: Quote) -> Iterator[str]:
 
 def incomplete(record: Record, quote: Quote) -> str:
     """Say that a run is no measurement, and why."""
+    if record.usable is not None:
+        return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
     stopped = f", stopped by {quote(record.stopped)}" if record.stopped else ""
     return f"INCOMPLETE: coverage {record.coverage:.2f}{stopped}"
 

@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import semver
-
 from skill_evaluator.display import interval, number, signed
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
-from skill_evaluator.records.archive import Acceptance
+from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
 from skill_evaluator.reports.ending import next_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
+from skill_evaluator.text import version_words
 
 if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
@@ -85,10 +84,11 @@ def _findings(history: "History") -> Iterator[Line]:
 def _sheet(history: "History") -> Sheet:
     """Return versions beside models, the lowest first. A cell is empty where a model was not evaluated."""
     by_model = [{point.version: point for point in model.points} for model in history.models]
-    versions = sorted({version for points in by_model for version in points}, key=semver.Version.parse)
+    versions = sorted(dict.fromkeys(version for points in by_model for version in points), key=precedence)
     rows = []
     for version in versions:
-        cells = [Cell(version, code=True)]
+        first = min(points[version].timestamp for points in by_model if version in points)
+        cells = [Cell(version_words(version, first), code=True)]
         for point in (points.get(version) for points in by_model):
             verdict = "" if point is None or point.step is None else point.step.verdict
             score = "" if point is None else f"{number(point.strict_mean)} {MARKS.get(verdict, '')}".rstrip()

@@ -6,19 +6,20 @@ them, for whoever draws it.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from itertools import chain
+from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.runner.cache_order import Prompt, cached_prompts, call_sequences, prompt_of
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
 from skill_evaluator.runner.schedule import Call, Replicate, most_input_tokens
-from skill_evaluator.runner.turns import Prompt, Turns, cached_prompts, prompt_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,10 +70,6 @@ _TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a se
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
-# Wait until all batches are done; or do what can be done now; or that, with no call that no batch had or that failed.
-BatchMode = Literal["wait", "submit", "collect"]
-
-
 class Stop:
     """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
 
@@ -93,7 +90,6 @@ class Invocation:
     budget: Budget
     redact: Redactor
     stop: Stop
-    mode: BatchMode = "wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +151,6 @@ class Engine:
         self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
         self._pace = Pace(job.model.limits, self._pause)
         self._cached = cached_prompts(job.calls, job.request_for, job.caching)
-        self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
         self._most: dict[Prompt, Most] = {}
         self._rejected = 0
         self._succeeded = False
@@ -165,28 +160,25 @@ class Engine:
 
     async def run(self) -> None:
         """Make every call, or stop early and say why in `halted`."""
-        self._turns.add(self._job.calls)
+        sequences = call_sequences(self._job.calls, self._cached)
+        shared = iter(sequences)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._job.concurrency, len(self._job.calls))):
-                    group.create_task(self._work())
+                for _ in range(min(self._job.concurrency, len(sequences))):
+                    group.create_task(self._work(shared))
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
             with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
                 await self._job.provider.close()
 
-    async def _work(self) -> None:
-        while (call := await self._turns.next()) is not None:
-            replicate = None
-            try:
-                if not self._ended() and self.halted is None and not self._budget.take_call():
-                    self.halted = NO_CALL_LEFT
-                if self.halted is not None:
-                    return
-                replicate = await self._make(call)
-            finally:
-                self._turns.done(call, answered=replicate is not None and replicate.answered)
+    async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
+        for call in chain.from_iterable(sequences):
+            if not self._ended() and self.halted is None and not self._budget.take_call():
+                self.halted = NO_CALL_LEFT
+            if self.halted is not None:
+                return
+            replicate = await self._make(call)
             if replicate is not None:
                 self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
                 busy = self._on_outcome(replicate)

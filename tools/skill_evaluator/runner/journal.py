@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -54,18 +54,8 @@ TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are
 _PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
 _RUNS_NAMED = 5
 _HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
-Role = Literal["baseline", "again", "neutral"]
+Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
-
-
-class Kept(StrictModel):
-    """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
-
-    `leaderboard`: whether it is recorded; `max_cost_usd`: the cap of all.
-    """
-
-    leaderboard: bool = True
-    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 class Manifest(StrictModel):
@@ -76,9 +66,9 @@ class Manifest(StrictModel):
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
-    beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` and `in_flight` become known while it is asked.
+    beside the run of a new version, or that version `again`. `prompt_commit` then says
+    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `server` and
+    `in_flight` become known while it is asked.
     """
 
     run_id: RunId
@@ -104,7 +94,6 @@ class Manifest(StrictModel):
     evaluator_version: Label
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
     in_flight: InFlight | None = LATER
 
@@ -225,9 +214,9 @@ def find_runs(results_dir: Path, wanted: str, skill: str) -> list[tuple[Path, Ma
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Check for a record or report that is missing (the run was killed), or a record of a run that is not complete."""
+    """Check for a record or report that is missing (the run was killed), or a record of a run that is not final."""
     try:
-        return not read_record(folder / RECORD).complete or not (folder / REPORT).exists()
+        return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
         return True
 

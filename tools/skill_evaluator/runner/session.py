@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from skill_evaluator.errors import ConfigError, PendingError, RunError
+from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
@@ -26,14 +26,14 @@ from skill_evaluator.providers.batch import open_batches
 from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
-from skill_evaluator.runner.engine import STOPPED, BatchMode, Engine, Invocation, ModelJob, Most, Progress, Stop
+from skill_evaluator.runner.batch import BatchEngine, BatchJob
+from skill_evaluator.runner.cache_order import cached_prompts, prompt_of
+from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Most, Progress, Stop
 from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, read_manifest, refuse_other
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
-from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -58,11 +58,6 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
     return usable
 
 
-def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
-    """Return how long batches are waited for."""
-    return "collect" if collecting else "submit" if submit_only else "wait"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
     """What the calls of runs ask, and who takes their outcomes.
@@ -83,10 +78,9 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What became of runs: by id why calls were left unmade (None: none were), and where those stand not waited for."""
+    """What became of runs: by id why calls were left unmade (None: none were)."""
 
     halted: Mapping[str, Failure | None]
-    pending: Mapping[str, str]
 
     def why_stopped(self, run: Run) -> str | None:
         """Say why calls of a run were left unmade; None where none were."""
@@ -96,7 +90,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What all asking of one command shares. `mode` says how long runs whose calls go in batches are waited for.
+    """What all asking of one command shares.
 
     `concurrency` is of each model; None: as settings.yaml says. `watch` shows how the calls go.
     """
@@ -105,7 +99,6 @@ class Session:
     watch: Watch
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None
-    mode: BatchMode = "wait"
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
         """Make every call of the runs that has no answer yet.
@@ -113,25 +106,7 @@ class Session:
         The budget counts what resumed runs spent before; what it has left may go to further calls. Raise ConfigError if
         a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
         """
-        halted = _run_to_its_end(_ask(self, runs, questions))
-        lying = {} if self.mode == "wait" else {name: why for name, why in halted.items() if why is not None}
-        pending = {run_id: why.message for run_id, why in lying.items() if why.reason == PENDING}
-        return Asked(halted=halted, pending=pending)
-
-
-def refuse_pending(pending: Mapping[str, str]) -> None:
-    """Raise PendingError where a run is not waited for, for a command that shows nothing before all are there."""
-    if pending:
-        states = "; ".join(f"{run_id}: {state}" for run_id, state in pending.items())
-        raise PendingError(f"{states}; collect --batches takes the answers once they are there")
-
-
-def print_pending(pending: Mapping[str, str]) -> None:
-    """Print on stderr where the runs stand that are not waited for."""
-    for run_id, state in pending.items():
-        print(f"{run_id}: {state}", file=sys.stderr)
-    if pending:
-        print("collect --batches takes the answers once they are there", file=sys.stderr)
+        return Asked(halted=_run_to_its_end(_ask(self, runs, questions)))
 
 
 def print_how_to_go_on(words: Sequence[str]) -> None:
@@ -157,7 +132,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         budget=session.budget,
         redact=redactor_of(configuration.keys, configuration.models),
         stop=Stop(),
-        mode=session.mode,
     )
     parts = [_RunningRun(run, questions, session) for run in runs]
     by_model: dict[str, list[_RunningRun]] = {}

@@ -13,6 +13,7 @@ from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.providers import Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (
+    MIN_USABLE,
     SCORED,
     SCORER_VERSION,
     ArrayLength,
@@ -119,14 +120,17 @@ def counts_of(
 ) -> dict[str, Any]:
     """Return the keys of a record that say what became of the calls, whoever made them."""
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
+    scored = scorecard.planned - sum(failures.values())
+    usable, whole = scored / scorecard.planned, stopped is None and coverage >= required_coverage
     p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
     return {
         "replicates": scorecard.replicates,
         "n_cases": len(scorecard.cases),
         "planned": scorecard.planned,
-        "scored": scorecard.planned - sum(failures.values()),
+        "scored": scored,
         "coverage": round(coverage, 6),
-        "complete": stopped is None and coverage >= required_coverage,
+        "complete": whole and usable >= MIN_USABLE,
+        "usable": round(usable, 6) if whole and usable < MIN_USABLE else None,
         "stopped": stopped,
         "failures": failures,
         "reasons": dict(scorecard.reasons),

@@ -75,7 +75,8 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                 yield {**_point(row), "segment": f"{model.model_id} {stretch}", **_judged(point)}
     for row in rows:
         if not row.complete and row.scenario is None:
-            words = f"{row.model_id} {row.skill_version}: not finished, {row.scored} of {counted(row.planned, 'call')}"
+            state = "not finished, " if row.usable is None else "too few outputs could be read: "
+            words = f"{row.model_id} {row.skill_version}: {state}{row.scored} of {counted(row.planned, 'call')}"
             yield {**_point(row), "segment": None, "verdict": None, "before": None, "runs": 1, "words": words}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from skill_evaluator.checks.declared import check_of
 from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.diagnosis.per_field import label
@@ -20,7 +21,7 @@ from skill_evaluator.verdicts.history.component import ComponentStanding
 from skill_evaluator.verdicts.history.series import Point, Step
 
 OTHERS = "(not in the schema)"
-_FIELD = "a field that the schema does not name"
+_UNNAMED = ("a field that the schema does not name", "a check without a name")
 ValueT = TypeVar("ValueT")
 
 
@@ -30,8 +31,10 @@ class PublicNames:
     def __init__(self, component: Component) -> None:
         places = {} if component.schema is None else schema_places(component.schema)
         plan = component.plan
-        checks = (check_path(check.id) for check in component.checks)  # those of a case may be named by its truth
-        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared, *checks}
+        checks = {check.id for check in component.checks}  # those of a case may be named by its truth
+        of_cases = [dict(check) for _, _, row in component.rows.rows for check in row.get("checks") or ()]
+        checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
+        self._paths = {"", *places, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
             path: {
                 label(value)
@@ -121,7 +124,8 @@ class PublicNames:
 
     def _said(self, told: ModelVerdict | Step) -> dict[str, Any]:
         """Return the reasons and falls of a verdict; the one reason that names fields which nobody declared, anew."""
-        known = [(path if path in self._paths else _FIELD, words) for path, words in told.falls]
+        unnamed = {path: _UNNAMED[path.startswith(check_path(""))] for path, _ in told.falls if path not in self._paths}
+        known = [(unnamed.get(path, path), words) for path, words in told.falls]
         before, after = joined_falls(told.falls), joined_falls(known)
         reasons = [one.replace(before, after) if before else one for one in told.reasons]
         return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": known}

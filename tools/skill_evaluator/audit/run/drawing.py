@@ -39,7 +39,7 @@ from skill_evaluator.runner.prices import (
     sum_of,
 )
 from skill_evaluator.runner.runs import Run, new_invocation, settings_digest
-from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import counted, listed, nearest
 
@@ -316,7 +316,6 @@ def refuse_wrong(request: AuditRunRequest) -> None:
     """Raise ConfigError, RunError or AuditError for what no audit can be asked."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.resume is not None and (not request.resume or request.plan is not None):
         raise AuditError("--resume takes an audit's id, its folder or nothing, and cannot be combined with --plan")
 

@@ -4,23 +4,25 @@
 `.evaluator/components/<name>/`, and nothing is written into those folders.
 """
 
-import datetime
 import posixpath
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 
-from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
+import semver
+from pydantic import BaseModel, ValidationError
+
+from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
+from skill_evaluator.files import SizeLimit, read_bytes
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Written, folder_tree
-from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import digest, nearest
+from skill_evaluator.repository import within
+from skill_evaluator.text import comparable_version, digest, nearest
 
 _AS_PROGRAM = "name the program that renders it: `program:` in the front matter of a component"
 NOT_READ: Mapping[str, str] = {
@@ -32,6 +34,8 @@ NOT_READ: Mapping[str, str] = {
 }
 """The formats that are not read, by the pattern of their files' names: what each is, and what to do."""
 HOME = ".evaluator"
+BOARD_SIZE = SizeLimit(most=500_000_000)
+_CONTENT = ("prompt", "schema")  # the digests that make a version
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _LONGEST = 80
 
@@ -75,46 +79,69 @@ class WrittenAt:
         yield from self.source.earlier(tree, self.key)
 
     def here(self, limits: SafetyLimits) -> Written:
-        """Read it as it is now, with a version; raise ComponentError."""
-        written = self.read(_folder_tree(self.root, str(Path.cwd()), limits))
-        if written.version is not None:
-            return written
-        moments, changed, read = _changes(self.root, str(Path.cwd()))
-        saved = {path: (self.root / path).stat().st_mtime for path in written.files}
-        edited = {  # a second after its commit at least, so that it is a later version
-            path: max(int(moment), moments.get(path, 0) + 1)
-            for path, moment in saved.items()
-            if path not in moments or path in changed or moment > read
-        }
-        return replace(written, version=dated_at({**moments, **edited}, "", written))
+        """Read it as it is now; raise ComponentError."""
+        return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
-def dated_at(moments: Mapping[str, int], root: str, written: Written) -> str:
-    """Return the version of a prompt that has none: a MINOR of the time of its last change, with its digest.
+class _Row(BaseModel):
+    """The keys of a leaderboard's row that say which prompt a version is."""
 
-    `moments` has the time of each file below a `root`, in seconds since 1970. The same prompt later is a PATCH.
+    skill_version: str
+    digests: dict[str, str] = {}
+
+
+class _Board(BaseModel):
+    runs: list[_Row] = []
+
+
+Recorded = Iterable[tuple[str, Mapping[str, str]]]
+"""The version and the digests of each recorded run, newest first."""
+
+
+def recorded_in(leaderboard: Path) -> Recorded:
+    """Return the version and digests of each run on a leaderboard file, which may be missing."""
+    with suppress(ComponentError):
+        return recorded_rows(read_bytes(leaderboard, ComponentError, BOARD_SIZE)) if leaderboard.exists() else []
+    return []
+
+
+def recorded_rows(leaderboard: bytes) -> Recorded:
+    """Return the version and digests of each run; none of a broken leaderboard, which `lint` and `evaluate` report."""
+    with suppress(ValidationError):
+        return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
+    return []
+
+
+def numbered(
+    digests: Mapping[str, str], recorded: Iterable[tuple[str, Mapping[str, str]]], below: str | None = None
+) -> str:
+    """Return the recorded version of a prompt and schema, or the next MINOR version with the prompt's digest.
+
+    With `below`, the prompt of an earlier commit gets a PATCH above the recorded versions that are lower than that.
+
+    >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
+    '0.3.0+0123abcd'
     """
-    moment = max(moments[within(root, path)] for path in written.files)
-    when = datetime.datetime.fromtimestamp(moment, datetime.UTC)
-    return f"0.{when:%Y%m%d%H%M%S}.0+{written.prompt.digest.removeprefix('sha256:')[:8]}"
+    of_versions = {version: told for version, told in recorded if semver.Version.is_valid(version)}  # the oldest run's
+    versions = sorted(of_versions, key=_order)
+    same = [version for version in versions if _is_same(digests, of_versions[version])]
+    if same:
+        return same[-1]
+    lower = [version for version in versions if below is None or _order(version) < _order(below)]
+    highest = _order(lower[-1]) if lower else semver.Version(0)
+    raised = highest.bump_minor() if below is None else highest.bump_patch()
+    return f"{raised}+{digests['prompt'].removeprefix('sha256:')[:8]}"
 
 
-@lru_cache(maxsize=4)
-def _changes(root: Path, _: str) -> tuple[dict[str, int], Collection[str], float]:
-    """Return when each file of a folder was last committed, which were changed since, and when that was read.
+def _order(version: str) -> semver.Version:
+    return semver.Version.parse(comparable_version(version))
 
-    Nothing is known outside git.
-    """
-    read = time.time()
-    try:
-        repository = Repository(root)
-        folder, head = repository.place(root), repository.commit("HEAD")
-        moments = repository.last_changes(head, folder) if head else {}
-        changed = {path for path, blob in repository.work_files().items() if blob is None}
-    except GitError:
-        return {}, (), read
-    start = len(within(folder, ""))
-    return {path[start:]: at for path, at in moments.items()}, {path[start:] for path in changed}, read
+
+def _is_same(digests: Mapping[str, str], told: Mapping[str, str]) -> bool:
+    """Return whether the digests of a row, which are abbreviated, are those of a prompt and schema."""
+    shared = [name for name in _CONTENT if name in told]  # an old row may lack the schema
+    bare = ((digests[name].removeprefix("sha256:"), told[name].removeprefix("sha256:")) for name in shared)
+    return "prompt" in told and all(whole.startswith(short) for whole, short in bare)
 
 
 _folder_tree = lru_cache(maxsize=4)(lambda root, _, limits: folder_tree(root, limits))
@@ -169,7 +196,7 @@ def prompt_file(components: Path, name: str, folder: str) -> str:
 
 
 def _forget() -> None:
-    for cached in (_origins, _folder_tree, _changes):
+    for cached in (_origins, _folder_tree):
         cached.cache_clear()
 
 

@@ -4,7 +4,8 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.reading import as_list, parse_yaml
+from skill_evaluator.library.sources.tree import LeftOut
+from skill_evaluator.text import canonical_json, digest
 
 Leave = Callable[[str, str], None]
 """Counts something that is left out: what it is, and why."""
@@ -19,6 +22,7 @@ LONGEST = 4_000_000
 PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
 VARIABLE = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 _TEMPLATE = re.compile(r"(\{\{|\{%|\{#).{0,40}")
+_SENT = re.compile(r"\{\{[^{}\n]{1,80}\}\}|!`[^`\n]{1,80}`")
 _CHECKS = {"contains-json": "json", "llm-rubric": "expect", "model-graded-closedqa": "expect"}
 _CHECKS |= {name: name.replace("-", "_") for name in ("contains", "contains-any", "contains-all", "starts-with")}
 _CHECKS |= {name: name.replace("-", "_") for name in ("equals", "regex", "is-json")}
@@ -137,6 +141,15 @@ def odd_template(text: str) -> str | None:
     return odd and odd[0]
 
 
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[LeftOut]:
+    """Yield the placeholders that nothing fills, and the commands that nothing runs, in texts that are sent."""
+    found = Counter(mark for text in texts for mark in dict.fromkeys(_SENT.findall(text)))
+    for mark, count in found.items():
+        if mark.strip("{} ") not in filled:
+            does = "filling" if mark.startswith("{") else "running"
+            yield LeftOut(what=f"{does} {mark}", reason="it is sent as it is written", count=count)
+
+
 def filled(text: str, texts: Mapping[str, str]) -> str:
     """Return a text with variables in place of their names, once; raise ValueError where it becomes too long."""
     names = [name for name in VARIABLE.findall(text) if name in texts]
@@ -180,6 +193,16 @@ def numbered(name: str, taken: Container[str]) -> str:
     """Return a name that is not taken, else the first that is not, with a number behind it."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], numbers) if each not in taken)
+
+
+def stable_id(text: str, inputs: Any) -> str:
+    """Return an id for a case without a name that stays when others come and go: first words and digest of its input.
+
+    >>> stable_id("Sum up the report.", {"document": "Sum up the report."})
+    'Sum-up-the-report-6a9357'
+    """
+    words = re.sub(r"[^\w+-]+", "-", text)[:40].strip("-") or "case"
+    return f"{words}-{digest(canonical_json(inputs)).removeprefix('sha256:')[:6]}"
 
 
 def as_text(value: Any) -> str:

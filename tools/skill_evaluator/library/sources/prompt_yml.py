@@ -21,6 +21,7 @@ from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.messages import DOCUMENT, Prompt
 from skill_evaluator.library.prompts import WrittenMessage
 from skill_evaluator.library.reading import Plain, parse_yaml, yaml_lines
+from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
 from skill_evaluator.library.tables import Row
 from skill_evaluator.text import listed
@@ -180,15 +181,17 @@ def _read(tree: FileTree, path: str) -> Written:
     lines = yaml_lines(text) if tests else {}
     rows: list[tuple[str, int, Row]] = []
     unfilled: list[str] = []
+    taken: set[str] = set()
     for number, test in enumerate(tests, 1):
         inputs = {name: test[name] for name in prompt.inputs if name in test}
         if len(inputs) < len(prompt.inputs) or not inputs.get(DOCUMENT, "x").strip():
             unfilled.append(str(number))
             continue
         checks = [check for rule in of_tests if (check := rule.check(test, where))]
-        case_id = f"test-{number:0{len(str(len(tests)))}d}"
+        case_id = numbered(_case_id(test, inputs), taken)
+        taken.add(case_id)
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
-    used = {*prompt.inputs, *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
+    used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
     of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, where))]
     return Written(
         path=path,
@@ -198,8 +201,20 @@ def _read(tree: FileTree, path: str) -> Written:
         schema=_schema(file, where),
         checks=tuple(validated(DeclaredCheck, check, where, ComponentError) for check in of_all),
         rows=tuple(rows),
-        left_out=tuple(_left_out(file, tests, used, unfilled).left_out()),
+        rows_name="testData",
+        left_out=(
+            *_left_out(file, tests, used, unfilled).left_out(),
+            *sent_as_written((message.text for message in prompt.messages), prompt.inputs),
+        ),
         hints=_hints(file),
+    )
+
+
+def _case_id(test: Mapping[str, str], inputs: Mapping[str, str]) -> str:
+    """Return the `id` or `name` of a test as a case's id, else one of its input."""
+    named = next((test[key] for key in ("id", "name") if key not in inputs and test.get(key, "").strip()), "")
+    return re.sub(r"[^\w@.+-]+", "-", named)[:100].strip("-.") or stable_id(
+        next(filter(None, reversed([*inputs.values()])), ""), inputs
     )
 
 
@@ -231,12 +246,11 @@ def _hints(file: _PromptYml) -> dict[str, Any]:
 
 def _rules(evaluators: Iterable[_Evaluator]) -> list[_Rule]:
     rules: dict[str, _Rule] = {}
-    for number, evaluator in enumerate(evaluators, 1):
+    for evaluator in evaluators:
         if evaluator.string is not None and (texts := evaluator.string.texts):
-            name = re.sub(r"\W+", "-", evaluator.name or "").strip("-")[:60] or "evaluator"
-            while name in rules:
-                name = f"{name[:60]}-{number}"
-            rules[name] = _Rule(name, *next(iter(texts.items())))
+            kind, text = next(iter(texts.items()))
+            name = numbered(re.sub(r"\W+", "-", evaluator.name or f"{kind} {text}").strip("-")[:60] or kind, rules)
+            rules[name] = _Rule(name, kind, text)
     return list(rules.values())
 
 

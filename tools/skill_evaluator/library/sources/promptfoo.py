@@ -32,10 +32,11 @@ from skill_evaluator.library.sources.asserts import (
     filled,
     numbered,
     odd_template,
+    stable_id,
 )
 from skill_evaluator.library.sources.tree import FileTree, Source, SourcePlace, Unused, Written, faultless
 from skill_evaluator.library.tables import Row, read_cells
-from skill_evaluator.text import canonical_json, digest, listed
+from skill_evaluator.text import listed
 
 _MOST_TESTS, _MOST_TEXT = 20_000, 200_000_000
 _TEXTS, _STRUCTURES = (".txt", ".md", ".j2"), (".json", ".yaml", ".yml")
@@ -179,7 +180,7 @@ class _Configuration:
                         raise too_many
             except ValueError as problem:
                 self.leave("test", str(problem))
-        if lacking and not rows:
+        if lacking and not rows and self.content.get("tests"):
             raise ComponentError(f"no test in {where} says what {listed(sorted(lacking))} is")
         if not inputs and sum(bool(row.values["inputs"]) for row in rows) > 1:
             names = listed([f"{{{{{name}}}}}" for name in rows[0].values["inputs"]])
@@ -350,6 +351,7 @@ def _read(tree: FileTree, key: str) -> Written:
             for case_id, row in zip(_ids(rows), rows, strict=True)
         ),
         rows_path=min(files) if len(files) == 1 else path,
+        rows_name="tests",
         left_out=tuple(configuration.unused.left_out()),
         hints=hints,
     )
@@ -397,9 +399,9 @@ def _ids(rows: Sequence[_CaseRow]) -> Iterator[str]:
     for row in rows:
         values = row.values["inputs"]
         words = row.described or next((text[:100] for text in reversed(values.values()) if text), "")
-        name = re.sub(r"[^\w+-]+", "-", words)[:40].strip("-") or "case"
-        if not row.described or times[row.described] > 1:
-            name += f"-{digest(canonical_json(values)).removeprefix('sha256:')[:6]}"
+        name = stable_id(words, values)
+        if row.described and times[row.described] == 1:
+            name = name[:-7]  # without the digest
         name = numbered(name, taken)
         taken.add(name)
         yield name

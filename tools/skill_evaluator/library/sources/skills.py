@@ -18,6 +18,7 @@ from skill_evaluator.checks.declared import check_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.messages import Message, Prompt
 from skill_evaluator.library.reading import as_list, parse_front_matter
+from skill_evaluator.library.sources.asserts import numbered, sent_as_written, stable_id
 from skill_evaluator.library.sources.tree import FileTree, LeftOut, Source, SourcePlace, Unused, Written, semver_of
 from skill_evaluator.library.tables import Row
 from skill_evaluator.repository import within
@@ -33,7 +34,7 @@ _LISTS = ("evals", "cases", "eval_cases", "test_cases", "tests", "queries")
 _PROMPTS = ("prompt", "query", "input", "user_prompt", "task")
 _SENTENCES = ("expectations", "assertions", "checks", "expect", "expected_behavior", "criteria")
 _CALLED = ("expected_skill", "expect_skill", "should_trigger")
-_NEEDS = {"files": "it comes with files", "live_only": "it needs a live system", "setup": "it needs a setup"}
+_NEEDS = {"live_only": "it needs a live system", "setup": "it needs a setup"}
 _KIND = re.compile(r"(not_)?(i(?=contains))?(\w*)")
 _OTHER_NAMES = {"includes": "contains", "exact_match": "equals", "matches": "regex"}
 _OTHER_NAMES |= dict.fromkeys(("", "llm", "llm_rubric", "llm_judge", "judge", "rubric", "semantic", "manual"), "expect")
@@ -92,9 +93,11 @@ def _read(tree: FileTree, key: str) -> Written:
     tools = front.get("allowed-tools") or front.get("allowed_tools")
     cases = _Cases(reason=f"its skill uses tools: {' '.join(str(tools).split())[:_MOST]}" if tools else "")
     evals = list(dict.fromkeys(_eval_files(tree, key, partial(_skill_name, tree))))
+    attached = partial(_attached, tree, posixpath.dirname(key), cases.odd)
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
-            cases.add_eval(number, row)
+            cases.add_eval(number, row, attached)
+    sent = (body, *(row["document"] for _, _, row in cases.rows))
     return Written(
         path=key,
         files=(key,),
@@ -102,8 +105,14 @@ def _read(tree: FileTree, key: str) -> Written:
         version=_version(tree, key, front),
         output="text",
         rows=tuple(cases.rows),
-        rows_path=next(iter(evals), None),
-        left_out=(*cases.odd.left_out(), *_not_sent(tree, posixpath.dirname(key))),
+        rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
+        rows_name="evals",
+        left_out=(
+            *cases.odd.left_out(),
+            *cases.one_category(),
+            *sent_as_written(sent),
+            *_not_sent(tree, posixpath.dirname(key)),
+        ),
     )
 
 
@@ -161,6 +170,23 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[LeftOut]:
         yield LeftOut(what="file", reason=beside, count=len(resources))
 
 
+def _attached(tree: FileTree, skill: str, odd: Unused, row: Mapping[str, Any]) -> str:
+    """Return the files of an eval as they follow its prompt; those that cannot be sent are counted.
+
+    Raise ValueError for files that are not in the folder of the skill.
+    """
+    parts = []
+    for name in as_list(row.get("files")):
+        path = posixpath.normpath(within(skill, name)) if isinstance(name, str) else ""
+        if not (path.startswith(within(skill, "")) and tree.has(path)):
+            raise ValueError("it comes with files that are not in the folder of the skill")
+        try:
+            parts.append(f"\n\n{name}:\n{tree.read(path)}")
+        except ComponentError:
+            odd["file", "an eval names it, and it is too large to be sent, or no text"].append(name)
+    return "".join(parts)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Cases:
     """The cases that evals and queries make, and where what is left out lies; with a `reason` that is each eval."""
@@ -169,21 +195,39 @@ class _Cases:
     rows: list[tuple[str, int, Row]] = field(default_factory=list)
     odd: Unused = field(default_factory=Unused)
     ids: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)  # by category
 
-    def add_eval(self, number: int, row: Any) -> None:
-        """Add the case of an eval, or the reason why it makes no case."""
-        case_id = _case_id(row, str(number))
+    def add_eval(self, number: int, row: Any, attached: Callable[[Mapping[str, Any]], str]) -> None:
+        """Add the case of an eval, or the reason why it makes no case; `attached` returns the text of its files."""
         prompt = _first(row, _PROMPTS)
-        if reason := self.reason or _why_not(row, prompt):
-            self.odd["eval", reason].append(case_id)
+        case_id = self.id_of(row, prompt, number)
+        category = str(row.get("category") or "") if isinstance(row, dict) else ""
+        try:
+            if reason := self.reason or _why_not(row, prompt):
+                raise ValueError(reason)
+            prompt += attached(row)
+        except ValueError as problem:
+            self.odd["eval", f"{problem}{f'; category {category}' if category else ''}"].append(case_id)
             return
+        self.kept[category] += 1
         checks = list(self._checks(row, case_id))
         if not checks and isinstance(row.get("expected_output"), str) and row["expected_output"].strip():
             checks = [{"expect": f"The answer is as expected: {' '.join(row['expected_output'].split())}"}]
-        for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES})):
+        for name in sorted(map(str, row.keys() - {*_PROMPTS, *_SENTENCES, "files"})):
             if isinstance(row.get(name), dict | list) and row[name]:
                 self.odd["key", f"nothing reads {name[:_MOST]!a}"].append(case_id)
         self.add(case_id, number, {"document": prompt, "expected_output": row.get("expected_output"), "checks": checks})
+
+    def one_category(self) -> Iterator[LeftOut]:
+        """Yield that all evals which are evaluated are of one category, if others are left out."""
+        if self.odd and len(self.kept) == 1 and (name := next(iter(self.kept))):
+            yield LeftOut(what=f"every category but {name!a}", reason="no eval of another is evaluated")
+
+    def id_of(self, row: Any, prompt: Any, number: int, start: str = "") -> str:
+        """Return the id or name of a row, else an id of its prompt; its number if it has no prompt."""
+        if own := _case_id(row, ""):
+            return start + own
+        return numbered(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
     def add(self, case_id: str, number: int, row: Row) -> None:
         """Add a case."""
@@ -249,11 +293,12 @@ def _check(item: Any) -> dict[str, Any]:
         raise ValueError("it says nothing to check")
     if kind == "expect" and isinstance(argument, str):
         argument = " ".join(argument.split())  # the judge is asked about a line for each
-    name = _first(item, ("id", "name"))
+    told = [item[key] for key in ("id", "name") if isinstance(item.get(key), str)]
+    own = next(filter(_NAME.match, (re.sub(r"\W+", "-", name)[:60].strip("-") for name in told)), None)
     return {
         f"{parts[1] or ''}{kind}": argument,
         **({"ignore_case": True} if parts[2] else {}),
-        **({"id": name} if isinstance(name, str) and _NAME.fullmatch(name) else {}),
+        **({"id": own} if own else {}),
     }
 
 
@@ -330,10 +375,10 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, m
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
     for number, row in enumerate(rows, 1):
-        case_id = f"{start}-{_case_id(row, str(number))}"
-        if cases.ids[case_id]:  # two files are about the same skill
-            case_id = f"{start}-{stem}-{_case_id(row, str(number))}"
         query = _first(row, _PROMPTS)
+        case_id = cases.id_of(row, query, number, f"{start}-")
+        if cases.ids[case_id]:  # two files are about the same skill
+            case_id = f"{start}-{stem}-{case_id.removeprefix(f'{start}-')}"
         try:
             if not isinstance(query, str) or not query.strip():
                 raise ValueError("it has no query that is a text")

@@ -162,8 +162,8 @@ class Written:
 
     `path` is the file that people edit, and `files` are all that its prompt is made of. The `version` is semver, None
     where the format has none. `rows` are its cases, each with its id and line, as in cases.jsonl: `inputs`, `turns`,
-    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`. `hints` say which model it was written
-    for: `model`, and parameters by our names.
+    `ground_truth`, `checks`; they are in the file `rows_path` if not in `path`, and the format calls them `rows_name`.
+    `hints` say which model it was written for: `model`, and parameters by our names.
     """
 
     path: str
@@ -175,6 +175,7 @@ class Written:
     checks: tuple[DeclaredCheck, ...] = ()
     rows: tuple[tuple[str, int, Row], ...] = ()
     rows_path: str | None = None
+    rows_name: str = ""
     left_out: tuple[LeftOut, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)
     program: ProgramUnderTest | None = None

@@ -8,15 +8,15 @@ import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from skill_evaluator.display.safe_text import value_pair
 from skill_evaluator.identifiers import Tier, invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.record import (
     ANSWERED,
-    CHECK,
     CHECKS_METRIC,
+    MIN_USABLE,
     SCORED,
     CaseRecord,
     CheckRecord,
@@ -41,28 +41,14 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewording:
-    """The spread of a model's score between neutral wordings.
-
-    `sigma` is a standard deviation on the scale of the metric (0 to 1), `n` the number of scenarios behind it, and
-    `source` says in words where it comes from.
-    """
-
-    sigma: float
-    n: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """The records of one model to compare; `absent` says why there is no baseline to compare with.
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
-    `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
-    would do to the baseline's model, where that was measured. `passed_over` says which recorded runs and cases do not
-    count. `side_by_side`: no day stands between them, though no record says so. `any_served`: whichever model answered.
-    `unproved_judge` decided checks of the candidate and is not calibrated.
+    `look` the number of times that runs were held against it, this one included. `passed_over` says which
+    recorded runs and cases do not count. `side_by_side`: no day stands between them, though no record says so.
+    `any_served`: whichever model answered. `unproved_judge` decided checks of the candidate and is not calibrated.
     """
 
     baseline: Record | None
@@ -74,7 +60,6 @@ class Pair:
     anchor_again: tuple[Record, ...] = ()
     look: int = 1
     passed_over: tuple[str, ...] = ()
-    rewording: Rewording | None = None
     side_by_side: bool = False
     any_served: bool = False
     unproved_judge: str | None = None
@@ -101,18 +86,38 @@ class Pair:
         return self.look if self.is_since_anchor else 0
 
 
+class ReadOutputs(NamedTuple):
+    """The number of outputs of one version that could be read, and the number that was planned."""
+
+    read: int
+    planned: int
+
+    @classmethod
+    def of(cls, cases: Iterable[CaseRecord]) -> "ReadOutputs":
+        """Count the outputs of some cases."""
+        outcomes = [outcome for case in cases for outcome in case.outcomes]
+        return cls(read=outcomes.count(SCORED), planned=len(outcomes))
+
+    @property
+    def suffices(self) -> bool:
+        """Whether enough outputs could be read for a verdict in favour of the version."""
+        return self.read >= MIN_USABLE * self.planned
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """The part of two records that is comparable.
 
     `cases`: the unchanged ones, with the answers of all runs of a version. `left_out`: by id of another case, why it is
     not among them. `barriers`: why nothing is comparable. `remarks`: differences that do not prevent a comparison.
+    `read` counts the outputs of baseline and candidate in these cases.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
     left_out: dict[str, str]
     barriers: tuple[str, ...]
     remarks: tuple[str, ...]
+    read: tuple[ReadOutputs, ReadOutputs]
 
 
 def as_asked(pair: Pair) -> Pair:
@@ -141,11 +146,13 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
     for record in (baseline, candidate):
         reasons = record.not_applicable.items()
         left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
+    cases = tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out)
     return Common(
-        cases=tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out),
+        cases=cases,
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
         remarks=tuple(_remarks(baseline, candidate, any_served=any_served)),
+        read=(ReadOutputs.of(old for old, _ in cases), ReadOutputs.of(new for _, new in cases)),
     )
 
 
@@ -188,19 +195,9 @@ def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Itera
     ):
         if baseline.digests.get(name) != candidate.digests.get(name) and not (name == "scenario" and without_prompt):
             yield barrier or _otherwise(baseline, candidate)
-    if _is_stuck(baseline) and _is_stuck(candidate):
-        yield f"exact_match cannot move: no answer in prose is the truth to the letter; {TO_MOVE}"
     changes = _setting_changes(baseline, candidate) if baseline.model_id == candidate.model_id else None
     if changes is not None and not _is_other_address(changes, baseline, candidate):
         yield "the model's settings changed" + (f": {_listed(changes)}" if changes else "")
-
-
-def _is_stuck(record: Record) -> bool:
-    """Return whether answers are prose and none is exactly the truth, by which alone the record is ranked."""
-    exact = record.accuracy.get(record.primary_metric)
-    fields = [field for field in record.per_field.values() if field.compare != CHECK]
-    is_prose = bool(fields) and all(field.compare == "text" for field in fields)
-    return record.primary_metric == "exact_match" and is_prose and exact is not None and exact.strict_mean == 0
 
 
 def _otherwise(baseline: Record, candidate: Record) -> str:

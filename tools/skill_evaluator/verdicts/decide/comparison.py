@@ -38,6 +38,7 @@ from skill_evaluator.verdicts.decide.rules import (
     judged_verdict,
     measure_verdict,
     model_verdict,
+    supported_verdict,
     verdict_with_losses,
 )
 
@@ -117,7 +118,8 @@ def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRul
     verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, levels, covered=True)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
     missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-    return bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
+    verdict = bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
+    return supported_verdict(verdict, compared, measured, rules)
 
 
 GATES: tuple[Gate, ...] = get_args(Gate)
@@ -294,11 +296,9 @@ def _result(
         verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
         if lost and gate == "these":
             verdict = "regressed"
-        elif is_critical and verdict == "regressed" and effect and pair.rewording:
-            is_rewording = -effect.difference <= pair.rewording.sigma  # as far as a neutral one moves this model
-            verdict = "inconclusive" if is_rewording else verdict
         verdict = judged_verdict(verdict, measured, pair, rules.policy.harm)
-        scopes[gate] = _scope(test, levels, bounded_verdict(verdict, missing, tolerance, required))
+        verdict = bounded_verdict(verdict, missing, tolerance, required)
+        scopes[gate] = _scope(test, levels, supported_verdict(verdict, compared, measured, rules))
     gating = scopes[rules.policy.gate]
     is_field = measure.kind == "field"
     difference = measured.after.mean - measured.before.mean

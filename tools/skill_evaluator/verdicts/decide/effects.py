@@ -117,6 +117,10 @@ class Within:
         """The variance of the mean over cases, if the replicates of a case are independent draws."""
         return float((self.variances / self.counts).sum()) / len(self.counts) ** 2
 
+    def variance_beside(self, counts: Floats) -> float:
+        """Return the variance of the mean difference to another run of the version with this many replicates a case."""
+        return float((self.variances * (1 / self.counts + 1 / counts)).sum()) / len(self.counts) ** 2
+
     @cached_property
     def slope(self) -> float:
         """How much the mean moves when every answer's odds do: the mean of s(1 − s) over the cases' scores s.
@@ -139,6 +143,10 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     D the mean of the C differences and s their standard deviation. The second term is what one more case that did not
     move would say: a variance estimated as 0 from few cases is not 0. Where every answer to a case got the same score
     from both versions, nothing is left to chance.
+
+    If the candidate has fewer replicates, s² ÷ C is for a rise, and for the drop that is excluded, at least what the
+    baseline's replicates let an unchanged version differ by. A few answers that happen to be all right show no
+    variance, but the baseline's failures do. The candidate's own does not count: a worse output would change it.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -149,7 +157,8 @@ def paired_effect(before: Within, after: Within, of_runs: float = 0.0) -> Effect
     settled = still and bool((before.counts + after.counts >= _SETTLED).all())
     of_runs = 0.0 if settled else of_runs
     difference = float(differences.sum()) / cases
-    rises = _Held.of(-differences, of_runs)
+    has_fewer = after.counts.sum() < before.counts.sum()  # else the differences scatter as far up as down
+    rises = _Held.of(-differences, of_runs, least=before.variance_beside(after.counts) if has_fewer else 0.0)
     moved = _Held.of(differences, of_runs) if difference < 0.0 else rises
     return Effect(
         difference=difference,
@@ -257,8 +266,8 @@ class _Held:
     count: int
 
     @classmethod
-    def of(cls, differences: Floats, of_runs: float) -> "_Held":
-        """Hold the falls; degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
+    def of(cls, differences: Floats, of_runs: float, least: float = 0.0) -> "_Held":
+        """Hold the falls; s² ÷ C is at least `least`. Degrees of freedom are Satterthwaite's (doi:10.2307/3002019)."""
         count, ordered = len(differences), np.sort(differences)
         edge = min(-np.sort(np.abs(differences))[math.ceil(_FREE * count) - 1], -_SLACK)
         rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
@@ -269,7 +278,8 @@ class _Held:
         caps = np.concatenate(([-np.inf, edge], best, some))
         rows = np.maximum(differences, caps[:, None])
         means = rows.sum(axis=1) / count
-        seen = ((rows - means[:, None]) ** 2).sum(axis=1) / (count - 1) / count + (means / count) ** 2
+        spread = ((rows - means[:, None]) ** 2).sum(axis=1) / (count - 1) / count
+        seen = np.maximum(spread, least) + (means / count) ** 2
         seen[seen < _SLACK**2] = 0.0
         degrees = (count - 1.0) * ((seen + of_runs) / np.where(seen > 0.0, seen, 1.0)) ** 2
         degrees[seen == 0.0] = np.inf if of_runs else count - 1.0

@@ -18,7 +18,7 @@ from skill_evaluator.library.config import Gate
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Pair, Rewording, moment_of
+from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
@@ -110,6 +110,7 @@ def _fewest(counts: Sequence[int], suffices: Callable[[int], bool]) -> Iterator[
 
 
 _MISSING = "the answers that are missing would decide it"
+_MORE_ROOM = "a version that scores higher, or partial credit (fields in evals/datasets.json), would decide it"
 _NAMED_ALONE = 0.01  # a measure with so small a p is named even where its family does not confirm it
 
 
@@ -130,6 +131,7 @@ def reasons_of(
         yield "not comparable: no case is the same in both"
     if coverage < rules.required_coverage:
         yield f"coverage {coverage:.2f} is below the required {rules.required_coverage:.2f}; {_MISSING}"
+    yield from (reason for reason, _ in _unsupported(common, results, rules))
     if _is_of_one_case(results, rules):
         yield f"one case says nothing of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind == "accuracy" or result.tier != "advisory"]
@@ -146,7 +148,6 @@ def reasons_of(
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
-    yield from _reasons_of_rewording(compared.pair.rewording, weighed)
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
@@ -163,10 +164,8 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         return _MISSING
     if _is_of_one_case(results, rules):
         return _more_than_one_case(compared.pair)
-    rewording = compared.pair.rewording
-    for _, result in _critical(compared, results):
-        if rewording and result.difference and -rewording.sigma <= result.difference < 0.0:
-            return next(_reasons_of_rewording(rewording, [result]))
+    for _, remedy in _unsupported(compared.common, results, rules) if compared.common else ():
+        return remedy
     for measured, result in _critical(compared, results):
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             return still_open[1]
@@ -179,6 +178,18 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
         f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
     )
+
+
+def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:
+    """Yield why the outputs do not support a verdict, and what would: too few are readable, or no score can fall."""
+    for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
+        if not outputs.suffices:
+            reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
+            yield reason, "outputs that can be read would decide it"
+    for result in results:
+        if result.verdict == "inconclusive" and not rules.has_room(result.metric, result.tolerance, result.baseline):
+            limit = f"cannot fall by more than the tolerated {result.tolerance:g}"
+            yield f"{result.metric} was {result.baseline:.3f} and {limit}, so it is never unchanged", _MORE_ROOM
 
 
 def _critical(compared: Compared, results: Sequence[MeasureResult]) -> list[tuple[Measured, MeasureResult]]:
@@ -196,17 +207,6 @@ def _lift(compared: Compared, results: Sequence[MeasureResult]) -> Iterator[str]
             and None not in (result.baseline, result.candidate)
         ):
             yield f"{result.metric}: with {name} {result.candidate:.3f}, without {result.baseline:.3f}"
-
-
-def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield how far a rewording of the same prompt would have moved what fell."""
-    for result in results:
-        if rewording is None or result.tier != "critical" or result.difference is None or result.difference >= 0:
-            continue
-        yield (
-            f"{result.metric}: {-result.difference:.3f} lower; neutral rewordings move this model by "
-            f"{rewording.sigma:.3f} ({rewording.source})"
-        )
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
+from skill_evaluator.display import WHOLE
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import Gate, VerdictName
+from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
 from skill_evaluator.text import listed
@@ -148,7 +150,10 @@ class Watch(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model."""
+    """How a run went, and what all its calls took; `model_id` only if the run beside it has another model.
+
+    `unusable` is the reason why the run is no measurement.
+    """
 
     run_id: str
     skill_version: str
@@ -167,6 +172,7 @@ class RunSummary(FrozenModel):
     draft: bool = False
     scenario: str | None = Field(default=None, exclude_if=lambda scenario: scenario is None)
     model_id: str | None = Field(default=None, exclude_if=lambda model_id: model_id is None)
+    unusable: str | None = Field(default=None, exclude_if=lambda words: words is None)
 
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
@@ -178,6 +184,7 @@ class RunSummary(FrozenModel):
             hit_rate=record.tokens.hit_rate,
             latency_p50_s=record.latency_s.p50,
             latency_p95_s=record.latency_s.p95,
+            unusable=unusable_words(record),
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
 
@@ -201,7 +208,7 @@ def per_1000(amount: float | None, n: int) -> float | None:
 
 def joined_falls(falls: list[Fall]) -> str:
     """Return the end of the reason that names lost fields."""
-    return listed([f"{path} {words}" for path, words in falls])
+    return listed([f"{path or WHOLE} {words}" for path, words in falls])
 
 
 class ModelVerdict(FrozenModel):

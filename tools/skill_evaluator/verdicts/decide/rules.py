@@ -31,7 +31,7 @@ from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.decide.effects import Effect
-    from skill_evaluator.verdicts.decide.measuring import Measured
+    from skill_evaluator.verdicts.decide.measuring import Compared, Measured
 
 _FEWEST_LOST = 3  # cases
 _EQUAL_LOOKS = 20  # looks at one anchor that keep their power
@@ -119,6 +119,10 @@ class VerdictRules:
         """Return how sure a fall, and a rise, of a measure must be at a look."""
         part = OF_CRITICAL if self.is_critical(measure) else OF_OTHERS
         return Levels(fall=self.alpha * part * spending(look), rise=self.alpha / 2)
+
+    def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
+        """Return whether a score could fall by more than its tolerance; only that of the primary metric has to."""
+        return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
         """Return the waiver of a measure that ends last, in force or expired; None without any.
@@ -230,6 +234,23 @@ def judged_verdict(verdict: VerdictName, measured: "Measured", pair: Pair, harm:
     is_harm = pair.is_judged_alike and measured.after.mean - measured.before.mean < -harm - ROUNDING
     stands = verdict == "unchanged" or (verdict == "regressed" and is_harm)
     return verdict if stands else "inconclusive"
+
+
+def supported_verdict(
+    verdict: VerdictName, compared: "Compared", measured: "Measured", rules: VerdictRules
+) -> VerdictName:
+    """Return what remains of the verdict on a measure, given the outputs that could be read and the room to fall.
+
+    improved needs half of the candidate's planned outputs, and unchanged half of those of both versions. unchanged also
+    needs room to fall: a score that is at most the tolerance above 0 cannot fall by more than the tolerance. An output
+    that cannot be read counts 0, so a regression stands.
+    """
+    if compared.common is None or verdict not in ("improved", "unchanged"):
+        return verdict
+    before, after = (outputs.suffices for outputs in compared.common.read)
+    measure = measured.measure
+    has_room = rules.has_room(measure.name, rules.tolerance(measure), measured.before.mean)
+    return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:

@@ -3,15 +3,16 @@
 Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
-import semver
 from pydantic import Field
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.records.archive import precedence
+from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
@@ -57,12 +58,6 @@ class Step(FrozenModel):
             q=primary.q if primary else None,
             worse_cases=([one.case_id for one in model.cases.broke] or model.cases.every_answer_worse)[:_MOST_CASES],
         )
-
-
-class Steps(FrozenModel):
-    """The steps of the models of one version, a family, by the run id of each candidate."""
-
-    by_run: dict[str, Step]
 
 
 class Point(FrozenModel):
@@ -123,7 +118,7 @@ class History(FrozenModel):
     @property
     def newest(self) -> str:
         """The highest version that any model has."""
-        return max((model.points[-1].version for model in self.models), key=semver.Version.parse)
+        return max((model.points[-1].version for model in self.models), key=precedence)
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
@@ -156,7 +151,7 @@ class History(FrozenModel):
         verdicts: dict[str, list[VerdictName]] = {}
         for point in chain.from_iterable(model.points for model in self.models):
             verdicts.setdefault(point.version, []).extend([point.step.verdict] if point.step else [])
-        *_, newest = ordered = sorted(verdicts, key=semver.Version.parse)
+        *_, newest = ordered = sorted(verdicts, key=precedence)
         shipped, sound = ordered[0], True
         for version in ordered:
             verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing
@@ -176,32 +171,24 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
 
 
-Draw = Callable[[Sequence[Pair]], Steps]
-
-
-def history_of(
-    skill: str,
-    by_model: Mapping[str, Sequence[Pair]],
-    rules: VerdictRules,
-    steps_of: Callable[[Sequence[Sequence[Pair]], Draw], Iterable[Steps]] = lambda families, draw: map(draw, families),
-) -> History:
+def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
     """Return the history of a component.
 
     Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
-    against: None for the lowest. `steps_of` may return steps that were drawn before.
+    against: None for the lowest.
     """
     from skill_evaluator.verdicts.decide.comparison import compare_records
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)  # one family, as in `compare`
 
-    def drawn(pairs: Sequence[Pair]) -> Steps:
+    def steps_of(pairs: Sequence[Pair]) -> dict[str, Step]:
         models = compare_records(skill, pairs, rules).models
-        return Steps(by_run={model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models})
+        return {model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models}
 
     steps: dict[str, Step] = {}
-    for of_family in steps_of(list(families.values()), drawn):
-        steps |= of_family.by_run
+    for of_family in side_by_side(steps_of, list(families.values()), "versions"):
+        steps |= of_family
     models = [
         ModelHistory(
             model_id=model_id,

@@ -1,0 +1,80 @@
+"""A run in which fewer than half of the planned outputs could be read, through the command line."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.chat_server import ChatServer, Reply, chat_server, notice
+from tests.support.git import git
+from tests.support.library import SKILL, Ended, Library
+
+PROSE = "The notice says nothing of it."
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chat_server() as started:
+        yield started
+
+
+@pytest.fixture
+def served(library: Library, server: ChatServer) -> Library:
+    library.models({"id": "m", "provider": "openai", "base_url": server.url})
+    for at in range(9):
+        library.case(f"case-{at}")
+    return library
+
+
+def run(library: Library, command: str, *words: str) -> Ended:
+    return library.call(command, SKILL, *words, env={"OPENAI_API_KEY": "key"})
+
+
+def bump(library: Library, old: str, new: str) -> None:
+    prompt = library.component / "prompt.md"
+    prompt.write_text(prompt.read_text().replace(old, new).replace("Extract", f"Extract ({new})", 1))
+
+
+def test_unreadable_first_version_is_recorded_but_is_no_baseline(served: Library, server: ChatServer) -> None:
+    server.reply = lambda _: Reply(text=PROSE)
+    ended = run(served, "evaluate", "-n", "5")
+    assert ended.code == 4
+    assert ended.out.splitlines()[-2].startswith("0 of 60 outputs are JSON: 60 × prose; `explain` ")
+    assert ended.err.count("--resume") == 0
+    (row,) = served.rows()
+    assert (row["complete"], row["usable"], row["coverage"]) == (False, 0.0, 1.0)
+    for command in ("compare", "history"):
+        assert run(served, command).code == 2
+    assert "0% of the outputs of" in run(served, "accept", "--why", "x", "--by", "me").err
+    server.reply = lambda asked: Reply(text=notice(asked.case_id))
+    bump(served, "1.0.0", "1.1.0")
+    ended = run(served, "evaluate", "-n", "5")
+    assert (ended.code, len(served.rows())) == (0, 2)
+    assert "there is no lower version to judge it against" in ended.out
+    assert "to ship: 1.1.0" in run(served, "history").out
+
+
+def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id))
+    assert run(served, "evaluate", "-n", "2").code == 0
+    bump(served, "1.0.0", "1.1.0")
+    server.reply = lambda asked: Reply(text=PROSE if "(1.1.0)" in str(asked.body) else notice(asked.case_id))
+    for command in ("try", "evaluate"):
+        ended = run(served, command, "-n", "2")
+        verdict, lost, _ = ended.out.splitlines()[-3:]
+        assert (ended.code, verdict.split(" on ")[0]) == (4, f"▼ {SKILL}: regressed")
+        assert lost.startswith("0 of 24 outputs are JSON: 24 × prose")
+    assert [row["complete"] for row in served.rows()] == [False, True]
+    assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--why", "x", "--by", "me").err
+    assert "to ship: 1.0.0" in run(served, "history").out
+
+
+def test_unreadable_interleaved_baseline_makes_a_good_version_improved(served: Library, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(text=notice(asked.case_id))
+    assert run(served, "evaluate", "-n", "2").code == 0
+    git(served.root, "init", "-q")
+    git(served.root, "add", "-A")
+    git(served.root, "commit", "-qm", "1.0.0")
+    bump(served, "1.0.0", "1.1.0")
+    server.reply = lambda asked: Reply(text=notice(asked.case_id) if "(1.1.0)" in str(asked.body) else PROSE)
+    ended = run(served, "evaluate", "-n", "2", "--with-baseline")
+    assert (ended.code, ended.out.splitlines()[-3].split(" on ")[0]) == (0, f"▲ {SKILL}: improved")

@@ -135,7 +135,7 @@ def _as_number(value: Any, rule: FieldRule) -> float | None:
 
 def _number(value: Any, rule: FieldRule) -> Hashable:
     number = _as_number(value, rule)
-    return _category(value, rule) if number is None else number
+    return _category(value, rule) if number is None else frozen(number)
 
 
 def _near(truth: Any, output: Any, rule: FieldRule) -> bool:

@@ -84,7 +84,7 @@ class Scored:
 class Agreement:
     """How far the answers to a case agree, by metric, by field and by array, and the values of each field.
 
-    `metrics` is None if that is too costly to find out. A long text is in `values` as its digest.
+    `metrics` is None if that is too costly to find out. In `values` a long text is a digest.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -182,6 +182,9 @@ def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | 
 
 
 def _shortened(value: Hashable) -> Hashable:
+    """Return a text for several values of a path, and a digest for a long text: all of a run are kept in memory."""
+    if isinstance(value, frozenset):
+        value = repr(sorted(value, key=repr))
     return digest(value) if isinstance(value, str) and len(value) > _MAX_KEPT_TEXT else value
 
 

@@ -193,6 +193,7 @@ def test_a_table_of_several_models_is_compared_model_by_model(library: Library) 
         ("x.csv", "case,score\n,1\n", "at case_id in x.csv:2"),
         ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv: replicate 0 of a is there twice"),
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "at cost_usd in x.csv:2"),
+        ("x.jsonl", '{"case": "a", "scores": [1]}\n', "at scores in x.jsonl:1"),
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "at scores.f1 in x.jsonl:1"),
         ("x.jsonl", '{"case": "a", "model": ["m"], "score": 1}\n', "a text is expected at model in x.jsonl:1"),
         ("x.json", {"results": {"prompts": [], "results": []}}, "x.json holds no result that can be read"),

@@ -283,9 +283,12 @@ def _table_outputs(path: Path, odd: Odd) -> list[ImportedOutput]:
     case, replicate, truth = (next((name for name in names if name in columns), names[0]) for names in _COLUMNS)
     if case not in columns:
         raise LeaderboardError(f"{path} has no column 'case'; its columns are {', '.join(columns)}")
-    used = {case, replicate, truth, "model", "output", "error", "scores", *_AMOUNTS}
+    places = {"case_id": case, "replicate": replicate, "case": truth}
+    places |= {name: name for name in ("model", "output", "error", "scores", *_AMOUNTS)}
     cases = [row for _, row in rows if row.get(case) not in (None, "")] or [row for _, row in rows]
-    metrics = [name for name in columns if name not in used and _holds_scores([row.get(name) for row in cases])]
+    metrics = [
+        name for name in columns if name not in places.values() and _holds_scores([row.get(name) for row in cases])
+    ]
     is_compared = "output" in columns and truth in columns
     if not metrics and not is_compared and "scores" not in columns:
         raise LeaderboardError(
@@ -293,13 +296,13 @@ def _table_outputs(path: Path, odd: Odd) -> list[ImportedOutput]:
         )
     outputs = []
     for line, row in rows:
-        failed = bool(row.get("error"))
-        scores = {**{name: row.get(name) for name in metrics}, **_object(row, "scores")}
-        if is_compared:
-            scores["exact_match"] = float(_is_equal(row.get(truth), row.get("output")))
-        fields = {"case_id": row.get(case), "case": row.get(truth), "replicate": row.get(replicate), "failed": failed}
-        fields |= {"model": row.get("model") or None, "scores": {} if failed else scores, "output": row.get("output")}
-        fields |= {name: row.get(name) for name in _AMOUNTS}
+        fields: dict[str, Any] = {name: row.get(column) for name, column in places.items()}
+        nested = fields["scores"] or {}
+        scores = {name: row.get(name) for name in metrics} | nested if isinstance(nested, dict) else nested
+        if is_compared and isinstance(scores, dict):
+            scores["exact_match"] = float(_is_equal(fields["case"], fields["output"]))
+        failed = bool(fields["error"])
+        fields |= {"model": fields["model"] or None, "failed": failed, "scores": {} if failed else scores}
         try:
             outputs.append(validated(ImportedOutput, fields, Path(f"{path}:{line}"), LeaderboardError))
         except LeaderboardError as problem:

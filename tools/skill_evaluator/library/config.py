@@ -431,7 +431,7 @@ DEFAULT_LIMITS = SafetyLimits()
 class DeclaredSource(StrictModel):
     """A folder of components in a format of its own, which are read in place: skills, say."""
 
-    kind: str = Field(description="skills, prompt_yml, promptfoo or text_versions")
+    kind: str = Field(description="skills, prompt_yml or promptfoo")
     root: str = Field(default=".", min_length=1, description="the folder, as seen from that of .evaluator")
     leave_out: tuple[str, ...] = Field(default=(), description="components, or cases as component/case; with * and ?")
 

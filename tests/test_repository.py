@@ -206,6 +206,11 @@ def test_a_commit_is_found_by_any_name_it_has(repository: GitRepository) -> None
     assert {opened.commit(name) for name in ("HEAD", "main", "v1", first, first[:10])} == {first}
 
 
+def test_no_commit_touched_a_path_before_the_first(repository: GitRepository) -> None:
+    repository.write("a.txt", "a")
+    assert Repository(repository.root).commits_of("a.txt") == []
+
+
 def test_a_commit_that_is_not_here_is_none(repository: GitRepository) -> None:
     assert Repository(repository.root).commit("HEAD") is None
     repository.write("a/prompt.md")

@@ -14,7 +14,7 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scaffolding import declarations
-from skill_evaluator.library.tables import CaseRows, Columns
+from skill_evaluator.library.tables import CaseRows, Columns, read_table
 
 from tests.support.components import NAME, SCHEMA, component
 from tests.support.documents import a_pdf, a_png
@@ -205,6 +205,17 @@ def test_what_nothing_declares_is_inferred_from_a_table(
     skill = component(Path(), prompt=TEXT, schema=None)
     assert skill.output == output
     assert [case.truth for case in load_cases(skill, None)] == truths
+
+
+def test_cells_without_schema_are_numbers_unless_column_has_leading_zero(tmp_path: Path) -> None:
+    path = tmp_path / "cases.csv"
+    path.write_text("document,total,paid,code,shop\na,9.5,TRUE,007,null\nb,\"9,5\",no,12,[1]\n")
+    columns = Columns(inputs={"document": "document"}, truth={name: name for name in ("total", "paid", "code", "shop")})
+    table = read_table(path, columns, SafetyLimits().size_of("document_bytes"))
+    assert list(table.truths("json", None)) == [
+        {"total": 9.5, "paid": True, "code": "007", "shop": "null"},
+        {"total": 9.5, "paid": "no", "code": "12", "shop": "[1]"},
+    ]
 
 
 def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

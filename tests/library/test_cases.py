@@ -82,11 +82,11 @@ def test_a_case_without_truth_is_kept(skill: Component, tmp_path: Path) -> None:
     assert (case.labelled, case.truth, case.meta) == (False, None, {})
 
 
-@pytest.mark.parametrize("name", ["expected.md", "ground_truth.json"])
+@pytest.mark.parametrize("name", ["expected.md", "expected.txt", "ground_truth.json"])
 def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\noutput: text\n---\nSay.\n"
     skill = component(tmp_path, prompt=prompt, schema=None)
-    text = "a receipt" if name.endswith(".md") else '"a receipt"'
+    text = "a receipt" if name.startswith("expected") else '"a receipt"'
     (case,) = load(skill, tmp_path / "f", {"a": {"document.md": "A 9", name: text}})
     assert case.truth == "a receipt"
 
@@ -96,6 +96,10 @@ def test_the_truth_of_a_text_component(tmp_path: Path, name: str) -> None:
     [
         ({"ground_truth.json": TRUTH}, "case 'a' has no document: <case>/document.md is missing"),
         ({}, "case 'a' has no document: <case>/document.md is missing"),
+        (
+            {"document.md": "A 9", "Ground-Truth.yaml": "shop: A"},
+            "<case>/Ground-Truth.yaml is not read; name a ground truth ground_truth.json or expected.json or expected.md",
+        ),
         ({**GOOD, "document.md": b"\xff"}, "<case>/document.md is not UTF-8 text (byte 0); save it as UTF-8"),
         ({**GOOD, "ground_truth.json": '{"shop": "A",\n}'}, "<case>/ground_truth.json:2:1: not JSON: "),
         (

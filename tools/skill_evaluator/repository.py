@@ -135,7 +135,9 @@ class Repository:
         return set(filter(None, (changed + new).split("\0")))
 
     def commits_of(self, path: str) -> list[str]:
-        """List the commits of HEAD's history that touched a path, newest first."""
+        """List the commits of HEAD's history that touched a path, newest first; none before the first commit."""
+        if self.commit("HEAD") is None:
+            return []
         return self._text("log", "--format=%H", "HEAD", "--", f":(top,literal){path}").split()
 
     @property

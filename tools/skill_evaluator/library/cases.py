@@ -1,12 +1,13 @@
 """The cases of a component: documents with their ground truth, or multiple-choice questions, read and checked.
 
 A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (or, under their older names, `input.md`,
-`expected.json` / `expected.md` and `metadata.yaml`). Of a component with `output: choice` it is a line of
+`expected.json`, `expected.md` / `expected.txt` and `metadata.yaml`). Of a component with `output: choice` it is a line of
 `questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone. A case without
 a document waits for it if `input-source.md` says what it is to be.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -36,6 +37,7 @@ from skill_evaluator.library.components import (
     DOCUMENT_FILES,
     DOCUMENTS,
     METAS,
+    TEXT_TRUTHS,
     TRUTHS,
     Component,
     places_of,
@@ -152,6 +154,7 @@ SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json"
 _WAITS = f"has {SOURCE} and no document.md"
 INPUTS = "inputs.json"
+_TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names of files that look like a ground truth
 
 
 class _Turns(StrictModel):
@@ -447,6 +450,8 @@ def _read_case(folder: Path, component: Component, root: Root) -> Case:
     meta = {} if meta_path is None else read_meta(meta_path, component.limits)
     declared = validated(CaseMeta, meta, meta_path or folder, FixtureError)
     truth_path = _first_file(folder, TRUTHS, root)
+    if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
+        raise FixtureError(f"{folder / others[0]} is not read; name a ground truth {' or '.join(TRUTHS)}")
     turns_path = _first_file(folder, (f"{TURNS}.json",), root)
     case = Case(
         id=folder.name,
@@ -577,7 +582,7 @@ def _first_file(folder: Path, names: Sequence[str], root: Root) -> Path | None:
 
 
 def _read_truth(path: Path, component: Component, limit: SizeLimit) -> Any:
-    if path.suffix == ".md" and component.output == "text":
+    if path.name in TEXT_TRUTHS and component.output == "text":
         return read_text(path, FixtureError, limit).strip()
     return _checked(read_json(path, FixtureError, limit), str(path), component)
 

@@ -39,7 +39,8 @@ from skill_evaluator.text import canonical_json, digest, nearest, nearest_path
 
 DOCUMENT_FILES = ("document.pdf", "document.png", "document.jpg", "document.jpeg", "document.webp")
 DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.txt", "input.json", *DOCUMENT_FILES)
-TRUTHS = ("ground_truth.json", "expected.json", "expected.md")
+TEXT_TRUTHS = ("expected.md", "expected.txt")
+TRUTHS = ("ground_truth.json", "expected.json", *TEXT_TRUTHS)
 METAS = ("meta.json", "metadata.yaml")
 _LONGEST_NAME = 60  # characters: a text whose median is longer says something, and can say it in other words
 _NO_PROSE = ("enum", "const", "pattern", "format")
@@ -75,10 +76,10 @@ def _folder_in(places: Iterable[Path]) -> Path | None:
 
 
 def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
-    """Return what the ground truths say: text where all are expected.md, or texts in a table; None without any."""
+    """Return what the ground truths say: text where all are expected.md or .txt, or texts in a table; None without any."""
     cases = _folder_in(places)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
-    kinds = {table.output, *(["text" if names == {"expected.md"} else "json"] if names else [])} - {None}
+    kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
     return "json" if "json" in kinds else "text" if kinds else None
 
 
@@ -125,7 +126,7 @@ def read_truths(
     limit = limits.size_of("document_bytes")
     for path in _files_of_cases(component, places, fixtures_dir, TRUTHS, limits):
         with suppress(FixtureError):
-            is_text = output == "text" and path.suffix == ".md"
+            is_text = output == "text" and path.name in TEXT_TRUTHS
             yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
 
 

@@ -26,6 +26,7 @@ _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".jsonl", *_SEPARATORS)
 _MOST_COLUMNS, _MOST_VALUES, _MOST_SHOWN = 10_000, 4_000_000, 20
 _DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
+_LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, _TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *_TRUTHS, "checks", "not_applicable")
@@ -155,12 +156,16 @@ class Columns(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRows:
-    """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table."""
+    """A table of cases: the id, line and values of each row, which a format may name; empty if there is no table.
+
+    The cells of the columns in `codes` are texts, such as postal codes: one of them begins with a zero.
+    """
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
     rows: Sequence[tuple[str, int, Row]] = ()
     name: str = ""
+    codes: Collection[str] = ()
 
     @property
     def output(self) -> Output | None:
@@ -235,6 +240,9 @@ class CaseRows:
         """Whether a ground truth that is a text may be the JSON of a value."""
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
+    def _may_be_numbers(self, column: str) -> bool:
+        return self.path.suffix in _SEPARATORS and column not in self.codes
+
     def _whole(self, row: Row) -> Any:
         names = _TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
@@ -247,6 +255,8 @@ class CaseRows:
                 value = None
             elif isinstance(value, str) and path in places and places[path].kind not in _TEXTS:
                 value = _parsed(value, f"{at}: '{path}', column '{column}', is no JSON", 'write 9.5, true or ["a"]')
+            elif isinstance(value, str) and path not in places and self._may_be_numbers(column):
+                value = _number_or_text(value)
             *parents, last = path.split(".")
             inner = truth
             for parent in parents:
@@ -274,11 +284,20 @@ def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse
         if columns.id in names:
             case_id = "" if row.get(columns.id) is None else str(row[columns.id])
         numbered.append((case_id, line, row))
-    return CaseRows(path=path, columns=columns, rows=numbered)
+    codes = {name for _, row in rows for name, cell in row.items() if _LEADING_ZERO.fullmatch(str(cell))}
+    return CaseRows(path=path, columns=columns, rows=numbered, codes=codes)
 
 
 def _is_blank(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _number_or_text(cell: str) -> bool | float | str:
+    """Return the number or boolean that a cell holds, else its text."""
+    with suppress(FixtureError):
+        if isinstance(value := _parsed(cell, "", ""), bool | int | float):
+            return value
+    return cell
 
 
 def _parsed(cell: str, what: str, advice: str) -> Any:

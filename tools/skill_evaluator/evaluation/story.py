@@ -107,18 +107,15 @@ def evaluate(
     on_kept: OnKept,
     show_changes: bool = False,
     collecting: Configuration | None = None,
-    order: Callable[[Case], int] | None = None,
 ) -> Evaluation:
     """Read, plan, ask, score, record, keep and compare; the caller shows what came of it.
 
     `watch` shows how the calls go, and `on_kept` learns of each run that is kept. `show_changes` also tells which
     answers changed. With the configuration for `collecting`, take what batches have brought by now, and ask nothing
-    anew. `order` says of a case how early it is asked.
+    anew.
     """
     request = as_asked(request)
     inputs = read_inputs(request, collecting)
-    if order is not None:
-        inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
     if collecting is None:
         _hold_month(planned, inputs, request)

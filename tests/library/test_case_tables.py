@@ -209,7 +209,7 @@ def test_what_nothing_declares_is_inferred_from_a_table(
 
 def test_cells_without_schema_are_numbers_unless_column_has_leading_zero(tmp_path: Path) -> None:
     path = tmp_path / "cases.csv"
-    path.write_text("document,total,paid,code,shop\na,9.5,TRUE,007,null\nb,\"9,5\",no,12,[1]\n")
+    path.write_text('document,total,paid,code,shop\na,9.5,TRUE,007,null\nb,"9,5",no,12,[1]\n')
     columns = Columns(inputs={"document": "document"}, truth={name: name for name in ("total", "paid", "code", "shop")})
     table = read_table(path, columns, SafetyLimits().size_of("document_bytes"))
     assert list(table.truths("json", None)) == [

@@ -4,7 +4,7 @@ Stable: its names, arguments and result fields change only with a major version.
 that a command starts as quickly as its own story lets it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from skill_evaluator.exchange.exported import Exported, ExportRequest
     from skill_evaluator.exchange.imported import ImportRequest
     from skill_evaluator.library.case_table import CaseTable, ImportedCases
-    from skill_evaluator.library.cases import Case
     from skill_evaluator.library.components import Component
     from skill_evaluator.library.config import Settings
     from skill_evaluator.library.tables import Odd
@@ -139,13 +138,11 @@ class Library:
         *,
         watch: "Watch | None" = None,
         show_changes: bool = False,
-        order: "Callable[[Case], int] | None" = None,
         **options: Any,
     ) -> "Evaluation":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
-        `order` says of a case how early it is asked.
         """
         from skill_evaluator.display.addresses import Site
         from skill_evaluator.evaluation.request import EvaluationRequest
@@ -160,7 +157,6 @@ class Library:
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
-            order=order,
         )
         if done.verdict is not None:
             for run in done.finished:

@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -22,7 +22,6 @@ from skill_evaluator.errors import (
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
@@ -43,10 +42,10 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
     """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
     code = EXIT_INCOMPLETE
 
-    def ask(asked: EvaluationRequest, order: Callable[[Case], int]) -> Evaluation:
-        return Library.at(asked).evaluate(asked, order=order, watch=_watch_until_ctrl_c, show_changes=True)
+    def evaluate(left: EvaluationRequest) -> Evaluation:
+        return Library.at(left).evaluate(left, watch=_watch_until_ctrl_c, show_changes=True)
 
-    for done in tries(request, ask):
+    for done in tries(request, evaluate):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
 

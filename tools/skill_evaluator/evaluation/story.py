@@ -101,17 +101,14 @@ def evaluate(
     watch: Watch,
     on_kept: OnKept,
     show_changes: bool = False,
-    order: Callable[[Case], int] | None = None,
 ) -> Evaluation:
     """Read, plan, ask, score, record, keep and compare; the caller shows what came of it.
 
     `watch` shows how the calls go, and `on_kept` learns of each run that is kept. `show_changes` also tells which
-    answers changed. `order` says of a case how early it is asked.
+    answers changed.
     """
     request = as_asked(request)
     inputs = read_inputs(request)
-    if order is not None:
-        inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
     planned = plan_runs(inputs, request)
     scored = ask_and_score(planned, inputs, request, watch)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)

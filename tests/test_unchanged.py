@@ -79,11 +79,6 @@ SETTINGS: Mapping[str, Any] = {
     },
     "audit": {"benchmarks": {"orders": {"weight": 2.0}, "capitals": {}}},
 }
-_WAIVED = {"component": "orders", "model": "ash", "reason": "the shop renames it next month"}
-WAIVERS = {
-    "counting": {**_WAIVED, "metric": "exact_match", "expires": "9999-12-31"},
-    "expired": {**_WAIVED, "metric": "tree_similarity", "expires": "2020-01-31"},
-}
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 SCHEMA: Mapping[str, Any] = {
@@ -416,8 +411,6 @@ def _write_library(runs: Runs) -> None:
     ]
     runs.write(".evaluator/models.yaml", {"models": models})
     runs.write(".evaluator/settings.yaml", SETTINGS)
-    for name, waiver in WAIVERS.items():
-        runs.write(f".evaluator/waivers/{name}.yaml", waiver)
     for name in SCENARIOS:
         front = f"---\nname: {name}\nintent: To be {name}.\n---\n"
         runs.write(f".evaluator/scenarios/{name}.md", f"{front}Be {name}.\n\n{{{{ prompt }}}}\n")

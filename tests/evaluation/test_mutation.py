@@ -1,6 +1,5 @@
 """The verdict on a mutant: what chance does is not called a kill, and what a mutant does is."""
 
-import datetime
 import random
 from collections.abc import Callable
 
@@ -18,8 +17,6 @@ RULES = VerdictRules(
     skill="s",
     primary_metric="field_level_f1",
     required_coverage=0.9,
-    waivers=(),
-    today=datetime.date(2026, 1, 1),
 )
 MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))
 CASES = [f"case-{at}" for at in range(10)]

@@ -16,7 +16,7 @@ from skill_evaluator.files import json_text
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, load_models, load_settings, load_waivers
+from skill_evaluator.library.config import Settings, load_models, load_settings
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import read_version
 from skill_evaluator.records.archive import read_acceptances, read_entries
@@ -39,7 +39,6 @@ _DATASETS = '{"datasets": [{"fixtures": "shared", "metrics": ["exact_match"], "f
 _MODELS = "models:\n- {id: a, provider: openai, params: {effort: low, n: 0x1}, price: {input: 1, output: 2.5}}\n"
 _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {exact_match: {tier: advisory}}}\n"
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
-_WAIVER = "component: a\nmetric: exact_match\nreason: none\nexpires: 2027-01-31\ndown_to: 0.8\n"
 _QUESTION = '{"id": "a-b", "question": "Which?", "options": ["x", "y"], "answer": "A", "topic": {"a": [1]}}\n'
 _RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_version="1.0.0")
 _BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
@@ -98,7 +97,6 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "models.yaml": (_MODELS, load_models),
     "settings.yaml": (_SETTINGS, load_settings),
     "scenarios/s.md": (_SCENARIO, lambda root: load_scenario(root, "s")),
-    "waivers/a.yaml": (_WAIVER, load_waivers),
     f"components/{NAME}/leaderboard.json": (_BOARD, _board),
     "record.json": (json_text(_RECORD.model_dump(mode="json")), lambda root: read_record(root / "record.json")),
     "accepted.json": (json.dumps(_ACCEPTED), lambda root: read_acceptances(root / "accepted.json")),

@@ -128,9 +128,7 @@ class Library:
         from skill_evaluator.verdicts.history.component import RecordedComponent
 
         component = self.component(skill)
-        return RecordedComponent(
-            component=component, archive=Archive(component), settings=self.settings, config=self.config
-        )
+        return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
     def evaluate(
         self,
@@ -209,7 +207,7 @@ class Library:
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
-        result = (chosen.apart() if apart else chosen).judged(self.settings, self.config)
+        result = (chosen.apart() if apart else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         return result.model_copy(update={"unmeasured": unmeasured})

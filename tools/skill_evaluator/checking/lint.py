@@ -23,7 +23,7 @@ from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import ComponentPolicy, Model, Settings, Waiver
+from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.messages import section_headings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
@@ -155,11 +155,10 @@ def lint_component(
     name: str,
     fixtures: Path | None,
     problems: Sequence[str],
-    waivers: Sequence[Waiver],
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> Linted:
-    """Read a component with all its cases and check it, its judge and its waivers; `problems` are known already."""
+    """Read a component with all its cases and check it and its judge; `problems` are known already."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -187,7 +186,6 @@ def lint_component(
             *component.inferred,
             *_hint_at_sections(component),
             *hints(component, [case.truth for case in cases if case.labelled]),
-            *waiver_hints(waivers, name),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
             *_served_otherwise(component),
@@ -344,16 +342,6 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
 
     if component.primary_metric == "exact_match" and not component.plan.counts:
         yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {TO_MOVE}"
-
-
-def waiver_hints(waivers: Iterable[Waiver], skill: str) -> Iterator[str]:
-    """Hint at waivers of a component that accept a drop of any size."""
-    for waiver in waivers:
-        if waiver.component == skill and waiver.down_to is None:
-            yield (
-                f"the waiver of '{waiver.metric or waiver.field}' until {waiver.expires} accepts any later drop, too: "
-                "add its floor, `down_to`, the lowest score that is accepted"
-            )
 
 
 def _hint_at_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         """Return a component with what is recorded of it, here and on the branches."""
         component, settings = self.component(skill), self.configuration.settings
         archive = self.archive(component)
-        return RecordedComponent(component=component, archive=archive, settings=settings, config=self.config)
+        return RecordedComponent(component=component, archive=archive, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

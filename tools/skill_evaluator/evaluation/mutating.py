@@ -128,7 +128,7 @@ def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult
     """Return whether each mutant is killed, in the order of the prompt."""
     by_id = {record.run_id: record for record in records}
     whole = [by_id[name] for name in _WHOLE]
-    rules = rules_for(plan.inputs.settings, plan.request.config, whole[0])
+    rules = rules_for(plan.inputs.settings, whole[0])
     results = []
     for mutant in plan.mutants:
         lacking = [one for one in (by_id[_run_id(mutant)], *whole) if not one.complete]

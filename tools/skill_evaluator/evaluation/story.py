@@ -192,7 +192,7 @@ def _compare(
 def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
     component = inputs.component
     archive = Archive(component)
-    return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
+    return RecordedComponent(component=component, archive=archive, settings=inputs.settings)
 
 
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:

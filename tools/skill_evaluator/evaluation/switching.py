@@ -143,7 +143,6 @@ def _compare(
         component=done.inputs.component,
         archive=Archive(done.inputs.component),
         settings=done.inputs.settings,
-        config=request.config,
     )
     chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
@@ -151,7 +150,7 @@ def _compare(
     if request.old in evaluation.models and old.run_id not in {record.run_id for record in records.values()}:
         remarks.append(f"compared with run {old.run_id} of another day")
     others = [words for record in (old, new) if (words := record.served_otherwise)]
-    result = chosen.judged(done.inputs.settings, request.config)
+    result = chosen.judged(done.inputs.settings)
     return replace(
         row,
         verdict="incomparable" if others and done.inputs.settings.policy.served == "same" else result.verdict,

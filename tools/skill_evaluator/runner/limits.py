@@ -233,11 +233,6 @@ class Budget:
         """What is neither spent nor set aside; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
-    @property
-    def has_ceiling(self) -> bool:
-        """Whether it limits the cost or the calls."""
-        return self._max_cost is not None or self._calls_left is not None
-
     async def reserve(self, upper_bound_usd: float) -> bool:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""
         while not self.reserve_now(upper_bound_usd):

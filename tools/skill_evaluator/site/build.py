@@ -198,7 +198,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
 def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    return RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
+    return RecordedComponent(component=component, archive=archive, settings=settings)
 
 
 def _write_component(

@@ -168,12 +168,6 @@ def served_change(baseline: Record, candidate: Record) -> Change | None:
     return change_of(baseline.served_model, candidate.served_model, candidate.requested)
 
 
-def is_measured_alike(record: Record, other: Record, *digests: str) -> bool:
-    """Return whether two records were scored by the same rules, and have these digests in common."""
-    same_scorer = record.scorer_version == other.scorer_version
-    return same_scorer and all(record.digests.get(name) == other.digests.get(name) for name in digests)
-
-
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     if baseline.run_id == candidate.run_id and baseline == candidate:
         return

@@ -241,7 +241,7 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
     alpha = rules.alpha
     for result in results:
         if result.verdict == "regressed" and result.kind != "reproducibility":
-            yield f"{_moved(result, 'fell')}{' (waived)' * result.is_waived}"
+            yield _moved(result, "fell")
     for result in results:
         fell = result.difference is not None and result.difference < 0
         if fell and result.verdict == "unchanged" and result.q is not None and result.q <= alpha:

@@ -38,16 +38,6 @@ class Scope(FrozenModel):
     verdict: VerdictName
 
 
-class Waived(FrozenModel):
-    """Somebody's acceptance of a regression: in force, expired, or `below` its floor (`down_to`)."""
-
-    reason: str
-    expires: str
-    in_force: bool
-    down_to: float | None = None
-    below: bool = False
-
-
 class MeasureResult(FrozenModel):
     """One metric or field. The figures of the scope that gates stand here too, for readers of one number.
 
@@ -72,18 +62,12 @@ class MeasureResult(FrozenModel):
     both: Scope
     harmed: bool = False
     missing: Missing | None = None
-    waived: Waived | None = None
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
 
     def by(self, gate: Gate) -> Scope:
         """Return the scope that a gate looks at."""
         return {"these": self.these, "beyond": self.beyond, "both": self.both}[gate]
-
-    @property
-    def is_waived(self) -> bool:
-        """Whether it regressed and a waiver that is in force accepts that."""
-        return self.waived is not None and self.waived.in_force
 
 
 class CaseChange(FrozenModel):
@@ -250,10 +234,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """What moved beyond chance, for better or worse: critical and supporting measures, and lost fields and cases.
-
-        Between two runs of one version it is the model that moved. Then a waiver has nothing to say.
-        """
+        """The critical and supporting measures that moved beyond chance, and the fields and cases that were lost."""
         measures = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)

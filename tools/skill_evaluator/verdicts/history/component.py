@@ -80,12 +80,12 @@ class Chosen:
             raise LeaderboardError(told)
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
-    def judged(self, settings: Settings, config: Path) -> ComparisonResult:
+    def judged(self, settings: Settings) -> ComparisonResult:
         """Compare what was chosen, under today's rules."""
         from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 
         first = self.pairs[0].candidate
-        rules = rules_for(settings, config, first)
+        rules = rules_for(settings, first)
         return compare_records(first.skill, self.pairs, rules, left_out=self.left_out, rest=self.rest)
 
 
@@ -119,16 +119,15 @@ class Accepted:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedComponent:
-    """A component with its recorded runs, and with the settings and waivers by which they are judged."""
+    """A component with its recorded runs, and with the settings by which they are judged."""
 
     component: Component
     archive: Archive
     settings: Settings
-    config: Path
 
     def rules(self, candidate: Record) -> VerdictRules:
         """Return the rules for a candidate, as they stand today."""
-        return rules_for(self.settings, self.config, candidate)
+        return rules_for(self.settings, candidate)
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
         """Return the recorded runs of these models, or of all; raise LeaderboardError without any."""
@@ -297,10 +296,10 @@ class RecordedComponent:
         by_model = runs_of_versions(entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.chosen(None, version).judged(self.settings, self.config) for version in newest}
+        versions = {version: self.chosen(None, version).judged(self.settings) for version in newest}
         names = combinations(sorted(by_model)[:_MOST_MODELS], 2)
         beside = (models_pair(entries, pair, self.archive) for pair in names)
-        models = [Chosen(pairs=[pair]).judged(self.settings, self.config) for pair in beside if pair is not None]
+        models = [Chosen(pairs=[pair]).judged(self.settings) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
@@ -324,13 +323,13 @@ class RecordedComponent:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
             policy = policy.model_copy(update={"gate": "these"})
             settings = self.settings.model_copy(update={"policy": policy})
-            return Chosen(pairs=pairs).judged(settings, self.config).model_copy(update={"asked_again": True})
+            return Chosen(pairs=pairs).judged(settings).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
         rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return Chosen(pairs=pairs, rest=rest).judged(self.settings, self.config) if pairs else None
+        return Chosen(pairs=pairs, rest=rest).judged(self.settings) if pairs else None
 
     def ranking_of(
         self,

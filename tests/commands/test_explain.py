@@ -47,16 +47,10 @@ def rows(**prices: float) -> list[Any]:
 
 LONG = "x" * 10_000
 ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
-    "leaves": (
-        {"title": "alpha", "year": 2024, "lines": rows(A=1, B=2, C=3)},
-        {"title": " alpha ", "year": None, "lines": [*rows(C=3.5, D=4), {"code": "B"}], "note": "new"},
-    ),
-    "plain": ({"title": "alpha", "year": 2024}, {"title": "beta " * 30, "year": 2024}),
     "arrays": (
         {"lines": rows(A=1, B=2), "parts": rows(x=1, y=2, z=3), "steps": [1, 2], "tags": ["p", "q"]},
         {"lines": [*rows(B=2), *rows(B=9)], "parts": rows(z=3, x=9), "steps": [1, 2, 3], "tags": ["q", "r"]},
     ),
-    "shapes": ({"title": "t", "lines": [{"code": "A"}]}, {"title": {"of": ["x"]}, "lines": "none"}),
     "prose": ({"title": "alpha"}, "I [bold]cannot[/bold]\nread \x1b[31m it"),
     "schema": ({"title": "alpha"}, {"title": "alpha", "year": "2024", "steps": ["one"]}),
     "document": ({"title": "alpha"}, {"title": "alpha"}),
@@ -66,7 +60,6 @@ ONCE: Mapping[str, tuple[Any, Any]] = {  # by case its truth and its one answer
         {"title": HOSTILE[0], "tags": [*HOSTILE, "|x|"], HOSTILE[1]: 1},
     ),
     "misfit": ({"year": 1}, {"year": LONG}),
-    "greek": ({"title": "α"}, {"title": "β→"}),
 }
 
 

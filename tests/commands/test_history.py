@@ -65,7 +65,7 @@ def test_json_validates_against_its_schema(recorded: Library) -> None:
 def test_nothing_recorded_is_said(library: Library) -> None:
     assert history(library).refuses(f"evaluate '{SKILL}' first")
     keep(library, a_run("1.0.0", 1, cases(0.5), complete=False))
-    assert "no complete run yet" in history(library).err
+    assert "no run is complete; 1.0.0: " in history(library).err
 
 
 def test_it_fails_on_what_is_named_of_the_highest_version_in_every_form(recorded: Library) -> None:

@@ -200,6 +200,7 @@ def test_large_drop_by_an_uncalibrated_judge_is_regressed(library: JudgedLibrary
     shown = library.call("compare", SKILL, "--full")
     headline = shown.out.splitlines()[-3]
     assert (headline[0], headline.endswith("; judged by judge, not calibrated")) == ("▼", True)
+    assert shown.out.splitlines()[-1].endswith("`policy.judge.trusted: [judge]`")
     assert "1 field lost more than 0.25, which alone is a regression: checks.polite" in shown.out
     assert "judged by judge, not calibrated: 6 calls" in (library.run_reports()[0])
 

@@ -79,7 +79,7 @@ def test_component_without_a_complete_run_has_an_empty_ranking(library: Library)
     shown = library.call("leaderboard")
     assert shown.code == 0
     assert "best model: none is named (no model can be ranked)" in shown.out
-    assert "m is left out: no run of it is complete" in shown.out
+    assert "m is left out: no run is complete; 1.0.0: " in shown.out
 
 
 def test_without_any_run_the_line_says_to_evaluate(library: Library) -> None:

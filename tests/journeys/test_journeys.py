@@ -36,7 +36,9 @@ def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
     first = folder.run("evaluate", "receipts")
     (row,) = folder.rows("receipts")
     assert (first.code, row["complete"], row["accuracy"]["exact_match"]["strict_mean"]) == (0, True, 1.0), first.err
-    assert folder.next_step(first) == ["try", "receipts"]
+    alone = folder.here("compare", "receipts")
+    assert "receipts: nothing to compare with yet" in last_lines(alone.out)
+    assert folder.next_step(first) == folder.next_step(alone) == ["try", "receipts"]
     folder.commit()
 
     folder.prompt("receipts", prompt=CARELESS)
@@ -66,6 +68,7 @@ def test_library_is_adopted_and_all_of_it_is_evaluated_by_the_printed_command(fo
     (line,) = (line for line in adopted.out.splitlines() if line.startswith("Next: "))
     words = line.partition("skill-evaluator ")[2].split()
     assert words[0] == "evaluate"
+    assert "local model" in adopted.out
     done = folder.run(*words, "--replicates", "1")
     assert done.code == 0, done.err
     assert "not set" not in done.err
@@ -136,7 +139,9 @@ def test_run_is_interrupted_and_resumed_and_nothing_is_paid_twice(folder: Folder
         stopped = ended(process)
     assert (stopped.code, vendor.calls.total() < 12) == (4, True), stopped.err
     vendor.delay_s = 0.0
-    resumed = folder.run(*folder.next_step(stopped))
+    limited = folder.run(*folder.next_step(stopped), "--max-calls", "1")
+    assert limited.code == 4, limited.err
+    resumed = folder.run(*folder.next_step(limited))
     assert (resumed.code, folder.rows("receipts")[0]["complete"]) == (0, True), resumed.err
     assert set(vendor.calls.values()) == {1}
     assert len(vendor.calls) == 12

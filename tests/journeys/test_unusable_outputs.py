@@ -16,10 +16,13 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
     (row,) = folder.rows("receipts")
     assert (row["complete"], row["usable"]) == (False, 0)
     assert folder.here("accept", "receipts", "1.0.0", "--why", "it is paid for").code == 2
-    assert "to ship: 1.0.0" not in folder.here("history", "receipts").out
+    folder.prompt("receipts", "1.1.0", f"{PROMPT} Write JSON alone.")
+    for command in ("compare", "history", "leaderboard"):
+        done = folder.here(command, "receipts")
+        assert "1.0.0: 0 of 6 outputs are JSON: " in (shown := done.out + done.err), shown
+        assert ("1.1.0 on disk is not measured" in shown, "to ship: 1.0.0" in shown) == (True, False), shown
 
     vendor.reply = usual
-    folder.prompt("receipts", "1.1.0", f"{PROMPT} Write JSON alone.")
     usable = folder.run("evaluate", "receipts")
     assert usable.code == 0, usable.err
     assert [row["complete"] for row in folder.rows("receipts")] == [True, False]

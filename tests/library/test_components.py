@@ -45,7 +45,12 @@ def front(*lines: str) -> str:
         ("", "<component>/prompt.md:1: no front matter"),
         (front("name: receipts"), "no version in the front matter of <component>/prompt.md; add a line such as"),
         (front("- a"), "no version in the front matter of <component>/prompt.md"),
-        (front("version: 1.2"), "version '1.2' in <component>/prompt.md is not semver; write MAJOR.MINOR.PATCH"),
+        (front("version: 1.10"), "YAML reads version: 1.10 in <component>/prompt.md as the number 1.1; write 1.10.0"),
+        (front("version: '1.2'"), "version '1.2' in <component>/prompt.md is not semver; write MAJOR.MINOR.PATCH"),
+        (
+            front("version: 1.0.0", "owner: me", "Ouput: text"),
+            "unknown key 'Ouput' in the front matter of <component>/prompt.md (did you mean 'output'?)",
+        ),
         (front("version: v1.2.0"), "version 'v1.2.0' in <component>/prompt.md is not semver"),
         (front("version: 1.02.0"), "version '1.02.0' in <component>/prompt.md is not semver"),
         (front("version: 2024-01-01"), 'a text is expected, got "2024-01-01" at version in'),

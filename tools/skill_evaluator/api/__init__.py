@@ -234,14 +234,8 @@ class Library:
 
     def history(self, skill: str, models: Sequence[str] = ()) -> "History":
         """Judge every recorded version of every model against the one before, as `history` does."""
-        from skill_evaluator.records.selection import runs_of_versions
-
         recorded = self.recorded(skill)
-        entries = recorded.runs(models)
-        if not runs_of_versions(entries):
-            where = recorded.component.leaderboard_path
-            raise LeaderboardError(f"{where} holds no complete run yet; `export` writes incomplete runs")
-        return recorded.advised(entries)[0]
+        return recorded.advised(recorded.runs(models))[0]
 
     def leaderboard(
         self,
@@ -267,8 +261,7 @@ class Library:
             recorded = self.recorded(skill)
             entries = recorded.runs(models)
             ranked = recorded.ranking(entries, version)
-            if ranked.models:
-                ranked = recorded.advised(entries, ranked)[1]
+            ranked = recorded.advised(entries, ranked)[1] if ranked.models else ranked
             return ranked if version is None else ranked.model_copy(update={"unmeasured": ""})
 
         results = list(side_by_side(lambda skill: attempted(skill, partial(ranked, skill)), names))

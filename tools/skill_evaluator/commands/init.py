@@ -9,9 +9,11 @@ from rich.text import Text
 from skill_evaluator.api import Library
 from skill_evaluator.ci.layout import InitRequest
 from skill_evaluator.commands.options import agreed
+from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
+from skill_evaluator.library.config import load_models
 from skill_evaluator.reports.lint import standings
 from skill_evaluator.text import counted
 
@@ -29,7 +31,7 @@ _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_NEXT_OF_ADOPTED = "\nNext: check the models in .evaluator/models.yaml, then: skill-evaluator evaluate --max-cost 1"
+_NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml, then: skill-evaluator evaluate --max-cost 1"
 _WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
@@ -73,7 +75,10 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        print(_NEXT_OF_ADOPTED)
+        local = all(model.provider == "local" for model in load_models(options.home / CONFIG))
+        print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in"))
+        if local:
+            print("Until then the small local model of that file is called; its first call downloads 93 MB.")
         if not options.workflows:
             print(_WORKFLOWS.format("--adopt --workflows --yes"))
     else:

@@ -342,11 +342,16 @@ def _changed_answers(
 
 
 def print_how_to_resume(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
-    """Print on stderr the command that goes on with the runs that are left, if any: after `max_cost` with more."""
+    """Print on stderr the command that resumes the unfinished runs, if any; after a limit with one that suffices."""
     run_ids = planned.left()
     if not run_ids:
         return
-    if any("max_cost" in (run.record.stopped or "") for run in planned.finished):
+    stops = " ".join(run.record.stopped or "" for run in planned.finished)
+    if "max_calls" in stops:
+        unfinished = [run for run in planned.runs if run.manifest.run_id in run_ids]
+        answered = sum(each.answered for run in unfinished for each in outcomes(run.folder).values())
+        request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
+    if "max_cost" in stops:
         costs = (*costs_left(planned, inputs).values(), *(run.record.cost_usd for run in planned.finished))
         request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
     program = sys.argv[0]

@@ -1,5 +1,6 @@
 """What prompt.md says: its front matter and its messages; ComponentError for what a model would be sent by mistake."""
 
+import difflib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ _PLACEHOLDER = re.compile(  # no part of a path or formula, such as /users/{id} 
     r"\{\{\s*(?P<braces>[A-Za-z_][\w.-]*)\s*\}\}|\$\{(?P<dollar>[A-Za-z_]\w*)\}"
     r"|(?<![\w{}$^\\/-])\{(?P<single>[A-Za-z_]\w*)\}(?![\w{}/-])|^(?:SYSTEM|USER):"
 )
+_SAME_KEY = 0.85  # similarity of names from which an unknown key counts as a typing error
 _PROMPT_SECTION = re.compile(r"^## Prompt[ \t]*\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -140,7 +142,14 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
+    if isinstance(number := values["version"], float):
+        written = re.search(r"^version:\s*([\d.]+)", text, re.MULTILINE)
+        version = written[1] if written else number
+        raise ComponentError(f"YAML reads version: {version} in {path} as the number {number}; write {version}.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
+    for name in front.model_extra or ():  # keys of the team, unless one is a known key with a typing error
+        if near := difflib.get_close_matches(name.lower(), FrontMatter.model_fields, n=1, cutoff=_SAME_KEY):
+            raise ComponentError(f"unknown key '{name}' in the front matter of {path} (did you mean '{near[0]}'?)")
     if front.program is not None:  # the body, if there is one, is for people
         if front.messages is not None or front.placeholders is not None:
             raise ComponentError(f"{path} has messages or placeholders beside program, which nobody would be sent")

@@ -18,6 +18,7 @@ from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
+from skill_evaluator.verdicts.decide.reasons import calibration_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -54,7 +55,10 @@ def ending(
     models = counted(len(others) + 1, "model")
     alike = all(model.verdict == worst.verdict for model in others)
     of_several = f" ({f'each of {models}' if alike else f'{worst.model_id}, the worst of {models}'})" if others else ""
-    first = f"{MARKS[result.verdict]} {result.skill}: {scope_words(result)}{of_several}"
+    words = f"{scope_words(result)}{of_several}"
+    if result.verdict == "incomparable" and all(model.baseline is None for model in result.models):
+        words = "nothing to compare with yet"
+    first = f"{MARKS[result.verdict]} {result.skill}: {words}"
     following = _next(result.skill, worst, answers, folders)
     if result.asked_again and worst.verdict in ("improved", "unchanged"):
         all_cases = command(folders, "evaluate", result.skill)
@@ -107,14 +111,15 @@ def _lost(model: ModelVerdict) -> str:
 def _next(skill: str, model: ModelVerdict, answers: Mapping[str, str] | None, folders: Sequence[str]) -> str:
     """Return what to do."""
     if model.verdict == "regressed" or (model.verdict == "inconclusive" and model.lost_cases):
-        return _where_to_look(model, answers, folders)
+        look = _where_to_look(model, answers, folders)
+        return look if model.unproved_judge is None else f"{look}; {calibration_words(model.unproved_judge)}"
     if model.verdict == "inconclusive":
         return model.remedy or next(iter(model.reasons), "more cases would decide it")
     if answers is None:
         return "compare what was measured alike" if model.verdict == "incomparable" else "nothing is in the way"
     if model.verdict == "incomparable":
         if model.baseline is None:
-            return "evaluate a later version: it is held against this one"
+            return next_step("try", folders, skill)
         return f"{command(folders, 'evaluate', skill)} asks both versions side by side, by today's files"
     version = model.candidate.skill_version
     is_new = model.baseline is not None and model.baseline.skill_version != version

@@ -32,6 +32,8 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
     following = f"{command(folders, 'compare', ranking.skill, '--models', *names[1::-1])} shows where they differ"
     if ranking.advice.version not in {None, *versions}:
         following = next_step("compare", folders, ranking.skill)
+    elif not names:
+        following = f"{command(folders, 'evaluate', ranking.skill)} asks again"
     elif len(names) < 2:
         measure = command(folders, "evaluate", ranking.skill)
         following = f"rank a second model: leave out `--model`, or list one in models.yaml, and {measure} measures it"

@@ -74,6 +74,8 @@ class AskedAudit:
         for model_id in request.models:
             if model_id in self.audit.models:  # one without a key is none of the audit's
                 words += ["--model", model_id]
+        if any("max_calls" in (run.stopped or "") for run in self.runs):
+            request = replace(request, max_calls=sum(run.tally.planned - run.tally.answered for run in self.runs))
         words += words_of(request, "shard", "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
         return f"to go on where this stopped: {shlex.join(words)}"
 

@@ -172,6 +172,11 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
     lacking = any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical")
     if lacking or (judge := compared.judge) is None:
         return _MISSING if lacking else None
+    return calibration_words(judge)
+
+
+def calibration_words(judge: str) -> str:
+    """Say how a judge gets calibrated, or trusted without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
         f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "

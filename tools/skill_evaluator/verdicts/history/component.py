@@ -24,6 +24,7 @@ from skill_evaluator.records.archive import (
     precedence,
     versions_accepted,
 )
+from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
     choose,
@@ -155,8 +156,21 @@ class RecordedComponent:
             return ""
         return f"{version_words(version)} on disk is not measured; this is {version_words(shown[-1])}"
 
+    def _why_incomplete(self, run: RecordedRun) -> str:
+        """Say that no run of a model is complete, and what the newest lacks."""
+        record, version = self.archive.record(run), self.component.version
+        why = unusable_words(record) or f"{record.scored} of {record.planned} outputs are scored"
+        on_disk = "" if version == run.version else f"; {version_words(version)} on disk is not measured"
+        return f"no run is complete; {version_words(run.version)}: {why}{on_disk}"
+
+    def refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
+        """Raise LeaderboardError if no run of a version is complete, with what the newest lacks."""
+        if not runs_of_versions(runs):
+            raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
+
     def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
         """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
+        self.refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
@@ -192,7 +206,8 @@ class RecordedComponent:
         The ranking is empty if no run is complete.
         """
         if version is None and not newest_of_versions(entries):
-            return self.ranking_of([], None, {entry.model_id: "no run of it is complete" for entry in entries})
+            newest = {entry.model_id: entry for entry in reversed(entries)}
+            return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})
         chosen = choose(entries, version, None)
         records = [self.archive.record(choice.candidate) for choice in chosen.choices]
         return self.ranking_of(records, self.verdict_on(records), chosen.left_out)
@@ -212,8 +227,11 @@ class RecordedComponent:
             candidate = draft
         record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
         where = self.component.leaderboard_path
+        runs = self.runs(models) if record is None else runs_of_models(archive.entries, models, where)
+        if candidate is None:
+            self.refuse_incomplete(runs)
         choices = choose(
-            self.runs(models) if record is None else runs_of_models(archive.entries, models, where),
+            runs,
             entry_of(candidate) if isinstance(candidate, Record) else candidate,
             entry_of(baseline) if isinstance(baseline, Record) else baseline,
             usual=lambda run: usual_baseline(run, archive, policy),

@@ -143,8 +143,8 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
     if isinstance(number := values["version"], float):
-        written = re.search(r"^version:\s*([\d.]+)", text, re.MULTILINE)
-        version = written[1] if written else number
+        match = re.search(r"^version:\s*([\d.]+)", text, re.MULTILINE)
+        version = match[1] if match else number
         raise ComponentError(f"YAML reads version: {version} in {path} as the number {number}; write {version}.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
     for name in front.model_extra or ():  # keys of the team, unless one is a known key with a typing error

@@ -392,18 +392,11 @@ class Library:
         return lint(request or request_of(LintRequest, self, **options))
 
     def doctor(self) -> "DoctorReport":
-        """Say where each model has its key, and what stands in the way of runs here and in CI, as `doctor` does."""
+        """Call each model once, and report keys and what stands in the way of runs here and in CI."""
         from skill_evaluator.ci.doctor import examine
         from skill_evaluator.providers import read_configuration
 
         return examine(read_configuration(self.config), self.config)
-
-    def probe(self, model: str) -> dict[str, Any]:
-        """Ask a model the same questions again and again, and say whether its answers depend on load."""
-        from skill_evaluator.ci.doctor import probe
-        from skill_evaluator.providers import read_configuration
-
-        return probe(read_configuration(self.config), model)
 
     def plan(self, request: "PlanRequest | None" = None, **options: Any) -> "Plan":
         """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""

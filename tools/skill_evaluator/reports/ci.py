@@ -403,19 +403,17 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         "missing": "none in {0}, no {1}",
         "unknown": "not looked at",
     }
+    calls = {"answered": "answered", "failed": "failed", "not_made": "not made"}
     rows = []
     for key in report.models:
         set_in_ci = in_ci[key.in_ci].format(key.environment, key.words)
-        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci))
-    return Sheet(columns=("model", "key here", "key in CI"), rows=rows, whole=frozenset({"model"}))
+        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci, calls[key.call]))
+    return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))
 
 
 def _doctor_lines(report: DoctorReport) -> list[str]:
-    site = {"artifact": "an artifact of each run", "published": "published on Pages", "unknown": "not looked at"}
     return [
-        f"site in CI: {site[report.site]}",
-        *report.few,
-        *report.retiring,
+        f"workflows: {', '.join(report.workflows) or 'none; `skill-evaluator init --workflows` adds them'}",
         *(f"problem: {line}" for line in report.problems),
         *(f"not looked at: {line}" for line in report.unseen),
         counted(len(report.problems), "problem"),

@@ -209,7 +209,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it still runs, fork another in its place, and return the exit code of the first."""
+        """Kill a worker if it still runs, replace it with a new one, and return its exit code."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()

@@ -149,4 +149,4 @@ def test_verdict_needs_usable_outputs_and_room_to_fall(before: list[Answer], aft
         named = f"{read} of 60 outputs of the {name} could be read, fewer than half" in model.reasons
         assert named is (read < 30)
     no_room = "field_level_f1 was 0.000 and cannot fall by more than the tolerated 0.05, so it is never unchanged"
-    assert (no_room in model.reasons) is (verdict == "inconclusive" and GOOD not in before)
+    assert (no_room in model.reasons) is (verdict == "inconclusive" and GOOD not in before + after)

@@ -192,7 +192,8 @@ def _unsupported(common: Common, results: Sequence[MeasureResult], rules: Verdic
             reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
             yield reason, "outputs that can be read would decide it"
     for result in results:
-        if result.verdict == "inconclusive" and not rules.has_room(result.metric, result.tolerance, result.baseline):
+        is_open = result.verdict == "inconclusive" and not (result.difference or 0.0) > 0.0
+        if is_open and not rules.has_room(result.metric, result.tolerance, result.baseline):
             limit = f"cannot fall by more than the tolerated {result.tolerance:g}"
             yield f"{result.metric} was {result.baseline:.3f} and {limit}, so it is never unchanged", _MORE_ROOM
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from skill_evaluator.exchange.imported import ImportRequest
     from skill_evaluator.library.case_table import CaseTable, ImportedCases
     from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Settings
+    from skill_evaluator.library.config import Model, Settings
     from skill_evaluator.library.tables import Odd
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
@@ -108,6 +108,13 @@ class Library:
         from skill_evaluator.library.config import load_settings
 
         return load_settings(self.config)
+
+    @cached_property
+    def models(self) -> tuple["Model", ...]:
+        """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
+        from skill_evaluator.library.config import load_models
+
+        return load_models(self.config)
 
     @cached_property
     def judge(self) -> "Judges":

@@ -13,7 +13,6 @@ from skill_evaluator.display.options import CONFIG
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.library.config import load_models
 from skill_evaluator.reports.lint import standings
 from skill_evaluator.text import counted
 
@@ -75,7 +74,8 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        local = all(model.provider == "local" for model in load_models(options.home / CONFIG))
+        library = Library(config=options.home / CONFIG)
+        local = all(model.provider == "local" for model in library.models)
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in"))
         if local:
             print("Until then the small local model of that file is called; its first call downloads 93 MB.")

@@ -18,8 +18,7 @@ from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.reasons import calibration_words
-from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, less_repeatable
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 if TYPE_CHECKING:  # it asks models

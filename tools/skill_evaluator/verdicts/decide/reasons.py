@@ -5,7 +5,6 @@ arithmetic, with the difference as it is and a smaller error.
 """
 
 import math
-import shlex
 from bisect import bisect_left
 from calendar import month_name
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +15,19 @@ from scipy.special import stdtr, stdtrit
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.config import Gate
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
-from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls, less_repeatable
+from skill_evaluator.verdicts.decide.results import (
+    CaseChange,
+    Fall,
+    MeasureResult,
+    calibration_words,
+    joined_falls,
+    less_repeatable,
+)
 from skill_evaluator.verdicts.decide.rules import OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
 
 _MOST = 20  # times as many cases or replicates; more is no advice
@@ -173,16 +178,6 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
     if lacking or (judge := compared.judge) is None:
         return _MISSING if lacking else None
     return calibration_words(judge)
-
-
-def calibration_words(judge: str) -> str:
-    """Say how a judge gets calibrated, or trusted without labels."""
-    calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
-    return (
-        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
-        "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
-        f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
-    )
 
 
 def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:

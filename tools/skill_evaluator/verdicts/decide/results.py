@@ -3,6 +3,7 @@
 Frozen models without a decision in them; their JSON Schema is generated.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from skill_evaluator.library.config import Gate, VerdictName
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
+from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.lost_answers import Missing
 
@@ -177,6 +179,16 @@ class RunSummary(FrozenModel):
         """Its version, and what sets it apart from the run beside it."""
         marks = [mark for mark in ("draft" * self.draft, self.scenario, self.model_id) if mark]
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
+
+
+def calibration_words(judge: str) -> str:
+    """Say how a judge gets calibrated, or trusted without labels."""
+    calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
+    return (
+        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
+        "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
+        f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
+    )
 
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:

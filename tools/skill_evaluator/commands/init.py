@@ -30,7 +30,7 @@ _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
 `skill-evaluator doctor` says which keys and settings are missing, and how to add them. More: docs/ci.md.
 """
-_NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml, then: skill-evaluator evaluate --max-cost 1"
+_NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml{}, then: skill-evaluator evaluate --max-cost 1"
 _WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
 
 
@@ -76,7 +76,8 @@ def _adopt(options: InitRequest) -> None:
         _print(Library.adopt(options, proposal))
         library = Library(config=options.home / CONFIG)
         local = all(model.provider == "local" for model in library.models)
-        print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in"))
+        judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
+        print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:
             print("Until then the small local model of that file is called; its first call downloads 93 MB.")
         if not options.workflows:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # it asks models
     from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
 
 _MOST_NAMED = 2
+AGAIN = "change the prompt or models.yaml, and {} asks again"
 _STEPS = {
     "try": "change the prompt, and {} holds it against this run",
     "compare": "{} shows where, and what to do about it",
@@ -82,7 +83,7 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
     if not kept:
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     if unusable:
-        following = f"change the prompt or models.yaml, and {command(folders, 'evaluate', name)} asks again"
+        following = AGAIN.format(command(folders, "evaluate", name))
     lines = (first, unusable or can_show(record.n_cases), f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 

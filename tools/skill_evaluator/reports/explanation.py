@@ -13,7 +13,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path
-from skill_evaluator.reports.ending import command
+from skill_evaluator.reports.ending import AGAIN, command
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import (
     AnswerChange,
@@ -64,7 +64,10 @@ def _explained(
         yield from _outputs(views[0], manifest, full, brief)
     yield from _fields(views, full, brief)
     wrong = [at for view in views for at, values in view.fields.items() if any(map(_differs, values))]
-    yield _next(manifest, list(dict.fromkeys(wrong)), folders)
+    if any(output.answer.outcome == SCORED for view in views for output in view.outputs):
+        yield _next(manifest, list(dict.fromkeys(wrong)), folders)
+    else:
+        yield Line(f"next: {AGAIN.format(command(folders, 'evaluate', manifest.skill))}")
     if len(views) == 1:
         document = views[0].case.document
         yield Heading(f"{views[0].case.shown_as} ({len(document):,} characters)")
@@ -104,7 +107,7 @@ def _heads(output: DistinctOutput, manifest: Manifest) -> list[str]:
     scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
     failure = answer.replicate.failure if answer.replicate else None
     what = remedy(answer.reason, manifest.model_id) if answer.reason else None
-    spoken = what and answer.text is not None and what.startswith("explain ")  # which is what this is
+    spoken = what and answer.text is not None and what.startswith("`explain`")  # which is what this is
     return [
         f"replicate {ranges(output.replicates)}: {', '.join(notes)}{scores and ' · '}{scores}",
         *([f"what was said: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),

@@ -196,7 +196,7 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
     models = []
     for pair in runs:
         record = pooled(pair.candidate, pair.candidate_again)
-        accuracy = {name: _score(record, name) for name in record.accuracy}
+        accuracy = {name: _score(record, name) for name in record.accuracy if _is_scored(record, name)}
         agreement = {
             name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
             for name in AGREEMENT
@@ -212,6 +212,11 @@ def _ranked(runs: Iterable[Pair], metric: str) -> list[_Candidate]:
             )
         )
     return sorted(models, key=lambda one: (-one.score, math.inf if one.cost is None else one.cost, one.name))
+
+
+def _is_scored(record: Record, metric: str) -> bool:
+    """Return whether an output has a score; by jaccard none has where no ground truth has an array."""
+    return any(score is not None for case in record.per_case for score in case.replicates.get(metric, ()))
 
 
 def _score(record: Record, metric: str) -> Score:

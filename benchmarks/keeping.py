@@ -1,4 +1,4 @@
-"""What grows with a leaderboard: adding a row to one of so many rows, and the history of 200 rows, first and again.
+"""What grows with a leaderboard: adding a row to one of so many rows, and the history of 200 rows.
 
 Whole processes. A row has 12 cases; the 200 runs of the history have 12 cases × 10 replicates, 3 metrics and 8 fields.
 """
@@ -84,21 +84,13 @@ def append(board: Path, turn: int) -> Figures:
 
 
 def history_rows(turns: int) -> Iterator[Measured]:
-    """Yield the history drawn and the same read, in turns."""
+    """Yield the time of a history."""
     with tempfile.TemporaryDirectory() as name:
         library = Library(Path(name))
         keep_in(library.component, *runs_of_history())
-        kept = library.component / "evals" / "results" / ".history.json"
         command = [sys.executable, "-m", "skill_evaluator", "history", SKILL]
-        drawn, read = [], []
-        for _ in range(turns):
-            kept.unlink(missing_ok=True)
-            drawn.append(measure(command, library.root).wall_s)
-            read.append(measure(command, library.root).wall_s)
-    yield Measured(name=f"history of {VERSIONS} rows, the first time", values=tuple(drawn), most=1.5, unit="s")
-    yield Measured(name="the same again", values=tuple(read), most=1, unit="s")
-    ratios = tuple(again / first for first, again in zip(drawn, read, strict=True))
-    yield Measured(name="the same again ÷ the first time", values=ratios, most=1 / 3)
+        taken = tuple(measure(command, library.root).wall_s for _ in range(turns))
+    yield Measured(name=f"history of {VERSIONS} rows", values=taken, most=1.5, unit="s")
 
 
 def runs_of_history() -> Iterator[object]:

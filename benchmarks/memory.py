@@ -81,7 +81,7 @@ class _Watch:
     def _look(self) -> None:
         while not self._done.wait(_EVERY):
             of_command = [pid for between in _children(os.getpid()) for pid in _children(between)]
-            of_workers = [pid for nursery in _below(of_command) for pid in _below([nursery])]
+            of_workers = _below(of_command)
             for name, mib in (
                 ("the command", sum(_memory(pid, "Rss:") for pid in of_command)),
                 ("the largest worker", max((_memory(pid, "Rss:") for pid in of_workers), default=0)),

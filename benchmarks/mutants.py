@@ -1,9 +1,9 @@
-"""How often `mutate` calls a mutant killed that changes nothing, and one that loses a field in some cases.
+"""How often `mutate` kills a mutant that changes nothing, and one that loses a field in some cases.
 
 `python benchmarks/mutants.py [--trials N]` prints Markdown; seeded. The model repeats itself: 85 % of the fields of 14
 cases are right in every answer, the others wrong. Any edit moves one field of a share of the cases: another one in each
-case, or one that the edit moves in all of them, or the same of every edit. The undamaged prompt is no edit. A mutant is
-such an edit, and may lose one field in some cases besides; it is looked at as `mutate` does.
+case, or one that the edit moves in all of them, or the same of every edit. The whole prompt is no edit. A mutant is
+such an edit, and may lose one field in some cases besides.
 """
 
 import argparse
@@ -17,13 +17,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants
+from skill_evaluator.evaluation.mutation import decide_mutant
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.mutants import mutants_of
-from skill_evaluator.records.record import Record
 from worlds import Answers, World, answer, probabilities, rate, record_of, rules_of
 
-(MUTANT,) = mutants_of(Prompt.of("Read.\n\n- Trim it."), None)
+MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))
 CONTROLS = 3
 MOVES = ("a field of each case", "a field of the edit", "a field of all edits")
 SHARES = (0.02, 0.05, 0.1)
@@ -52,16 +51,8 @@ def killed(world: World, share: float, moves: str, lost: int, rng: np.random.Gen
     field = int(answers[:, 0].sum(axis=0).argmax())
     held = np.flatnonzero(answers[:, 0, field])[:lost]
     edits[-1][held, :, field] = False
-    looks = looks_of_mutants(world.replicates)
-    for look in looks:
-        records: list[Record] = [
-            record_of(world, own[:, :look], "1.0.0", run) for run, own in enumerate([answers, *edits])
-        ]
-        undamaged = Undamaged(record=records[0], controls=tuple(records[1:-1]))
-        result = judged_mutant(MUTANT, undamaged, records[-1], rules_of(), looks=len(looks), last=look == looks[-1])
-        if result is not None:
-            return result.status == "killed"
-    raise AssertionError("the last look decides")
+    records = [record_of(world, own, "1.0.0", run) for run, own in enumerate([answers, *edits])]
+    return decide_mutant(MUTANT, records[:-1], records[-1], rules_of()).status == "killed"
 
 
 def row_of(numbered: tuple[int, tuple[str, float, int]], trials: int) -> list[str]:

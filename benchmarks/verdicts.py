@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.decide.comparability import Pair, Rewording
+from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from worlds import Floats, World, another_run, probabilities, record_of, rules_of, shifted, two_runs
@@ -47,12 +47,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A comparison to make: the world, its models (the first of them is changed), and what is known of rewordings."""
+    """A comparison to make: the world, its models (the first of them is changed), and how they are judged."""
 
     world: World
     models: int = 1
     change: Callable[[Floats], Floats] | None = None
-    reworded: float | None = None
     gate: str = "these"
     look: int = 0
     start: Callable[[Floats], Floats] = field(default=lambda p: p)
@@ -67,9 +66,8 @@ class Trial:
         before, after = two_runs(world, p, p if change is None else change(p), rng)
         baseline = record_of(world, before, "1.0.0", 5, model)
         candidate = record_of(world, after, "1.1.0", 6, model, beside=baseline.run_id if world.beside else None)
-        rewording = None if self.reworded is None else Rewording(sigma=self.reworded, n=5, source="audit")
         anchor = baseline if self.look else None
-        return Pair(baseline=baseline, candidate=candidate, rewording=rewording, anchor=anchor, look=max(1, self.look))
+        return Pair(baseline=baseline, candidate=candidate, anchor=anchor, look=max(1, self.look))
 
     def compared(self, rng: np.random.Generator) -> ComparisonResult:
         """Return the verdict on one draw of the world."""
@@ -105,13 +103,6 @@ def null_worlds(cases: int, replicates: int) -> Iterator[tuple[str, Trial]]:
     yield "a broken case", Trial(world=replace(beside, kind="broken"))
     yield "85 % right, 15 % wrong, always", Trial(world=replace(beside, kind="fixed"))
     yield "60 % of fields always right", Trial(world=replace(beside, kind="plain", share=0.6))
-    reworded = Trial(world=replace(beside, share=0.95, reworded=0.5))
-    yield "half of the fields reworded, size known", replace(reworded, reworded=_size_of_rewording(cases))
-
-
-def _size_of_rewording(cases: int) -> float:
-    """Return the standard deviation that drawing half of the fields anew gives the mean of so many flaky cases."""
-    return 0.11 / np.sqrt(cases)
 
 
 def false_rows() -> Iterator[Row]:
@@ -133,7 +124,7 @@ def false_rows() -> Iterator[Row]:
         for day in (0.2, 0.3):
             yield row(f"a day of sd {day}, recorded", Trial(world=replace(recorded, day=day)), None)
         reworded = replace(recorded, beside=True, share=0.95, reworded=0.5)
-        yield row("half of the fields reworded, size not known", Trial(world=reworded), None)
+        yield row("half of the fields reworded", Trial(world=reworded), None)
 
 
 def tried_rows() -> Iterator[Row]:

@@ -7,7 +7,6 @@ shift that all answers of a run have in common. `reworded` is the share of field
 the other version, as a neutral rewording does.
 """
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -258,8 +257,6 @@ def rules_of(gate: str = "these", primary: str = "field_level_f1") -> VerdictRul
         skill="s",
         primary_metric=primary,
         required_coverage=0.9,
-        waivers=(),
-        today=datetime.date(2026, 1, 1),
     )
 
 

@@ -30,7 +30,6 @@ from skill_evaluator.api import scores
 from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
 from skill_evaluator.metrics.base import Comparison
-from skill_evaluator.scoring.answer_views import FieldView
 
 from tests.support.json_values import json_values, quick
 
@@ -398,12 +397,12 @@ def test_a_library_says_what_the_commands_print_and_evaluates_as_they_do() -> No
     assert [one.model_dump(mode="json") for one in library.leaderboard()] == printed("leaderboard")
     (run,) = library.try_("receipts", replicates=2, models=("example-small",)).finished
     assert (run.record.complete, run.record.draft) == (True, True)
-    manifest, view = library.explain(run.folder.name, field="date")
-    assert (manifest.run_id, isinstance(view, FieldView)) == (run.record.run_id, True)
+    manifest, views = library.explain(run.folder.name, field="date")
+    assert (manifest.run_id, len(views)) == (run.record.run_id, run.record.n_cases)
     assert library.score(run.folder)[0].record == run.record
     (checked,) = library.lint(names=("receipts",)).components
     assert (checked.name, checked.problems) == ("receipts", [])
-    assert library.mutants("receipts", model="example-small").most_calls > 0
+    assert library.mutate("receipts", model="example-small", dry_run=True).calls > 0
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")
 

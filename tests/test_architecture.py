@@ -64,6 +64,7 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "imagesize",
     "asyncio",
     "ctypes",
+    "watchfiles",
     "http.client",
     "rich.console",
     "rich.live",

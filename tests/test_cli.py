@@ -71,9 +71,9 @@ def test_every_command_has_help_with_its_exit_codes_and_an_example(library: Libr
 
 def _codes_of(command: str) -> set[str]:
     """The exit codes of a command: 3 where it judges, 4 where it asks, waits for what is asked, or misses it."""
-    judged = {"ci collect", "evaluate", "try", "compare", "switch", "history", "ci report", "judge regression"}
+    judged = {"evaluate", "try", "compare", "switch", "history", "ci report", "judge regression"}
     asks = {"doctor", "mutate", "audit run", "audit report", "scenarios draft", "scenarios check", "site build"}
-    asks |= {"judge score", "judge pairwise", "judge rubric", "judge calibrate"}
+    asks |= {"ci collect", "judge score", "judge pairwise", "judge rubric", "judge calibrate"}
     return {*"012", *("34" if command in judged else "4" if command in asks else "")}
 
 

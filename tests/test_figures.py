@@ -13,14 +13,14 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 64_233,
-    "files": 329,
-    "imports": 8.6,
-    "once": 56.9,
-    "one_importer": 45,
+    "lines": 59_730,
+    "files": 320,
+    "imports": 8.7,
+    "once": 57.2,
+    "one_importer": 46,
     "alike": 10,
-    "commands": 2_013,
-    "tests": 61_426,
+    "commands": 1_874,
+    "tests": 58_720,
 }
 # How many files of the package a command runs functions of, on the demo library.
 WALKED = {"evaluate receipts --dry-run": 74, "evaluate receipts": 91, "compare receipts": 52}

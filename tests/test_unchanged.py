@@ -79,11 +79,6 @@ SETTINGS: Mapping[str, Any] = {
     },
     "audit": {"benchmarks": {"orders": {"weight": 2.0}, "capitals": {}}},
 }
-_WAIVED = {"component": "orders", "model": "ash", "reason": "the shop renames it next month"}
-WAIVERS = {
-    "counting": {**_WAIVED, "metric": "exact_match", "expires": "9999-12-31"},
-    "expired": {**_WAIVED, "metric": "tree_similarity", "expires": "2020-01-31"},
-}
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 SCHEMA: Mapping[str, Any] = {
@@ -416,8 +411,6 @@ def _write_library(runs: Runs) -> None:
     ]
     runs.write(".evaluator/models.yaml", {"models": models})
     runs.write(".evaluator/settings.yaml", SETTINGS)
-    for name, waiver in WAIVERS.items():
-        runs.write(f".evaluator/waivers/{name}.yaml", waiver)
     for name in SCENARIOS:
         front = f"---\nname: {name}\nintent: To be {name}.\n---\n"
         runs.write(f".evaluator/scenarios/{name}.md", f"{front}Be {name}.\n\n{{{{ prompt }}}}\n")
@@ -530,8 +523,6 @@ def _compare_versions(runs: Runs) -> None:
         f"components/orders/evals/records/20240601T000000Z-{token}-orders-ash.json" for token in ("000000", "000010")
     )
     runs.call("compare/files.json", "compare", f"--baseline={old}", f"--candidate={new}", *_JSON)
-    adaptive = ("orders", "--model=ash", "--adaptive", "--replicates=12", "--concurrency=1", _invocation(44))
-    runs.call("evaluate/adaptive.json", "evaluate", *adaptive, "--no-leaderboard", *_JSON)
     runs.call("plan/detect.json", "plan", "--detect=0.1", "orders", *_BOTH, *_JSON)
     runs.call("lint-recorded.json", "lint", "orders", *_JSON)
     for name in ("orders", "capitals", "minutes"):

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
 from skill_evaluator.ci.arrivals import GatheredRun, gather
-from skill_evaluator.ci.plan import Entry, Plan, planned_runs
+from skill_evaluator.ci.plan import Entry, Plan
 from skill_evaluator.files import json_text
-from skill_evaluator.records.summaries import Server, TakenAnswers
-from skill_evaluator.runner.journal import Kept, Manifest
+from skill_evaluator.records.summaries import Server
+from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call
 
 from tests.ci.test_plan import PLAN
@@ -102,16 +102,11 @@ OTHERWISE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"role": "baseline"}, "role is baseline, the plan says none"),
     ({"prompt_commit": "c" * 40}, f"prompt_commit is {'c' * 40}, the plan says none"),
     ({"audit": "a"}, "audit is a, the plan says none"),
-    ({"adaptive": True}, "adaptive is True, the plan says False"),
-    ({"settled_after": 1}, "settled_after is 1, the plan says none"),
     ({"draft": True}, "draft is True, the plan says False"),
     ({"judging": "j"}, "judging is j, the plan says none"),
-    ({"tops_up": "r"}, "tops_up is r, the plan says none"),
-    ({"taken": TakenAnswers(run_ids=["r"], answers=1, cost_usd=0.0)}, "taken is run_ids=('r',)"),
     ({"evaluator_version": "9.9.9"}, f"evaluator_version is 9.9.9, the plan says {__version__}"),
     ({"not_applicable": {"four": "too long"}}, "not_applicable: four not as the plan says"),
     ({"transport": "batch"}, "transport is batch, the plan says direct"),
-    ({"kept": Kept(leaderboard=False)}, "kept is leaderboard=False"),
     ({"created": "9999-01-01T00:00:00Z"}, "created is 9999-01-01T00:00:00Z, the plan was made at"),
     ({"created": "2023-12-30T23:59:59Z"}, "created is 2023-12-30T23:59:59Z, the plan was made at"),
 )
@@ -141,23 +136,19 @@ def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
 
 def test_every_field_of_a_manifest_is_held_against_the_plan() -> None:
     """A field that is new must be fixed by the plan, or the test above and this one must say why it is not."""
-    planned = next(planned_runs(PLAN)).manifest
     assert set(Manifest.model_fields) == {
         *("run_id", "created", "skill", "skill_version", "model_id", "provider", "replicates", "seed", "shard"),
         *("selection", "scenario", "beside", "role", "prompt_commit", "audit", "cases", "digests"),
-        *("inputs", "evaluator_version", "adaptive", "settled_after", "looks", "tops_up", "draft", "judging"),
-        *("not_applicable", "transport", "kept", "taken"),
+        *("inputs", "evaluator_version", "draft", "judging"),
+        *("not_applicable", "transport"),
         *("server", "in_flight"),  # become known while a run is asked; no verdict or score has anything of them
     }
-    assert (planned.looks, planned.settled_after, planned.tops_up, planned.adaptive) == (None, None, None, False)
-    assert planned.taken is None
 
 
-@pytest.mark.parametrize("ending", ["", f"+{PLAN.invocation}"])
-def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path, ending: str) -> None:
+def test_an_artifact_speaks_for_its_own_job_only(tmp_path: Path) -> None:
     """A job that is taken over must not answer for another one."""
     forged = arrive(tmp_path / "elsewhere", SECOND, every(SECOND, "forged"))
-    target = tmp_path / "all" / f"{FIRST.id}{ending}"
+    target = tmp_path / "all" / FIRST.id
     target.mkdir(parents=True)
     forged.rename(target / forged.name)
     found = only(tmp_path / "all")

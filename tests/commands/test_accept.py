@@ -147,14 +147,6 @@ def test_nothing_recorded_is_nothing_to_accept(library: Library) -> None:
     assert accept(library, "--why", "x").refuses(f"no run of '{SKILL}' is complete")
 
 
-def test_a_run_that_was_stopped_early_is_nothing_to_accept(creeping: Library) -> None:
-    keep(creeping, a_run("1.3.0", 8, level(0.9), saved_calls=10))
-    early = "there are: 1.2.0, 1.1.0, 1.0.0; --adaptive stopped a run of it early"
-    assert accept(creeping, "1.3.0", "--why", "x").refuses(early)
-    assert accept(creeping, "--why", "x").code == 0
-    assert accepted(creeping)[0]["version"] == "1.2.0"
-
-
 def test_somebody_must_accept_it(creeping: Library) -> None:
     found = accept(creeping, "--why", "x", env=NOBODY)
     assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)

@@ -89,7 +89,7 @@ TABLE = [
     ),
     Bad("no matching case", ("--case 'bata'", "did you mean 'beta'?"), ("--case", "bata")),
     # configuration
-    Bad("no models.yaml", (".evaluator/models.yaml", "lays it out"), spoil=_removes(".evaluator/models.yaml")),
+    Bad("no models.yaml", (".evaluator/models.yaml", "init` writes it"), spoil=_removes(".evaluator/models.yaml")),
     Bad(
         "an unknown provider",
         ("'antropic'", "models[2].provider", ".evaluator/models.yaml", "did you mean 'anthropic'?"),

@@ -13,9 +13,8 @@ import pytest
 
 from tests.support.batch_server import VENDORS, BatchServer, End, Outcome, batch_server
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
-from tests.support.git import GitRepository
 from tests.support.killing import whole_lines
-from tests.support.library import CASES, SKILL, Library, ended, read, wait_until
+from tests.support.library import CASES, SKILL, Ended, Library, ended, read, wait_until
 
 CALLS = len(CASES) * 2
 KILLS = 10
@@ -29,6 +28,22 @@ def vendor(request: pytest.FixtureRequest) -> str:
 
 def evaluate(library: Library, *arguments: str) -> Any:
     return library.evaluate_here(*arguments, env=KEYS)
+
+
+def submit(library: Library, server: BatchServer, *arguments: str) -> Ended:
+    """Submit a run's batches, and interrupt the process that waits for them."""
+    server.held = True
+    with library.start("--batch", *arguments, env=KEYS) as process:
+        wait_until(lambda: [line["event"] for line in events(library)] == ["intended", "submitted"])
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    server.held = False
+    return done
+
+
+def events(library: Library) -> list[dict[str, Any]]:
+    """The lines of the run's batches.jsonl."""
+    return [line for path in library.results.glob("*/batches.jsonl") for line in whole_lines(path)]
 
 
 def journal(library: Library) -> list[dict[str, Any]]:
@@ -93,12 +108,10 @@ def test_results_that_are_gone_at_the_vendor_are_lost_and_nothing_stays_open(
 ) -> None:
     set_up(library, server, vendor)
     server.outcome = lambda case_id, times: "rejected" if case_id == "beta" else "answered"
-    assert evaluate(library, "--batch", "--submit-only").code == 0
     server.gone = gone
-    taken = library.call("collect", "--batches", env=KEYS)
-    assert taken.code == 4, taken
+    done = evaluate(library, "--batch")
+    assert done.code == 4, done
     assert reasons(library) == Counter(answered=answered, lost_by_provider=CALLS - answered)
-    assert "no batch is left" in library.call("collect", "--batches", env=KEYS).err
 
 
 PAGE = b"<html>\n<body>Sign in to the network</body>\n</html>\n"
@@ -113,14 +126,13 @@ def aged(library: Library, days: int) -> None:
 def test_a_page_in_place_of_results_is_waited_for_a_week(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
     server.page = lambda lines: PAGE
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    aged(library, 6)
-    waiting = library.call("collect", "--batches", env=KEYS)
+    waiting = evaluate(library, "--batch")
     assert (waiting.code, "malformed_body" in waiting.err + waiting.out, journal(library)) == (4, True, []), waiting
+    aged(library, 6)
+    assert (evaluate(library, "--resume").code, journal(library)) == (4, [])
     aged(library, 8)
-    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert evaluate(library, "--resume").code == 4
     assert reasons(library) == {"lost_by_provider": CALLS}
-    assert "no batch is left" in library.call("collect", "--batches", env=KEYS).err
 
 
 def test_one_line_that_cannot_be_read_costs_after_a_week_its_own_call_alone(
@@ -128,20 +140,20 @@ def test_one_line_that_cannot_be_read_costs_after_a_week_its_own_call_alone(
 ) -> None:
     set_up(library, server, "anthropic")
     server.page = lambda lines: lines.replace(b"{", b"", 1)
-    assert evaluate(library, "--batch", "--submit-only").code == 0
+    assert evaluate(library, "--batch").code == 4
     aged(library, 8)
-    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert evaluate(library, "--resume").code == 4
     assert reasons(library) == {"lost_by_provider": 1, "answered": CALLS - 1}
 
 
-def test_a_page_in_place_of_a_status_is_waited_for_a_week(library: Library, server: BatchServer, vendor: str) -> None:
+def test_calls_are_lost_when_the_status_is_a_page_after_a_week(
+    library: Library, server: BatchServer, vendor: str
+) -> None:
     set_up(library, server, vendor)
-    assert evaluate(library, "--batch", "--submit-only").code == 0
+    submit(library, server)
     server.status_page = PAGE
-    aged(library, 6)
-    assert library.call("collect", "--batches", env=KEYS).code == 0
     aged(library, 8)
-    assert library.call("collect", "--batches", env=KEYS).code == 4
+    assert evaluate(library, "--resume").code == 4
     assert reasons(library) == {"lost_by_provider": CALLS}
 
 
@@ -201,120 +213,24 @@ def test_a_reply_lost_on_its_way_is_looked_for_and_torn_results_are_fetched_agai
     assert reasons(library) == {"answered": CALLS}
 
 
-def test_what_is_submitted_is_collected_by_another_process_once(library: Library, server: BatchServer) -> None:
-    set_up(library, server, *VENDORS)
-    server.held = True
-    submitted = evaluate(library, "--batch", "--submit-only")
-    assert (submitted.code, submitted.out) == (0, ""), submitted
-    assert submitted.err.count("6 calls in 1 batch at the vendor, the oldest for 0 h 00") >= len(VENDORS)
-    early = library.call("collect", "--batches", env=KEYS)
-    assert early.code == 0, early
-    assert "at the vendor" in early.err
-    assert library.rows() == []
-    server.held = False
-    taken = library.call("collect", "--batches", env=KEYS)
-    assert taken.code == 0, taken
-    assert [row["scored"] for row in library.rows()] == [CALLS] * len(VENDORS)
-    again = library.call("collect", "--batches", env=KEYS)
-    assert (again.code, again.err) == (0, "no batch is left to collect\n")
-    assert len(server.batches) == len(VENDORS)
-
-
-def test_a_new_version_and_its_baseline_are_submitted_at_once_and_neither_counts_before_the_other(
-    library: Library, server: BatchServer
+def test_batch_run_is_resumed_after_an_interrupt_and_paid_once(
+    library: Library, server: BatchServer, vendor: str
 ) -> None:
-    set_up(library, server, "openai")
-    library.settings(batch={"poll_s": 0.01}, policy={"design": "beside"})
-    repository = GitRepository(library.root)
-    repository.commit()
-    assert evaluate(library, "--batch").code == 0
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.1.0") + "Mind the year.\n")
-    server.held = True
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    of_one = server.batches[1]
-    server.held, server.polls = False, 1
-    server.ends = lambda batch: End() if batch is of_one else End(state="in_progress")
-    early = library.call("collect", "--batches", env=KEYS)
-    assert (early.code, "answered; it waits for the run beside it" in early.err) == (0, True)
-    assert len(library.rows()) == 1
-    server.ends = lambda batch: End()
-    taken = library.call("collect", "--batches", "--format", "json", env=KEYS)
-    assert taken.code == 0, taken
-    (model,) = taken.json["comparison"]["models"]
-    assert model["baseline"]["run_id"] == f"{model['candidate']['run_id']}@baseline"
-    assert [(row["skill_version"], row["scored"]) for row in library.rows()] == [("1.1.0", CALLS), ("1.0.0", CALLS)]
-    assert len(server.batches) == 3
-
-
-def test_a_run_that_cannot_be_read_keeps_no_other_from_being_collected(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    broken = library.results / "20260101T000000Z-000000-broken" / "batches.jsonl"
-    library.write(str(broken.relative_to(library.root)), '{"event": "eaten"}\n')
-    taken = library.call("collect", "--batches", env=KEYS)
-    assert (taken.code, str(broken.relative_to(library.root)) in taken.err) == (2, True), taken
-    assert [row["complete"] for row in library.rows()] == [True]
-    mistyped = library.call("collect", "--batches", "componets", env=KEYS)
-    assert (mistyped.code, "componets is not a folder" in mistyped.err) == (2, True)
-
-
-def test_a_run_that_is_given_up_waits_for_nothing_and_is_told_as_incomplete(
-    library: Library, server: BatchServer
-) -> None:
-    set_up(library, server, "openai", "google")
-    library.settings(batch={"poll_s": 0.01}, timeout_s=1, budget={"month_usd": 5})
-    server.held = True
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    folder = next(path for path in library.results.iterdir() if path.name.endswith("openai-model"))
-    for words, refused in ((folder.name[:-1], "has batches at a vendor"), ("*", "no run '*'")):
-        assert library.call("collect", "--batches", "--abandon", words, env=KEYS).refuses(refused)
-    given_up = library.call("collect", "--batches", "--abandon", folder.name, env=KEYS)
-    assert given_up.code == 4, given_up
-    assert re.search(r"-openai-model is given up; batches that the vendor may go on with: batch_\d\n", given_up.err)
-    record = read(folder / "record.json")
-    assert (record["complete"], record["reasons"], record["cost_usd"]) == (False, {"lost_by_provider": CALLS}, None)
-    assert library.rows() == []
-    server.held = False
-    taken = library.call("collect", "--batches", env=KEYS)
-    assert [row["model_id"] for row in library.rows()] == ["google-model"], taken
-    assert len(server.batches) == 2, "nothing was asked again"
-    assert library.call("collect", "--batches", "--abandon", folder.name, env=KEYS).code == 2
-    assert evaluate(library, f"--resume={folder.name}").code == 0, "a person may ask again"
-
-
-def test_of_a_run_that_is_given_up_what_was_never_sent_is_told(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai", limits={"queued_tokens": 5_000}, params={"max_output_tokens": 1000})
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    given_up = library.call("collect", "--batches", "--abandon", str(library.run_folder()), env={})
-    assert (given_up.code, "no model is left to run" in given_up.err) == (2, True), given_up
-    sent = len(server.bodies)
-    assert reasons(library) == Counter(lost_by_provider=sent, not_submitted=CALLS - sent)
-    assert library.call("score", str(library.run_folder())).code == 4
-    assert read(library.run_folder() / "record.json")["reasons"]["lost_by_provider"] == sent
-
-
-def test_of_a_run_that_is_given_up_answers_stay(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    assert evaluate(library, "--batch").code == 0
-    cut(library, 2)  # as of a process that ended before it could say that it had kept all
-    given_up = library.call("collect", "--batches", "--abandon", str(library.run_folder()), env={})
-    assert (given_up.code, reasons(library)) == (0, {"answered": CALLS}), given_up
+    set_up(library, server, vendor)
+    stopped = submit(library, server)
+    assert stopped.code == 4, stopped
+    assert "6 calls in 1 batch at the vendor" in stopped.out, stopped
+    assert (journal(library), library.rows(), server.deleted) == ([], [], [])
+    done = evaluate(library, "--resume")
+    assert done.code == 0, done
+    assert reasons(library) == {"answered": CALLS}
+    assert len(server.batches) == 1
 
 
 def test_a_cap_of_nothing_submits_nothing(library: Library, server: BatchServer) -> None:
     set_up(library, server, "openai")
-    done = evaluate(library, "--batch", "--submit-only", "--max-cost", "0")
+    done = evaluate(library, "--batch", "--max-cost", "0")
     assert (done.code, server.batches) == (4, []), done
-
-
-def test_what_was_not_to_be_recorded_is_collected_and_not_recorded(library: Library, server: BatchServer) -> None:
-    set_up(library, server, "openai")
-    assert evaluate(library, "--batch", "--submit-only", "--no-leaderboard").code == 0
-    taken = library.call("collect", "--batches", env=KEYS)
-    assert taken.code == 0, taken
-    assert (library.run_folder() / "record.json").exists()
-    assert (library.records(), library.leaderboard.exists()) == ([], False)
 
 
 def test_prompts_that_are_asked_again_are_marked_for_the_vendor_s_cache(
@@ -344,7 +260,7 @@ def test_a_batch_of_which_only_the_intent_is_on_disk_is_found_again(
     library: Library, server: BatchServer, vendor: str
 ) -> None:
     set_up(library, server, vendor)
-    evaluate(library, "--batch", "--submit-only")
+    submit(library, server)
     cut(library, 1)
     done = evaluate(library, "--resume")
     assert done.code == 0, done
@@ -365,14 +281,13 @@ def test_failures_that_were_kept_already_leave_nothing_set_aside(library: Librar
 
 def test_a_batch_that_was_never_created_is_created(library: Library, server: BatchServer, vendor: str) -> None:
     set_up(library, server, vendor)
-    evaluate(library, "--batch", "--submit-only")
+    submit(library, server)
     server.batches.clear()
     cut(library, 1)
     done = evaluate(library, "--resume")
     assert done.code == 0, done
     assert len(server.batches) == 1
-    events = [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
-    assert events == ["intended", "absent", "intended", "submitted", "collected"]
+    assert [line["event"] for line in events(library)] == ["intended", "absent", "intended", "submitted", "collected"]
 
 
 def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_server_says(
@@ -384,8 +299,7 @@ def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_ser
     done = evaluate(library, "--batch")
     assert (done.code, server.batches) == (4, [])
     assert "stopped by server_error: out of order" in done.out
-    events = [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
-    assert events == ["intended", "absent"] * 2
+    assert [line["event"] for line in events(library)] == ["intended", "absent"] * 2
     server.broken = False
     assert evaluate(library, "--resume").code == 0
     assert reasons(library) == {"answered": CALLS}
@@ -393,14 +307,18 @@ def test_batches_that_are_refused_again_and_again_are_given_up_with_what_the_ser
 
 def test_where_it_cannot_be_told_whether_a_batch_is_ours_nothing_is_sent(library: Library, server: BatchServer) -> None:
     set_up(library, server, "anthropic")
-    evaluate(library, "--batch", "--submit-only")
+    submit(library, server)
     mine = server.batches.pop()
     theirs = server.create("anthropic", "", {f"x{n}": body for n, body in enumerate(mine.requests.values())})
     server.held = True
     cut(library, 1)
-    asked = library.call("collect", "--batches", env=KEYS)
-    assert asked.code == 0, asked
-    assert f"may have been created ({theirs.id} has as many requests and is not over)" in asked.err
+    seen = server.seen
+    with library.start("--resume", env=KEYS) as process:
+        wait_until(lambda: server.seen > seen + 2)
+        process.send_signal(signal.SIGINT)
+        stopped = ended(process)
+    assert stopped.code == 4, stopped
+    assert f"may have been created ({theirs.id} has as many requests and is not over)" in stopped.out
     assert server.batches == [theirs]
     server.held, theirs.polls = False, 1
     assert evaluate(library, "--resume").code == 0
@@ -445,16 +363,11 @@ def test_what_could_not_be_deleted_is_said_and_costs_no_answer(
     assert done.code == 0, done
     assert f"{server.batches[0].id} could not be deleted" in done.err
     assert reasons(library) == {"answered": CALLS}
-    assert "deleted" not in [line["event"] for line in whole_lines(library.run_folder() / "batches.jsonl")]
+    assert "deleted" not in [line["event"] for line in events(library)]
 
 
 def test_what_does_not_go_with_batches_is_refused_with_a_sentence(library: Library, server: BatchServer) -> None:
     assert "provider 'replay' has no batch API" in evaluate(library, "--batch").err
-    assert "--adaptive looks between replicates" in evaluate(library, "--batch", "--adaptive").err
-    assert "--submit-only leaves batches" in evaluate(library, "--submit-only").err
-    set_up(library, server, "openai")
-    assert evaluate(library, "--batch", "--submit-only").code == 0
-    assert not library.rows()
 
 
 def test_a_dry_run_shows_the_price_of_batches(library: Library, server: BatchServer) -> None:

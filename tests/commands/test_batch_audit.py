@@ -1,6 +1,5 @@
 """`audit run --batch`: every cell through the vendors' batches, at half the price, by whichever process is there."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from skill_evaluator.audit.run.gathering import gather
 from tests.support.audits import CELLS, AuditLibrary
 from tests.support.batch_server import VENDORS, BatchServer
 from tests.support.batched import COST, KEYS, batches, set_up  # noqa: F401
-from tests.support.library import Ended, read
+from tests.support.library import read
 
 CALLS = len(CELLS) * 2
 
@@ -20,10 +19,6 @@ def library(tmp_path: Path, server: BatchServer) -> AuditLibrary:
     library = AuditLibrary(tmp_path)
     set_up(library, server, *VENDORS)
     return library
-
-
-def collect(library: AuditLibrary) -> Ended:
-    return library.call("collect", "--batches", env=KEYS)
 
 
 def manifests(library: AuditLibrary) -> list[Any]:
@@ -45,43 +40,10 @@ def test_every_cell_of_every_vendor_is_asked_in_one_batch_at_half_the_price(
     assert "transport: batch" in gathered.remarks[0]
 
 
-def test_what_is_submitted_is_collected_by_another_process_once(library: AuditLibrary, server: BatchServer) -> None:
-    server.held = True
-    submitted = library.audit("--batch", "--submit-only", env=KEYS)
-    assert (submitted.code, submitted.out) == (0, ""), submitted
-    assert submitted.err.count(f"{CALLS} calls in 1 batch at the vendor, the oldest for 0 h 00") >= len(VENDORS)
-    early = collect(library)
-    assert (early.code, early.out) == (0, ""), early
-    assert "at the vendor" in early.err
-    server.held = False
-    taken = collect(library)
-    assert taken.code == 0, taken
-    assert taken.err.endswith(f"audit report audits/{library.audit_folder().name}\n"), taken
-    answered = library.answered()
-    assert set(Counter(answered).values()) == {len(VENDORS)}
-    assert len(answered) == CALLS * len(VENDORS)
-    again = collect(library)
-    assert (again.code, again.err) == (0, "no batch is left to collect\n")
-    assert len(server.batches) == len(VENDORS)
-
-
-def test_one_vendor_is_collected_while_another_goes_on(library: AuditLibrary, server: BatchServer) -> None:
-    server.held = True
-    library.audit("--batch", "--submit-only", env=KEYS)
-    server.held = False
-    next(batch for batch in server.batches if batch.vendor == "google").polls = -9
-    taken = collect(library)
-    assert taken.code == 0, taken
-    assert "google-model" in taken.err
-    assert ("google-model" in taken.out, "openai-model" in taken.out) == (False, True)
-    assert len(library.answered()) == CALLS * 2
-
-
-def test_collecting_asks_nothing_again_and_resuming_does(library: AuditLibrary, server: BatchServer) -> None:
+def test_resuming_an_audit_in_batches_calls_only_what_failed(library: AuditLibrary, server: BatchServer) -> None:
     server.outcome = lambda case_id, times: "rejected" if case_id == "eta" else "answered"
-    assert library.audit("--batch", "--submit-only", "--model", "openai-model", env=KEYS).code == 0
-    assert collect(library).code == 4
-    assert (collect(library).err, len(server.batches)) == ("no batch is left to collect\n", 1)
+    assert library.audit("--batch", "--model", "openai-model", env=KEYS).code == 4
+    assert len(server.batches) == 1
     server.outcome = lambda case_id, times: "answered"
     assert library.call("audit", "run", "--resume", "--model", "openai-model", env=KEYS).code == 0
     assert {case for case, times in server.submitted.items() if times > 6} == {"eta"}
@@ -94,7 +56,6 @@ def test_a_dry_run_shows_half_the_price_and_what_cannot_be_is_refused(library: A
     )
     assert direct / 2 <= batch < 1.1 * direct / 2, "what is read from a cache is perhaps not halved"
     assert "answers come within a day" in library.audit("--dry-run", "--batch").out
-    assert "--submit-only leaves batches" in library.audit("--submit-only", env=KEYS).err
     library.models({"id": "recorded", "provider": "replay", "params": {"file": "answers.jsonl"}})
     assert "provider 'replay' has no batch API" in library.audit("--batch").err
     library.audit()

@@ -140,7 +140,7 @@ def test_where_one_case_cannot_be_written_none_is(library: Library, monkeypatch:
 
 
 WRONG = (
-    ("t.xlsx", "", FIELDS, "t.xlsx is not a table; its name must end in .csv, .tsv or .jsonl"),
+    ("t.xlsx", "", FIELDS, "t.xlsx is not a table; its name must end in .csv, .tsv, .jsonl or .json"),
     ("t.csv", "", FIELDS, "t.csv holds no row"),
     ("t.csv", ROW, FIELDS, "t.csv holds no row"),
     ("t.csv", "text,text,year\na,b,1\n", FIELDS, "t.csv:1: every column needs a name of its own"),

@@ -56,13 +56,14 @@ def test_explain_shows_the_question_its_options_the_truth_and_the_answer(capital
     out = explained(capitals, 0)
     for words in ("Capital of France?", "scored, read as stated", "The answer is **C**.", "C. Paris"):
         assert words in out
-    assert ["C", "yes", "yes", "Paris"] in [line.split() for line in out.splitlines()]
+    assert ["C", "yes", "0", "Paris"] in [line.split() for line in out.splitlines()]
     out = explained(capitals, 1)
     assert "unparseable, ambiguous" in out
     assert "The answer is A or C." in out
     assert ["C", "yes", "Paris"] in [line.split() for line in out.splitlines()]
-    known: dict[str, Any] = json.loads(explained(capitals, 0, "--format", "json"))
-    assert (known["options"], known["truth"], known["output"], known["found"]) == (
+    known: dict[str, Any] = json.loads(explained(capitals, 0, "--format", "json"))["cases"][0]
+    output = known["outputs"][0]
+    assert (known["options"], known["truth"], output["output"], output["found"]) == (
         ["Lyon", "Nice", "Paris"],
         "C",
         "C",

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -196,69 +195,12 @@ def test_a_wrong_policy_names_file_and_key(regressed: Library) -> None:
     assert found.refuses(f"policy.components.{SKILL}.metrics.field_level_f1.tier in .evaluator/settings.yaml")
 
 
-def waive(library: Library, **changed: Any) -> None:
-    waiver = {"component": SKILL, "metric": "field_level_f1", "reason": "known, to be fixed", "expires": "2999-01-01"}
-    library.write(".evaluator/waivers/f1.yaml", {**waiver, **changed})
-
-
-def test_a_waiver_takes_a_regression_on_and_is_shown(library: Library) -> None:
-    """Of a supporting metric: what is left decides."""
-    other = {"exact_match": GOOD}
-    keep(library, a_run("1.0.0", 1, GOOD, other=other), a_run("1.1.0", 2, GOOD, other={"exact_match": BAD}))
-    assert verdict(library) == "regressed"
-    waive(library, metric="exact_match")
-    found = compare(library)
-    assert found.code == 0
-    assert "exact_match: waived until 2999-01-01: known, to be fixed" in found.out
-    assert "regressed, waived" in found.out
-    assert "exact_match: waived until 2999-01-01: known, to be fixed" in compare(library, "--format", "markdown").out
-    metric = compare(library, "--format", "json").json["models"][0]["metrics"][1]
-    assert metric["waived"] == {
-        "reason": "known, to be fixed",
-        "expires": "2999-01-01",
-        "in_force": True,
-        "down_to": None,
-        "below": False,
-    }
-
-
-def test_a_waiver_of_the_one_critical_metric_leaves_nothing_that_decides(regressed: Library) -> None:
-    for floor in (None, 0.4):
-        waive(regressed, down_to=floor)
-        found = compare(regressed)
-        assert found.code == 0
-        assert found.out.splitlines()[-3].startswith(f"? {SKILL}: inconclusive on these 12 cases")
-        assert "field_level_f1 fell from 0.902 to 0.404 (waived)" in found.out
-
-
-WAIVER = {"component": "s", "metric": "a", "reason": "b", "expires": "2026-01-01"}
-
-
-def test_a_broken_waiver_is_an_error_of_one_line(regressed: Library) -> None:
-    for content, says in (
-        ("component: [", "broken YAML"),
-        ("", "a mapping of keys to values is expected"),
-        ({"component": "s", "metric": "a", "reason": "b"}, "a required key is missing at expires"),
-        ({**WAIVER, "reason": ""}, "at reason"),
-        ({**WAIVER, "expires": "soon"}, "at expires"),
-        ({**WAIVER, "down_to": 80}, "at down_to"),
-        ({**WAIVER, "metric": None}, "must name either a metric or a field"),
-        ({**WAIVER, "field": "b"}, "must name either a metric or a field"),
-        ({**WAIVER, "until": 1}, "unknown key at until"),
-    ):
-        regressed.write(".evaluator/waivers/broken.yml", content)
-        found = compare(regressed)
-        assert found.refuses(says), says
-        assert ".evaluator/waivers/broken.yml" in found.err
-
-
 def test_json_validates_against_its_schema(regressed: Library) -> None:
     fields = {"total": dict.fromkeys(GOOD, (5, 5))}
     fallen = {"total": dict.fromkeys(GOOD, (1, 5))}
     keep(regressed, a_run("2.0.0", 3, GOOD, fields=fields, agreement=dict.fromkeys(GOOD, 1.0)))
     keep(regressed, a_run("2.1.0", 4, WORSE, fields=fallen, agreement=dict.fromkeys(GOOD, 0.5)))
     keep(regressed, a_run("2.1.0", 5, GOOD, model_id="new"), a_run("1.0.0", 6, GOOD, model_id="old"))
-    waive(regressed)
     written = json.loads(schema_text("comparison"))
     found = compare(regressed, "--format", "json").json
     jsonschema.Draft202012Validator(written).validate(found)

@@ -137,8 +137,8 @@ def test_what_was_too_costly_is_so_for_score_and_explain(tree: Library, server: 
     again = read(Path(folder) / "record.json")
     assert again["reasons"] == before["reasons"] == {"too_costly_to_score": 2}
     explained = tree.skill_evaluator("explain", folder, "--case", "alpha", "--format", "json")
-    assert (explained.json["outcome"], explained.json["reason"]) == ("unparseable", "too_costly_to_score")
-    assert explained.json["leaves"] == []
+    output = explained.json["cases"][0]["outputs"][0]
+    assert (output["outcome"], output["reason"], output["fields"]) == ("unparseable", "too_costly_to_score", [])
     shown = tree.skill_evaluator("explain", folder, "--case", "alpha")
     assert "replicate 0: unparseable, too_costly_to_score" in shown.out
     of_field = tree.skill_evaluator("explain", folder, "--field", "year", "--format", "json")

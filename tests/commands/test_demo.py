@@ -65,7 +65,7 @@ def test_the_history_turns_down_and_up_again(shown: Shown) -> None:
 def test_an_answer_is_explained(shown: Shown) -> None:
     code, explained = shown("explain", "20260102T090000Z-000002-receipts-example-large", "--case", "booking")
     assert code == EXIT_OK
-    assert {leaf["path"]: leaf["verdict"] for leaf in explained["leaves"]}["date"] == "wrong"
+    assert {leaf["path"]: leaf["verdict"] for leaf in explained["cases"][0]["outputs"][0]["fields"]}["date"] == "wrong"
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

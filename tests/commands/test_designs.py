@@ -1,4 +1,4 @@
-"""`--with-baseline`, `--aa`, `--neutral`: what is asked, in what order, under which limits, and what is recorded."""
+"""`--with-baseline`, `--aa`: what is asked, in what order, under which limits, and what is recorded."""
 
 import shutil
 import signal
@@ -334,11 +334,7 @@ def test_designs_that_do_not_go_together_are_refused(bumped: Library) -> None:
     before = bumped.tree()
     for words, reason in (
         (("--with-baseline", "--aa"), "--with-baseline and --aa ask different questions"),
-        (("--aa", "--neutral", "2"), "--aa and --neutral ask different questions"),
-        (("--with-baseline", "--adaptive"), "--with-baseline cannot be combined with --adaptive"),
-        (("--neutral", "2", "--case", "a*"), "--neutral cannot be combined with --case"),
-        (("--neutral", "2", "--scenario", "x"), "--neutral cannot be combined with --scenario"),
-        (("--neutral", "1"), "--neutral must be from 2 to 0"),
+        (("--aa", "--recorded"), "--recorded and --aa ask different questions"),
     ):
         assert bumped.evaluate_here(*words).refuses(reason), words
     assert bumped.tree() == before
@@ -356,7 +352,7 @@ def test_aa_measures_the_recorded_version_again_though_the_work_tree_moved_on(bu
     assert first["prompt_commit"] == again["prompt_commit"]
     assert first["seed"] != again["seed"]
     (spread,) = done.json["spreads"]
-    assert (spread["over"], set(spread["scores"])) == ("runs", {first["run_id"], again["run_id"]})
+    assert set(spread["scores"]) == {first["run_id"], again["run_id"]}
     assert spread["sigma"] == pytest.approx((1 - 5 / 6) / 2**0.5, abs=1e-6)
     shown = bumped.evaluate_here("--aa").out
     assert "served 1.0.0, measured 3 times: field_level_f1 " in shown
@@ -379,50 +375,6 @@ def test_aa_goes_on_where_it_was_stopped(bumped: Library, asking: Asking) -> Non
     assert bumped.evaluate_here("--resume").code == 0
     assert len(asking.seen) == 6
     assert {prompt for prompt, _ in asking.seen} == {OLD}
-
-
-@pytest.fixture
-def reworded(bumped: Library) -> Library:
-    for name in ("bare", "kind", "stern", "plain"):
-        template = "{{ prompt }}" if name == "bare" else f"Be {name}.\n\n{{{{ prompt }}}}"
-        bumped.write(f".evaluator/scenarios/{name}.md", f"---\nname: {name}\nintent: tone\n---\n{template}\n")
-    return bumped
-
-
-def test_neutral_asks_the_baseline_under_scenarios_and_says_what_they_move(reworded: Library, asking: Asking) -> None:
-    asking.wrong = lambda prompt, asked: prompt.startswith("Be ") and asked.case_id == "alpha"
-    reworded.settings(concurrency=1)
-    done = reworded.evaluate_here("--neutral", "3", "--format", "json")
-    assert (done.code, done.json["comparison"]) == (0, None)
-    runs = [one for one in _records(reworded) if one["scenario"]]
-    assert {run["skill_version"] for run in runs} == {"1.0.0"}
-    scenarios = {run["scenario"] for run in runs}
-    assert len(scenarios) == 3
-    assert "bare" in scenarios
-    assert [case for _, case in asking.seen[:3]] == ["alpha"] * 3  # all of them in turns
-    assert len({prompt for prompt, _ in asking.seen[:3]}) == 3
-    assert all(prompt.endswith(OLD) for prompt, _ in asking.seen)
-    (spread,) = done.json["spreads"]
-    assert (spread["over"], spread["version"], set(spread["scores"])) == ("scenarios", "1.0.0", scenarios)
-    assert spread["sigma"] == pytest.approx(0.0962 * (1 + 1 / 8), abs=1e-3)
-    shown = reworded.evaluate_here("--neutral", "3").out
-    assert "neutral rewordings move it by 0.1" in shown
-
-
-def test_neutral_runs_go_on_where_they_were_stopped_and_are_never_a_baseline(reworded: Library, asking: Asking) -> None:
-    assert reworded.evaluate_here("--neutral", "4", "--max-calls", "13").code == 4
-    assert reworded.evaluate_here("--resume").code == 0
-    assert len(asking.seen) == 24
-    first = next(row for row in reworded.rows() if "scenario" not in row)
-    (model,) = reworded.evaluate_here("--format", "json").json["comparison"]["models"]
-    assert model["baseline"]["run_id"] == first["run_id"]
-
-
-def test_a_larger_draw_of_scenarios_begins_with_the_smaller(reworded: Library) -> None:
-    two = reworded.evaluate_here("--neutral", "2", "--dry-run", "--format", "json").json
-    four = reworded.evaluate_here("--neutral", "4", "--dry-run", "--format", "json").json
-    assert (two["models"][0]["calls"], four["models"][0]["calls"]) == (12, 24)
-    assert four["further"][0].startswith(two["further"][0])
 
 
 @pytest.fixture
@@ -471,7 +423,6 @@ def test_a_run_or_a_policy_may_want_the_recorded_baseline(by_default: Library, a
     ("words", "calls"),
     [
         (("--draft",), 6),
-        (("--adaptive",), 6),
         (("--case", "alpha"), 2),
         (("--shard", "1/3"), 2),
         (("--bare",), 6),
@@ -560,10 +511,6 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)
-    by_default.settings(policy={"design": "beside"}, budget={"month_usd": float(cap)})
-    shown = by_default.evaluate_here("--dry-run")
-    assert "what is left of budget.month_usd" in shown.err
-    assert _calls(by_default, "--max-calls", "5") == 6  # which is enough for neither, but the month's for one
 
 
 def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(

@@ -1,9 +1,8 @@
-"""`doctor`: where each model has its key, and what is wrong with the set-up, by what `gh` says of it.
+"""`doctor`: where each model has its key, whether it answers, and what is wrong with the set-up.
 
-GitHub is not here, so a stand-in `gh` is: an executable on PATH that answers a path of the API with what a test gives.
+A stand-in `gh` on PATH answers for GitHub: it prints what a test gives for a path of the API.
 """
 
-import datetime
 import json
 import os
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.act import WORKFLOWS
+from tests.support.chat_server import ChatServer, Reply
 from tests.support.git import GitRepository, git
 from tests.support.library import REPLAY, SKILL, Ended, Library
 
@@ -30,43 +30,37 @@ done < "$here/answers"
 echo "gh: Refused (HTTP ${answer:-404})" >&2
 exit 1
 """
-MODELS = ({"id": "gpt-5", "provider": "openai"}, {"id": "claude", "provider": "anthropic"}, REPLAY)
+MODELS = (
+    {"id": "gpt-5", "provider": "openai", "api_key_env": "OPENAI_API_KEY"},
+    {"id": "claude", "provider": "openai", "api_key_env": "ANTHROPIC_API_KEY"},
+)
 
 
 def secrets(*names: str) -> dict[str, Any]:
     return {"secrets": [{"name": name} for name in names]}
 
 
-def environments(**limited: bool) -> dict[str, Any]:
-    policy = {"protected_branches": False, "custom_branch_policies": True}
-    listed = [
-        {"name": f"eval-{name}", "deployment_branch_policy": policy if is_limited else None}
-        for name, is_limited in limited.items()
-    ]
-    return {"environments": listed}
+def environments(*names: str) -> dict[str, Any]:
+    return {"environments": [{"name": f"eval-{name}"} for name in names]}
 
 
 GOOD: dict[str, Any] = {
     ROOT: {"default_branch": "main"},
-    f"{ROOT}/environments": environments(openai=True, anthropic=True, unrelated=False),
+    f"{ROOT}/environments": environments("openai", "anthropic", "unrelated"),
     f"{ROOT}/environments/eval-openai/secrets": secrets("PROVIDER_API_KEY"),
     f"{ROOT}/environments/eval-anthropic/secrets": secrets("PROVIDER_API_KEY"),
-    f"{ROOT}/branches/main": {"protected": False},
-    f"{ROOT}/actions/permissions/workflow": {"can_approve_pull_request_reviews": False},
     f"{ROOT}/actions/secrets": secrets(),
 }
 
-LEGACY = {"build_type": "legacy"}  # a branch is published
-
 
 class Doctor:
-    def __init__(self, library: Library, folder: Path) -> None:
+    def __init__(self, library: Library, folder: Path, url: str) -> None:
         self.library = library
         self.folder = folder
         folder.mkdir()
         (folder / "gh").write_text(_GH)
         (folder / "gh").chmod(0o755)
-        library.models(*MODELS)
+        library.models(*({**model, "base_url": url} for model in MODELS), REPLAY)
 
     def __call__(self, answers: Any, *arguments: str, **env: str) -> Ended:
         file = self.folder / "answers"
@@ -78,8 +72,9 @@ class Doctor:
 
 
 @pytest.fixture
-def doctor(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Doctor:
-    return Doctor(library, tmp_path_factory.mktemp("gh") / "bin")
+def doctor(library: Library, server: ChatServer, tmp_path_factory: pytest.TempPathFactory) -> Doctor:
+    server.reply = lambda asked: Reply(text="Yes.")
+    return Doctor(library, tmp_path_factory.mktemp("gh") / "bin", server.url)
 
 
 def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(doctor: Doctor) -> None:
@@ -87,12 +82,11 @@ def test_each_model_says_where_it_has_its_key_and_no_key_is_shown_or_handed_on(d
     assert (ended.code, ended.err) == (0, "")
     rows = [line.split("  ") for line in ended.out.splitlines()]
     assert [[cell.strip() for cell in row if cell] for row in rows] == [
-        ["model", "key here", "key in CI"],
-        ["gpt-5", "set", "eval-openai: set"],
-        ["claude", "ANTHROPIC_API_KEY not set", "eval-anthropic: set"],
-        ["recorded", "not needed", "not needed"],
-        ["site in CI: an artifact of each run"],
-        ["notice-extraction: 3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12"],
+        ["model", "key here", "key in CI", "call"],
+        ["gpt-5", "set", "eval-openai: set", "answered"],
+        ["claude", "ANTHROPIC_API_KEY not set", "eval-anthropic: set", "not made"],
+        ["recorded", "not needed", "not needed", "not made"],
+        ["workflows: none; `skill-evaluator init --workflows` adds them"],
         ["0 problems"],
     ]
     assert "sk-of-this-machine" not in ended.out + (doctor.folder / "environment").read_text()
@@ -104,7 +98,7 @@ def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in
     doctor.library.write(f"components/{SKILL}/prompt.md", front)
     doctor.library.write(f"components/{SKILL}/app.py", "")
     environment = f"eval-program-{SKILL}"
-    listed = {f"{ROOT}/environments": environments(openai=True, anthropic=True, **{environment[5:]: True})}
+    listed = {f"{ROOT}/environments": environments("openai", "anthropic", environment[5:])}
     keyed = {f"{ROOT}/environments/{environment}/secrets": secrets("PROVIDER_API_KEY")}
     keys = {"OPENAI_API_KEY": "one", "ANTHROPIC_API_KEY": "other", "LOG_LEVEL": "1"}
     row = f"{SKILL} (program)  INDEX_TOKEN and SEARCH_KEY not set"
@@ -117,102 +111,36 @@ def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in
     assert "set INDEX_TOKEN and SEARCH_KEY" in doctor(None, **keys).out
 
 
-PROBLEMS: tuple[tuple[dict[str, Any], str], ...] = (
-    (
-        {f"{ROOT}/environments": environments(anthropic=True)},
-        "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
-        "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
-        "gh secret set OPENAI_API_KEY)",
-    ),
-    (
-        {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
-        "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
-        "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
-    ),
-    (
-        {f"{ROOT}/environments": environments(openai=False, anthropic=True)},
-        "environment eval-openai gives its key to every branch: limit it to main "
-        "(Settings → Environments → Deployment branches)",
-    ),
-    (
-        {f"{ROOT}/actions/secrets": secrets("PROVIDER_API_KEY")},
-        "PROVIDER_API_KEY is a secret of the repository, and no provider's own: gh secret delete PROVIDER_API_KEY",
-    ),
-    (
-        {f"{ROOT}/branches/main": {"protected": True}},
-        "main is protected, so the token of a job cannot push records to it: "
-        "gh variable set SKILL_EVALUATOR_PUBLISH --body branch (or pull-request)",
-    ),
-    (
-        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_PUBLISH": {"value": "pull-request"}},
-        "a job may not open pull requests, so records stay on their branch: "
-        "Settings → Actions → General → Allow GitHub Actions to create and approve pull requests",
-    ),
-    (
-        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}},
-        "the site is to be published, and Pages takes none from workflows: "
-        "gh api repos/team/prompts/pages -f build_type=workflow",
-    ),
-    (
-        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "pages"}, f"{ROOT}/pages": LEGACY},
-        "the site is to be published, and Pages takes none from workflows: "
-        "gh api -X PUT repos/team/prompts/pages -f build_type=workflow",
-    ),
-    (
-        {f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE": {"value": "on"}},
-        "SKILL_EVALUATOR_SITE is 'on', so no site is built: gh variable set SKILL_EVALUATOR_SITE --body pages",
-    ),
-    (
-        {"repos/team/data": {"private": True}},
-        "team/data is private, and no secret can read it: gh secret set FIXTURES_TOKEN",
-    ),
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (
+            {f"{ROOT}/environments": environments("anthropic")},
+            "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
+            "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
+            "gh secret set OPENAI_API_KEY)",
+        ),
+        (
+            {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
+            "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
+            "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
+        ),
+    ],
 )
+def test_a_key_that_ci_lacks_is_a_problem_with_its_remedy(doctor: Doctor, changed: Any, problem: str) -> None:
+    ended = doctor({**GOOD, **changed}, "--format", "json")
+    assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], [])
 
 
-def test_what_is_wrong_is_a_line_with_its_remedy_and_exit_code_4(doctor: Doctor) -> None:
-    for changed, problem in PROBLEMS:
-        doctor.library.settings(**({"fixtures": {"repository": "team/data"}} if "repos/team/data" in changed else {}))
-        ended = doctor({**GOOD, **changed}, "--format", "json")
-        assert (ended.code, ended.json["problems"], ended.json["unseen"]) == (4, [problem], []), changed
-
-
-def test_schedules_that_github_switches_off_soon_are_a_problem(doctor: Doctor) -> None:
-    now = datetime.datetime.now(datetime.UTC)
-
-    def answers(days: int, variable: str = "BATCH", **changed: Any) -> dict[str, Any]:
-        made = f"{now - datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
-        branch = {"protected": False, "commit": {"commit": {"committer": {"date": made}}}}
-        repository = {"default_branch": "main", "private": False, **changed}
-        value = {"value": "5" if variable == "DRIFT" else "on"}
-        return {
-            **GOOD,
-            ROOT: repository,
-            f"{ROOT}/branches/main": branch,
-            f"{ROOT}/actions/variables/SKILL_EVALUATOR_{variable}": value,
-        }
-
-    for variable, title in (("BATCH", "Batches"), ("DRIFT", "Drift"), ("AUDIT", "Audit")):
-        ended = doctor(answers(46, variable), "--format", "json")
-        (problem,) = ended.json["problems"]
-        assert f"the newest commit on main is of {now - datetime.timedelta(days=46):%Y-%m-%d}, and GitHub" in problem
-        assert f"Actions → {title} → Enable workflow" in problem
-        assert ended.code == 4
-    for fine in (answers(44), answers(46, private=True), answers(46, variable="SITE_")):
-        assert doctor(fine).code == 0
-    assert doctor({**answers(46), f"{ROOT}/branches/main": {"commit": {"commit": {"committer": "who"}}}}).code == 0
-
-
-def test_it_says_what_becomes_of_the_site(doctor: Doctor) -> None:
-    variable = f"{ROOT}/actions/variables/SKILL_EVALUATOR_SITE"
-    published = {variable: {"value": "pages"}, f"{ROOT}/pages": {**LEGACY, "build_type": "workflow"}}
-    sites: tuple[tuple[dict[str, Any], str], ...] = (
-        ({f"{ROOT}/pages": LEGACY}, "an artifact of each run"),
-        (published, "published on Pages"),
-        ({variable: 403}, "not looked at"),
-    )
-    for changed, site in sites:
-        ended = doctor({**GOOD, **changed})
-        assert (ended.code, f"site in CI: {site}" in ended.out.splitlines()) == (0, True), site
+def test_a_model_that_does_not_answer_is_a_problem_without_the_key(doctor: Doctor, server: ChatServer) -> None:
+    server.reply = lambda asked: Reply(status=401, text=f"no such key: {asked.key}")
+    ended = doctor(GOOD, "--format", "json", OPENAI_API_KEY="sk-of-this-machine")
+    assert ended.code == 4
+    (problem,) = ended.json["problems"]
+    assert problem.startswith("gpt-5 does not answer: ")
+    assert "sk-of-this-machine" not in ended.out
+    assert [model["call"] for model in ended.json["models"]] == ["failed", "not_made", "not_made"]
+    assert server.requests == 1
 
 
 def test_without_a_login_it_says_what_it_could_not_look_at_and_what_is_missing_here(doctor: Doctor) -> None:
@@ -238,11 +166,11 @@ def test_what_a_login_may_not_see_is_no_problem_and_said(doctor: Doctor) -> None
 def test_a_key_may_be_a_secret_of_the_repository_or_of_its_organisation(doctor: Doctor) -> None:
     answers = {
         **GOOD,
-        f"{ROOT}/environments": environments(anthropic=True),
+        f"{ROOT}/environments": environments("anthropic"),
         f"{ROOT}/actions/secrets": secrets("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
         f"{ROOT}/actions/organization-secrets": secrets("GOOGLE_API_KEY"),
     }
-    doctor.library.models(*MODELS, {"id": "gemini", "provider": "google"})
+    doctor.library.models(*MODELS, REPLAY, {"id": "gemini", "provider": "google"})
     ended = doctor(answers, "--format", "json")
     assert (ended.code, ended.json["problems"]) == (0, [])
     assert {model["id"]: model["in_ci"] for model in ended.json["models"]} == {
@@ -261,35 +189,6 @@ def test_workflows_that_do_not_hand_the_keys_on_are_a_problem(doctor: Doctor) ->
     assert problem.endswith(
         "audit.yml has not the jobs that the keys of models.yaml ask for: skill-evaluator init --workflows"
     )
-
-
-def test_a_repository_that_is_not_to_be_seen_is_one_line(doctor: Doctor) -> None:
-    ended = doctor({}, "--format", "json", OPENAI_API_KEY="one", ANTHROPIC_API_KEY="another")
-    assert (ended.code, ended.json["repository"]) == (0, None)
-    assert ended.json["unseen"] == [f"GitHub: it could not be asked for {ROOT}: gh: Refused (HTTP 404)"]
-
-
-def test_models_that_cannot_be_read_are_wrong_input(doctor: Doctor) -> None:
-    doctor.library.models({"id": "gpt-5", "provider": "opnai"})
-    assert doctor(GOOD).code == 2
-
-
-def test_a_model_without_a_key_needs_variables_that_say_who_the_job_is(doctor: Doctor) -> None:
-    doctor.library.models({"id": "gpt-5", "provider": "openai", "auth": "oidc"}, REPLAY)
-    listed = {"variables": [{"name": name} for name in ("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID")]}
-    good = {**GOOD, f"{ROOT}/environments/eval-openai/secrets": secrets(), f"{ROOT}/actions/variables": listed}
-    ended = doctor(good)
-    assert (ended.code, ended.err) == (0, "")
-    assert "none, in CI only  identity of eval-openai" in ended.out
-    lacking = {**good, f"{ROOT}/actions/variables": {"variables": listed["variables"][:1]}}
-    ended = doctor({**lacking, f"{ROOT}/environments": environments(openai=False)}, "--format", "json")
-    assert ended.code == 4
-    assert ended.json["problems"] == [
-        "gpt-5 cannot be asked in CI, which has no variable OPENAI_SERVICE_ACCOUNT_ID: "
-        "gh variable set OPENAI_SERVICE_ACCOUNT_ID",
-        "environment eval-openai gives its identity to every branch: limit it to main "
-        "(Settings → Environments → Deployment branches)",
-    ]
 
 
 def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) -> None:

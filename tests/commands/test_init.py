@@ -24,7 +24,7 @@ from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
-NAMES = ("audit.yml", "batches.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
+NAMES = ("audit.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
 
 
 def skill_evaluator(root: Path, *arguments: str) -> Ended:

@@ -129,7 +129,10 @@ def test_what_is_missing_is_said_in_a_line(library: JudgingLibrary, arguments: t
     [
         ({"id": "nowhere", "dimension": "tone", "human": "same"}, "no label of a pair and dimension of the batch"),
         ({"id": "notice-0/same_text", "dimension": "tone", "human": "same"}, "no label of a pair and dimension"),
-        ({"id": "notice-0/same_text", "dimension": "factuality", "human": "worse"}, "labels.jsonl:1: Input should be"),
+        (
+            {"id": "notice-0/same_text", "dimension": "factuality", "human": "worse"},
+            "labels.jsonl:1: unknown value 'worse'",
+        ),
     ],
 )
 def test_a_wrong_label_is_named(library: JudgingLibrary, label: dict[str, str], message: str) -> None:

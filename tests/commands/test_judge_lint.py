@@ -58,8 +58,9 @@ def without(levels: dict[str, Any], key: str) -> dict[str, Any]:
     }
 
 
-def vague(*characteristics: str) -> dict[str, Any]:
-    return {score: {**level("some"), "characteristics": characteristics} for score in "135"}
+def bare() -> dict[str, Any]:
+    """Levels without characteristics."""
+    return {score: {**level("some"), "characteristics": ()} for score in "135"}
 
 
 LEVELS = some_criterion()["rubric"]
@@ -72,12 +73,13 @@ def test_each_check_finds_its_mistake_and_nothing_else(library: Library) -> None
         ({"rubric": {"2": LEVELS["1"], "5": LEVELS["5"]}}, "error", "undescribed-level", "level 1 is an end"),
         ({"rubric": {"1": LEVELS["1"], "10": LEVELS["5"]}}, "error", "undescribed-level", "missing: 2, 3, 4, 5"),
         ({"edge_cases": None}, "warning", "no-edge-case", "no edge case"),
-        ({"name": "Totals and dates"}, "error", "two-things", "the name asks for two things"),
-        ({"name": "Tone/style"}, "error", "two-things", "the name asks for two things"),
-        ({"description": "Whether it is correct and polite"}, "warning", "two-things", "asks for correctness and tone"),
-        ({"rubric": vague()}, "error", "vague", "no level has a characteristic that can be observed"),
-        ({"rubric": vague("Very good quality", "The totals are right")}, "error", "vague", "no level has"),
-        ({"rubric": without(LEVELS, "characteristics")}, "warning", "vague", "level 3 has no characteristic"),
+        ({"rubric": bare()}, "error", "no-characteristic", "no level has characteristics"),
+        (
+            {"rubric": without(LEVELS, "characteristics")},
+            "warning",
+            "no-characteristic",
+            "level 3 has no characteristics",
+        ),
         ({"type": None}, "warning", "no-type", "no type; say `objective`"),
         ({"type": "subjective"}, "warning", "method", "direct_scoring for a subjective criterion"),
         ({"method": {"primary": "pairwise_comparison"}}, "warning", "method", "pairwise_comparison for an objective"),
@@ -100,7 +102,6 @@ def test_a_criterion_in_order_draws_no_remark(library: Library) -> None:
         {"method": {"primary": "reference_based"}},
         {"type": "subjective", "method": None},
         {"type": "subjective", "method": {"primary": "reference_based"}},
-        {"description": "Whether the totals and the dates agree"},
     ):
         assert remarks(library, some_criterion(**changed), code=0) == [], changed
 
@@ -144,14 +145,14 @@ def test_every_remark_has_the_line_of_what_it_is_about(library: Library) -> None
 
 def test_the_json_form_is_checked_with_its_own_places(library: Library) -> None:
     levels = some_levels()["levels"]
-    levels[1] = {**levels[1], "characteristics": ["Quite good"]}
+    levels[1] = {**levels[1], "characteristics": []}
     text = library.write("totals.json", some_levels(levels=levels))
     text.write_text(text.read_text().replace('{"score"', '\n{"score"'))
     ended = library.call("judge", "lint", "totals.json")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "totals.json:3: warning vague: 'Totals': level 3 has no characteristic that can be observed; say what is seen "
-        "in such a text",
+        "totals.json:3: warning no-characteristic: 'Totals': level 3 has no characteristics; say what is seen in such "
+        "a text",
         "1 rubric, 1 criterion: 0 errors, 1 warning",
     ]
 
@@ -181,7 +182,8 @@ def test_a_name_from_outside_is_no_mark_up(library: Library) -> None:
 
 
 def test_ci_marks_each_line(library: Library) -> None:
-    library.write(FILE, {"criteria": [some_criterion(edge_cases=None, name="Totals and dates")]})
+    rubric = {score: level for score, level in LEVELS.items() if score != "1"}
+    library.write(FILE, {"criteria": [some_criterion(edge_cases=None, rubric=rubric)]})
     marked = library.call("judge", "lint", "--platform", "github").err.splitlines()
     assert {line.partition(" ")[0] for line in marked[:2]} == {"::error", "::warning"}
     assert all(f"file={FILE},line=1::" in line for line in marked[:2])

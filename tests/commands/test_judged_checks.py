@@ -136,21 +136,6 @@ def test_resume_calls_again_what_could_not_be_read(library: JudgedLibrary, serve
     assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
 
 
-def test_unreadable_results_are_not_reused_by_a_patch(library: JudgedLibrary, server: ChatServer) -> None:
-    library.settings(policy={"judge": {"model": "judge"}}, replicates=2, required_coverage=0.5)
-    fair, broken = library.reply(), unreadable(library.reply())
-    server.reply = lambda asked: (broken if CASES[0] in str(asked.body) else fair)(asked)
-    assert library.evaluated().code == 0
-    assert library.records()[0]["per_case"][0]["checks"]["polite"]["scores"] == [None, None]
-    server.reply = library.reply()
-    server.forget()
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
-    assert (library.evaluated().code, server.requests) == (0, 2)
-    patched = next(record for record in library.records() if record["skill_version"] == "1.0.1")
-    assert patched["per_case"][0]["checks"]["polite"]["scores"] == [1.0, 1.0]
-
-
 def test_incomplete_lower_version_is_named_with_its_date(library: JudgedLibrary) -> None:
     unreadable_run(library)
     rewritten(library)
@@ -288,17 +273,6 @@ def test_labels_correct_what_a_judge_said_and_let_it_count(library: JudgedLibrar
     share = before["shares"][POLITE]
     assert share["judged"] == 1.0
     assert share["ci95"][0] < 0.9 < share["ci95"][1] <= 1.0
-
-
-def test_a_patch_takes_the_answers_of_the_judge_too(library: JudgedLibrary, server: ChatServer) -> None:
-    assert library.evaluated().code == 0
-    asked = server.requests
-    prompt = library.component / "prompt.md"
-    prompt.write_text(prompt.read_text().replace("1.0.0", "1.0.1"))
-    assert (library.evaluated().code, server.requests) == (0, asked)
-    patched, first = library.records()
-    assert patched["judged"] == first["judged"]
-    assert patched["taken"]["answers"] == CALLS
 
 
 def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of_it(

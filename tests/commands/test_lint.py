@@ -190,47 +190,6 @@ def test_a_text_that_is_always_a_date_or_an_amount_is_hinted(library: Library) -
             assert hints[0].endswith(f"declare {hint}"), values
 
 
-def test_what_no_ground_truth_has_is_hinted_once(library: Library) -> None:
-    describe(library, {}, ORDER, *(order(index, due=None, lines=[], tags=[]) for index in range(3)))
-    assert [hint.partition(":")[0] for hint in hinted(library)] == [
-        "'due' is null in every ground truth",
-        "'lines' is empty in every ground truth",
-        "'tags' is empty in every ground truth",
-    ]
-
-
-def test_a_waiver_without_a_floor_is_hinted(library: Library) -> None:
-    describe(library, {})
-    waiver = {"component": SKILL, "metric": "exact_match", "reason": "known", "expires": "9999-12-31"}
-    library.write(".evaluator/waivers/a.yaml", waiver)
-    library.write(".evaluator/waivers/b.yaml", {**waiver, "component": "other"})
-    library.write(".evaluator/waivers/c.yaml", {**waiver, "expires": "2020-01-31"})
-    *others, hint = hinted(library)
-    assert hint == (
-        "the waiver of 'exact_match' until 9999-12-31 accepts any later drop, too: "
-        "add its floor, `down_to`, the lowest score that is accepted"
-    )
-    library.write(".evaluator/waivers/a.yaml", {**waiver, "down_to": 0.8})
-    assert hinted(library) == others
-
-
-def test_a_broken_waiver_is_an_error_and_hides_neither_the_components_nor_the_other_waivers(library: Library) -> None:
-    describe(library, {})
-    waiver = {"component": SKILL, "metric": "exact_match", "reason": "known", "expires": "9999-12-31"}
-    library.write(".evaluator/waivers/a.yaml", "component: [")
-    library.write(".evaluator/waivers/b.yaml", waiver)
-    done = library.call("lint", "--platform", "github")
-    assert "no problem" not in done.out
-    mark, error = done.err.splitlines()
-    assert (done.code, error.partition(":")[0]) == (2, "error")
-    assert mark.startswith("::error file=.evaluator/waivers/a.yaml,line=1::.evaluator/waivers/a.yaml")
-    library.write("components/broken/prompt.md", "no front matter")
-    done = library.call("lint", "--format", "json")
-    assert done.err.startswith("error: 1 problem in 1 of 2 components; .evaluator/waivers/a.yaml")
-    described = next(one for one in done.json["components"] if not one["problems"])
-    assert any("the waiver of 'exact_match'" in hint for hint in described["hints"])
-
-
 def test_the_shipped_components_are_in_order_and_draw_no_hint(library: Library) -> None:
     arguments = [f"--{folder}={ROOT / folder}" for folder in ("components", "fixtures")]
     ended = library.call("lint", "--format", "json", *arguments)
@@ -272,16 +231,13 @@ def test_many_components_are_checked_side_by_side_as_each_alone_in_the_order_the
 def test_names_in_the_policy_that_nothing_has_are_said(library: Library) -> None:
     own = {"critical_cases": ["alpah"], "fields": {"titel": {"tier": "critical"}}, "metrics": {"exact_mach": {}}}
     library.settings(policy={"components": {SKILL: own, "notice-extracton": {}}, "judge": {"trusted": ["recordde"]}})
-    waiver = {"component": "notice-extractions", "metric": "our_own", "reason": "known", "expires": "2999-01-01"}
-    library.write(".evaluator/waivers/one.yaml", waiver)
     linted = library.call("lint")
     meant = {
         "alpah": "alpha",
         "titel": "title",
         "notice-extracton": SKILL,
-        "notice-extractions": SKILL,
         "recordde": "recorded",
     }
     for wrong, right in (meant | {"exact_mach": "exact_match"}).items():
         assert f"nothing is called '{wrong}' (did you mean '{right}'?)" in linted.out + linted.err
-    assert (linted.code, "our_own" in linted.out + linted.err) == (2, False)  # results of other tools have their own
+    assert linted.code == 2

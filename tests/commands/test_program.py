@@ -109,13 +109,10 @@ def test_a_program_is_told_inputs_and_turns_and_who_asks(library: Library) -> No
     ("code", "reason", "message"),
     [
         ("while True: pass", "timeout", "not done after 1 s"),
-        ("import os, time\nwhile True: os.fork(); time.sleep(0.05)", "too_many_processes", "more than 256 processes"),
         ("import sys; sys.exit('no index')", "exit_code", "exit code 1: no index"),
         ("print('The title is alpha.')", "no_answer", "stdout is no JSON"),
-        ("print('[1]')", "no_answer", 'stdout is no JSON object with "answer"'),
-        ("import os; os.kill(os.getpid(), 9)", "exit_code", "killed by signal 9"),
     ],
-    ids=["never ends", "forks", "fails", "talks", "no object", "killed"],
+    ids=["never ends", "fails", "talks"],
 )
 def test_what_a_program_does_wrong_is_a_failure_with_its_reason(
     library: Library, code: str, reason: str, message: str
@@ -123,14 +120,6 @@ def test_what_a_program_does_wrong_is_a_failure_with_its_reason(
     declare(library, RUN | {"timeout_s": 1 if reason == "timeout" else 60})
     app(library, code)
     fails_with(library, library.evaluate_here("-n", "1", "--case", "alpha"), reason, message)
-
-
-def test_a_flood_is_an_answer_that_is_too_large(library: Library) -> None:
-    declare(library, RUN)
-    library.settings(limits={"response_bytes": 10_000})
-    app(library, "while True: print('x' * 1000)")
-    library.evaluate_here()
-    assert [(line["stop_reason"], line["text"]) for line in answers(library)] == [("too_large", "")] * 6
 
 
 def test_a_program_sees_the_keys_it_names_and_gives_none_away(library: Library) -> None:
@@ -199,25 +188,7 @@ def test_an_endpoint_is_asked_with_a_body_and_headers_and_answers_at_a_pointer(l
     assert row["accuracy"]["exact_match"]["mean"] == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize(
-    ("pointer", "reply", "status", "reason"),
-    [
-        ("/data/0", {"data": {}}, 200, "no_answer"),
-        ("/data/-1", {"data": [1]}, 200, "no_answer"),
-        ("/data/01", {"data": [1, 2]}, 200, "no_answer"),
-        ("/x", [1], 200, "no_answer"),
-    ],
-)
-def test_a_pointer_that_leads_nowhere_is_a_failure(
-    library: Library, pointer: str, reply: Any, status: int, reason: str
-) -> None:
-    with serve(Endpoint()) as server:
-        server.reply, server.status = reply, status
-        declare(library, {"http": {"url": server.url, "body": {"q": "{{document}}"}, "answer": pointer}})
-        fails_with(library, library.evaluate_here(), reason, f"nothing at {pointer}")
-
-
-def test_an_endpoint_has_as_long_as_is_declared_and_a_program_is_ended_by_its_supervisor(library: Library) -> None:
+def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
     times = []
     app(library)
     for program in ({"http": {"url": "http://127.0.0.1", "body": {}}}, RUN):
@@ -227,46 +198,18 @@ def test_an_endpoint_has_as_long_as_is_declared_and_a_program_is_ended_by_its_su
     assert times == [3, 3 + SPARE_S]
 
 
-def test_an_endpoint_that_redirects_to_another_host_gets_no_key_there(library: Library) -> None:
-    with serve(Endpoint()) as other, serve(Endpoint()) as server:
-        server.status, server.headers = 307, {"location": f"{other.url}/steal"}
-        http = {"url": server.url, "body": {"q": "{{document}}"}, "headers": {"authorization": "A_KEY"}}
-        declare(library, {"http": http})
-        done = library.evaluate_here(env={"A_KEY": KEY})
-        assert done.code == 4, done.err
-        assert not other.received
-        assert "redirects" in (library.run_folder() / "replicates.jsonl").read_text()
-
-
-def test_a_body_over_the_limit_is_an_answer_that_is_too_large(library: Library) -> None:
-    with serve(Endpoint()) as server:
-        server.reply = {"a": "x" * 20_000}
-        library.settings(limits={"response_bytes": 10_000})
-        declare(library, {"http": {"url": server.url, "body": {"q": "{{document}}"}, "answer": "/a"}})
-        library.evaluate_here()
-    assert (library.run_folder() / "replicates.jsonl").read_text().count('"too_large"') == 6
-
-
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
         ({}, "either run or http is expected at program"),
-        ({"run": "python app.py", "watch": ["*"]}, "at program.run in"),
-        ({"run": [], "watch": ["*"]}, "at least one entry is expected at program.run"),
         ({"run": ["python", "app.py"]}, "run needs watch"),
         ({"run": ["python"], "watch": ["no*"]}, "program.watch names no*, and no file"),
-        ({"run": ["python"], "watch": ["*", "../../../../etc/*"]}, "program.watch names ../../../../etc/*, and no"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is no glob from the component's folder"),
         ({"run": ["python"], "watch": ["**/*a*a*a*a*a*"]}, "at most 6 stars"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"run": ["python"], "watch": ["*"], "env": ["A B"]}, "program.env[0]"),
         ({"run": ["py\0thon"], "watch": ["*"]}, "program.run[0]"),
-        ({"run": ["python"], "watch": ["*"], "shell": True}, "unknown key at program.shell"),
-        ({"http": {"url": "file:///etc/passwd", "body": {}}}, "program.http.url"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password does not belong"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
-        ({"run": ["python"], "watch": ["*"], "messages": "sections"}, "unknown key at program.messages"),
-        ({"http": {"url": "http://host", "body": {}, "answer": "x"}}, "program.http.answer"),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
     ],
 )
@@ -287,50 +230,6 @@ def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> Non
     assert library.evaluate_here("--batch").refuses("has no batch API")
     assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")
     assert library.evaluate_here("--max-cost", "1").refuses("program")
-
-
-def test_a_program_that_is_recorded_is_asked_again_and_scored_again(library: Library) -> None:
-    declare(library, RUN)
-    app(library)
-    assert library.evaluate_here().code == 0
-    folder = library.run_folder()
-    assert library.call("score", str(folder)).code == 0
-    assert library.call("explain", str(folder), "--case", "alpha").code == 0
-    done = library.evaluate_here("--aa")
-    assert done.code == 0, done.err
-    assert len(library.rows()) == 2
-
-
-def test_the_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:
-    repository = GitRepository(library.root)
-    library.write(".gitignore", "*.log\n__pycache__/\nresults/\n")
-    declare(library, {"run": [sys.executable, "app.py"], "watch": ["**", "../../shared/*.txt"]})
-    app(library)
-    library.write("shared/words.txt", "a")
-    library.write(f"components/{SKILL}/deep/er/more.py", "b")
-    (library.component / "link.py").symlink_to("app.py")
-    library.write(f"components/{SKILL}/x.log", "ignored")
-    base = repository.commit()
-    lint = ("lint", "--base", base)
-    assert library.call(*lint).code == 0, library.call(*lint)
-    done = library.evaluate_here()
-    assert done.code == 0, done.err
-    assert library.call(*lint).code == 0, "its own record and leaderboard change nothing"
-    inner = f"components/{SKILL}"
-    for path, content in (("shared/words.txt", "b"), (f"{inner}/new.py", ""), (f"{inner}/deep/er/more.py", "c")):
-        before = (library.root / path).read_bytes() if (library.root / path).exists() else None
-        library.write(path, content)
-        wrong = library.call(*lint)
-        assert wrong.code == 2
-        assert "the program, or a file that it watches, changed but the version did not" in wrong.out + wrong.err
-        repository.commit()
-        assert library.call(*lint).code == 2, "committed, too"
-        if before is None:
-            (library.root / path).unlink()
-        else:
-            library.write(path, before)
-        repository.commit()
-        assert library.call(*lint).code == 0
 
 
 def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) -> None:
@@ -371,3 +270,20 @@ def test_a_file_is_a_path_for_a_program_and_a_data_url_for_an_endpoint(library: 
         library.evaluate_here("-n", "1", "--case", "alpha")
         (received,) = server.received
     assert received.body == {"image": f"data:image/png;base64,{base64.b64encode(raw).decode()}"}
+
+
+def test_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:
+    repository = GitRepository(library.root)
+    library.write(".gitignore", "__pycache__/\nresults/\n")
+    declare(library, {"run": [sys.executable, "app.py"], "watch": ["**", "../../shared/*.txt"]})
+    app(library)
+    library.write("shared/words.txt", "a")
+    base = repository.commit()
+    lint = ("lint", "--base", base)
+    assert library.evaluate_here().code == 0
+    assert library.call(*lint).code == 0, "its own record and leaderboard change nothing"
+    library.write("shared/words.txt", "b")
+    message = "the program, or a file that it watches, changed but the version did not"
+    assert message in library.call(*lint).out
+    repository.commit()
+    assert message in library.call(*lint).out

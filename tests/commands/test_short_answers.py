@@ -93,7 +93,7 @@ def test_what_an_answer_is_explained_by_fits_a_screen_however_many_leaves_it_has
     server.reply = lambda asked: Reply(text=answer)
     library.call("evaluate", SKILL, env=KEY)
     shown = screen(library, "explain", "--case", "alpha", lines=24, last="alpha is the title")
-    assert "leaves: 39 right, 1 wrong" in shown
+    assert "fields: 78 right, 2 wrong" in shown
     assert [line.split()[0] for line in shown if line.startswith(("right", "wrong"))] == ["wrong"]
     assert "… and 39 more: --full shows them" in shown
     done = library.call("explain", library.run_folder().name, "--case", "alpha", "--full", env=KEY)

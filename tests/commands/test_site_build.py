@@ -110,7 +110,6 @@ def test_building_again_writes_nothing_and_one_new_record_only_what_shows_it(bui
         "data/changes.js",
         f"data/components/{SKILL}.js",
         f"data/compare/{SKILL}/versions.js",
-        f"data/compare/{SKILL}/models.js",
         ".skill-evaluator-site",
         f"data/cases/{SKILL}.js",
         *(f"data/case-lists/{SKILL}/{version}.js" for version in ("1.0.0", "1.2.0")),

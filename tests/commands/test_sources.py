@@ -383,7 +383,7 @@ def test_datasets_json_declares_the_output_of_a_prompt_yml(sourced: Sourced) -> 
 def test_doctor_accepts_the_gitignore_that_adopting_writes(sourced: Sourced) -> None:
     doctor = sourced.call("doctor").out
     assert "git add would publish components/*/evals/results/" in doctor
-    assert "add that to .evaluator/.gitignore" in doctor
+    assert "add them to .evaluator/.gitignore" in doctor
     assert sourced.call("init", "--adopt", "--yes").code == 0
     assert "git add" not in sourced.call("doctor").out
 

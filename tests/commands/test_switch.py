@@ -1,4 +1,4 @@
-"""`switch`: may the library go to another model? Rows, what stands in for a model that is gone, caps and exit codes."""
+"""`switch`: rows of components, models that cannot be called any more, and exit codes."""
 
 import json
 import re
@@ -72,7 +72,7 @@ def test_a_program_is_left_out_as_it_asks_its_own_model(two: Library, server: Ch
     two.write("components/chain/app.py", "")
     ended = two.call("switch", "old", "new", "--dry-run", "-n", "2")
     assert (ended.code, "chain" in ended.out) == (0, False)
-    assert "chain is left out: 'chain' is a program, which asks its own model" in ended.err
+    assert "skipping chain: 'chain' is a program, which chooses its own model" in ended.err
 
 
 def test_models_asked_together_are_compared_alone_though_one_has_earlier_runs(two: Library, server: ChatServer) -> None:
@@ -104,40 +104,28 @@ def test_the_record_of_a_model_that_is_gone_stands_in(two: Library, server: Chat
     server.reply = without_old
     ended = two.call("switch", "old", "new", "--format", "json")
     (row,) = ended.json["components"]
-    assert "old did not answer (model_retired: this model was retired)" in row["remark"]
-    assert f"its run {recorded} stands in, with days between" in row["remark"]
+    assert "old is incomplete (model_retired: this model was retired)" in row["remark"]
+    assert f"compared with run {recorded} of another day" in row["remark"]
     assert row["verdict"] is not None
     assert "--resume" not in ended.err
 
 
-@pytest.mark.parametrize("entry", [None, {"id": "old", **REPLAY, "retires": "2026-01-31"}])
-def test_a_model_that_is_switched_off_is_not_asked(
+@pytest.mark.parametrize("entry", [None, {**REPLAY, "id": "old", "retires": "2026-01-31"}])
+def test_removed_or_retired_model_is_compared_by_its_record(
     two: Library, server: ChatServer, entry: dict[str, object] | None
 ) -> None:
     assert two.evaluate_here("--model", "old").code == 0
     new = {"id": "new", "provider": "openai", "base_url": server.url, "price": PRICE}
-    two.models(new, *([] if entry is None else [{**entry, "id": "old"}]))
-    ended = two.call("switch", "old", "new", "--format", "json")
-    (row,) = ended.json["components"]
-    why = "old is not in models.yaml; its run" if entry is None else "old was switched off on 2026-01-31; its run"
-    assert row["remark"].startswith(why)
+    two.models(new, *([] if entry is None else [entry]))
+    (row,) = two.call("switch", "old", "new", "--format", "json").json["components"]
+    assert row["remark"].startswith("old cannot be called any more; compared with its run")
     assert (row["calls"], row["verdict"] is not None) == (6, True)
 
 
 def test_without_anything_to_hold_it_against_nothing_is_asked(two: Library, server: ChatServer) -> None:
     ended = two.call("switch", "older", "new")
     assert (ended.code, server.requests) == (4, 0)
-    assert "older is not in models.yaml, and no run of 1.0.0 is recorded" in ended.out
-
-
-def test_the_cap_on_a_month_holds_for_all_components_together(two: Library, server: ChatServer) -> None:
-    many(two, 2)
-    two.settings(budget={"month_usd": 0.1})  # enough for one of them
-    assert two.call("switch", "old", "new", "part-00", "--dry-run").out.count("would") == 0
-    assert two.call("switch", "old", "new", "part-00", "part-01").refuses("budget.month_usd")
-    planned = two.call("switch", "old", "new", "part-00", "part-01", "--dry-run")
-    assert (planned.code, server.requests) == (0, 0)
-    assert "raise budget.month_usd" in planned.out
+    assert "older cannot be called any more, and no run of 1.0.0 is recorded" in ended.out
 
 
 def test_a_component_that_is_not_measured_leaves_the_answer_open(two: Library, server: ChatServer) -> None:
@@ -149,7 +137,7 @@ def test_a_component_that_is_not_measured_leaves_the_answer_open(two: Library, s
     server.reply = broken
     ended = two.call("switch", "old", "new", names[0], "--format", "markdown")
     assert ended.code == 4
-    assert "new did not answer (wrong_key: no)" in ended.out
+    assert "new is incomplete (wrong_key: no)" in ended.out
     assert "not shown of part-00" in ended.out
     assert "evaluate part-00 --resume" in ended.err
 
@@ -198,7 +186,7 @@ def test_a_model_that_answered_before_and_is_unknown_now_is_retired(two: Library
     assert "unknown_model" in two.evaluate_here("--model", "old").out  # perhaps the address is wrong
 
 
-def test_days_in_models_yaml_stand_in_doctor_plan_and_site_sixty_days_ahead(library: Library) -> None:
+def test_retiring_models_are_named_by_plan_and_site_sixty_days_ahead(library: Library) -> None:
     today = datetime.now(UTC).date()
     days = {"gone": -1, "soon": 60, "later": 61}
     retires = {name: str(today + timedelta(days=ahead)) for name, ahead in days.items()}
@@ -211,7 +199,6 @@ def test_days_in_models_yaml_stand_in_doctor_plan_and_site_sixty_days_ahead(libr
     assert library.evaluate_here("--model", "soon").code == 0
     library.call("site", "build")
     told = [
-        library.call("doctor").out,
         library.call("plan").out,
         library.call("plan", "--format", "markdown").out,
         (library.root / "site" / "data" / "overview.js").read_text(),

@@ -38,11 +38,11 @@ def test_unreadable_first_version_is_recorded_but_is_no_baseline(served: Library
     server.reply = lambda _: Reply(text=PROSE)
     ended = run(served, "evaluate", "-n", "5")
     assert ended.code == 4
-    assert ended.out.splitlines()[-2].startswith("0 of 60 outputs are JSON: 60 × not_json; explain ")
+    assert ended.out.splitlines()[-2].startswith("0 of 60 outputs are JSON: 60 × prose; `explain` ")
     assert ended.err.count("--resume") == 0
     (row,) = served.rows()
     assert (row["complete"], row["usable"], row["coverage"]) == (False, 0.0, 1.0)
-    for command in ("compare", "leaderboard", "history"):
+    for command in ("compare", "history"):
         assert run(served, command).code == 2
     assert "0% of the outputs of" in run(served, "accept", "--why", "x", "--by", "me").err
     server.reply = lambda asked: Reply(text=notice(asked.case_id))
@@ -62,7 +62,7 @@ def test_unreadable_new_version_is_regressed_and_ends_with_4(served: Library, se
         ended = run(served, command, "-n", "2")
         verdict, lost, _ = ended.out.splitlines()[-3:]
         assert (ended.code, verdict.split(" on ")[0]) == (4, f"▼ {SKILL}: regressed")
-        assert lost.startswith("0 of 24 outputs are JSON: 24 × not_json")
+        assert lost.startswith("0 of 24 outputs are JSON: 24 × prose")
     assert [row["complete"] for row in served.rows()] == [False, True]
     assert "0% of the outputs of" in run(served, "accept", "1.1.0", "--why", "x", "--by", "me").err
     assert "to ship: 1.0.0" in run(served, "history").out

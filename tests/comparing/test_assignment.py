@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.comparing.comparison import Pair, align_arrays, heaviest
+from skill_evaluator.comparing.comparison import Pair, _Comparing, heaviest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.sides import Side
 from skill_evaluator.text import canonical_json
 
 from tests.support.json_values import order_plan, quick, thorough
@@ -67,7 +68,8 @@ lines = st.lists(
 
 
 def align_lines(truth: list[Any], output: list[Any], plan: FieldPlan) -> list[Pair]:
-    return align_arrays({"lines": truth}, {"lines": output}, plan)[0].pairs
+    sides = Side({"lines": truth}, plan), Side({"lines": output}, plan)
+    return [*_Comparing(*sides)._align(truth, output, plan.field("lines"))]
 
 
 def met(pairs: list[Pair], truth: list[Any], output: list[Any]) -> list[str]:

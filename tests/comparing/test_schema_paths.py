@@ -71,7 +71,7 @@ def obj(**properties: Any) -> dict[str, Any]:
         (obj(a={"oneOf": [{"type": "array", "items": PAIR}, STR]}), "pairs"),
         (obj(a={"allOf": [{"type": "array"}, {"items": {"allOf": [PAIR]}}]}), "pairs"),
         # references
-        ({**obj(a={"$ref": "#name"}), "$defs": {"x": {"$anchor": "name", **STR}}}, {"a": "string"}),
+        ({**obj(a={"$ref": "#name"}), "$defs": {"any": True, "x": {"$anchor": "name", **STR}}}, {"a": "string"}),
         ({**obj(a={"$ref": "#name"}), "definitions": {"x": {"$id": "#name", **STR}}}, {"a": "string"}),
         ({**obj(a={"$dynamicRef": "#name"}), "$defs": {"x": {"$dynamicAnchor": "name", **STR}}}, {"a": "string"}),
         ({**obj(a={"$ref": "#/$defs/a%25b"}), "$defs": {"a%b": STR}}, {"a": "string"}),
@@ -94,7 +94,7 @@ def test_what_stands_at_each_path(schema: Any, expected: Any) -> None:
 
 
 def test_definitions_that_all_refer_to_each_other_are_walked_only_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walking, "_MOST_NODES", 500)
+    monkeypatch.setattr(walking, "_MAX_NODES", 500)
     names = [f"d{index}" for index in range(12)]
     links = {first: obj(**{second: {"$ref": f"#/$defs/{second}"} for second in names}, x=STR) for first in names}
     found = kinds({"$ref": "#/$defs/d0", "$defs": links})

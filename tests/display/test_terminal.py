@@ -153,7 +153,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "to ship: 1.2.0 with example-large",
         "shows where they differ",
     ),
-    ("explain", "receipts 1.1.0", "wrong date", "replicates: 4 scored", "example-large", "say more of date"),
+    ("explain", "receipts 1.1.0", "wrong date", "replicate 0-3: scored", "example-large", "say more of date"),
 )
 
 

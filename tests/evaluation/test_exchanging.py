@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from skill_evaluator.evaluation.mutation import chances_of_last
+from skill_evaluator.evaluation.mutation import adjusted_p_values
 
 
 def scores(*lost: int, cases: int = 14, figures: int = 4) -> np.ndarray:
@@ -14,23 +14,23 @@ def scores(*lost: int, cases: int = 14, figures: int = 4) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_p_is_the_chance_that_one_of_five_moved_in_every_case_that_moved(count: int) -> None:
-    p_values = chances_of_last(scores(*range(count)))
+    p_values = adjusted_p_values(scores(*range(count)))
     assert p_values == [pytest.approx(0.2**count), 1.0, 1.0, 1.0]
 
 
 def test_nothing_that_moved_has_p_1_and_a_figure_without_a_score_is_no_move() -> None:
     table = scores()
     table[1, 3, 2] = np.nan
-    assert chances_of_last(table) == [1.0] * 4
+    assert adjusted_p_values(table) == [1.0] * 4
 
 
 def test_noise_of_the_others_takes_the_evidence_away() -> None:
     calm, noisy = scores(1, 2, 3), scores(1, 2, 3)
     noisy[0, [4, 5, 6], [0, 1, 2]] = 0.0
-    assert chances_of_last(calm)[0] < 0.01 < chances_of_last(noisy)[0]
+    assert adjusted_p_values(calm)[0] < 0.01 < adjusted_p_values(noisy)[0]
 
 
 def test_of_versions_that_are_exchangeable_few_are_far_apart() -> None:
     dice = np.random.default_rng(5)
-    least = [min(chances_of_last(dice.normal(size=(6, 8, 4)))) for _ in range(200)]
+    least = [min(adjusted_p_values(dice.normal(size=(6, 8, 4)))) for _ in range(200)]
     assert sum(p <= 0.05 for p in least) <= 22  # 10 are expected; more than 22 has a probability below 0.1 %

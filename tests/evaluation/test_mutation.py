@@ -1,10 +1,9 @@
 """The verdict on a mutant: what chance does is not called a kill, and what a mutant does is."""
 
-import datetime
 import random
 from collections.abc import Callable
 
-from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants
+from skill_evaluator.evaluation.mutation import decide_mutant
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.messages import Prompt
 from skill_evaluator.library.mutants import mutants_of
@@ -18,36 +17,19 @@ RULES = VerdictRules(
     skill="s",
     primary_metric="field_level_f1",
     required_coverage=0.9,
-    waivers=(),
-    today=datetime.date(2026, 1, 1),
 )
-(MUTANT,) = mutants_of(Prompt.of("Read.\n\n- Trim it."), None)
+MUTANT, _ = mutants_of(Prompt.of("Read.\n\n- Trim it."))
 CASES = [f"case-{at}" for at in range(10)]
 World = Callable[[random.Random, str], float]
 
 
-def status(undamaged: World, mutant: World, dice: random.Random, replicates: int = 4) -> str:
-    """Ask as `mutate` does, look by look, and return what becomes of the mutant."""
-    drawn = [
-        {case: [world(dice, case) for _ in range(replicates)] for case in CASES} for world in (*[undamaged] * 4, mutant)
+def status(original: World, mutant: World, dice: random.Random, replicates: int = 4) -> str:
+    """Return the status of a mutant; the first four runs are those of the original prompt."""
+    records: list[Record] = [
+        a_record({case: [world(dice, case) for _ in range(replicates)] for case in CASES}, run_id=f"run-{at}")
+        for at, world in enumerate([*[original] * 4, mutant])
     ]
-    looks = looks_of_mutants(replicates)
-    for look in looks:
-        records: list[Record] = [
-            a_record({case: scores[:look] for case, scores in table.items()}, run_id=f"run-{at}")
-            for at, table in enumerate(drawn)
-        ]
-        judged = judged_mutant(
-            MUTANT,
-            Undamaged(record=records[0], controls=tuple(records[1:4])),
-            records[4],
-            RULES,
-            looks=len(looks),
-            last=look == looks[-1],
-        )
-        if judged is not None:
-            return judged.status
-    raise AssertionError("the last look decides")
+    return decide_mutant(MUTANT, records[:4], records[4], RULES).status
 
 
 def noisy(mean: float) -> World:
@@ -88,10 +70,8 @@ def test_a_field_that_two_cases_have_is_lost_in_both() -> None:
         fields = {"rare": dict.fromkeys(CASES[:2], (right, 4)), "plain": dict.fromkeys(CASES, (4, 4))}
         return a_record(scores, run_id=name, fields=fields)
 
-    undamaged = Undamaged(record=run("u", 4), controls=tuple(run(f"c{at}", 4) for at in range(3)))
-    judged = judged_mutant(MUTANT, undamaged, run("m", 0), RULES, looks=1, last=True)
-    assert judged is not None
-    assert [(one.kind, one.name) for one in judged.reactions] == [("field", "rare")]
+    result = decide_mutant(MUTANT, [run(f"u{at}", 4) for at in range(4)], run("m", 0), RULES)
+    assert [(one.kind, one.name) for one in result.reactions] == [("field", "rare")]
 
 
 def test_a_drop_in_all_cases_kills_in_spite_of_noise() -> None:

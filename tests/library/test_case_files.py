@@ -109,14 +109,12 @@ def test_a_file_belongs_into_what_the_user_says(tmp_path: Path) -> None:
 
 ATTACKS = {
     "encrypted": (a_pdf(password="secret"), "is encrypted"),
-    "no password to open it": (a_pdf(password=""), "is encrypted"),
     "a bomb": (a_bomb(400_000_000), "no PDF that can be read"),
     "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
     "a page again and again": (a_pdf(kids="4 0 R " * 11), "more than 10 pages"),
-    "a page tree in a circle": (a_pdf(kids="2 0 R"), "more than 10 pages"),
+    "a page tree in a circle": (a_pdf(kids="2 0 R"), "no PDF that can be read: it is broken ("),
     "no page": (a_pdf(kids="null"), "no PDF that can be read"),
     "cut": (a_pdf()[:200], "no PDF that can be read: it is broken ("),
-    "nothing but the beginning": (b"%PDF-1.7\n", "no PDF that can be read: it is broken ("),
     "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "no image that can be read"),
     "an image without height": (a_png(3, 0), "no image that can be read"),
     "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "no image that can be read"),

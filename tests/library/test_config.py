@@ -142,7 +142,7 @@ def test_a_mistake_is_refused_in_one_line_with_its_place(name: str, tmp_path: Pa
 
 
 def test_a_missing_models_file_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` lays it out"):
+    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; `skill-evaluator init` writes it"):
         load_models(tmp_path)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skill_evaluator.ci.pending import lying_versions, overdue, parse_pending, part_of_plan, run_of
 from skill_evaluator.ci.plan import planned_runs, read_plan
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.exchange.imported import ImportRequest, import_results
@@ -17,13 +16,12 @@ from skill_evaluator.files import json_text
 from skill_evaluator.library.case_table import CaseTable, import_cases
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Settings, load_models, load_settings, load_waivers
+from skill_evaluator.library.config import Settings, load_models, load_settings
 from skill_evaluator.library.scenarios import load_scenario
 from skill_evaluator.library.versions import read_version
 from skill_evaluator.records.archive import read_acceptances, read_entries
 from skill_evaluator.records.leaderboard import laid_out, load_leaderboard, newest_recorded
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.batch_journal import PendingBatch, PendingRun
 from skill_evaluator.runner.journal import read_answers, read_manifest
 from skill_evaluator.runner.schedule import build_request
 
@@ -41,15 +39,11 @@ _DATASETS = '{"datasets": [{"fixtures": "shared", "metrics": ["exact_match"], "f
 _MODELS = "models:\n- {id: a, provider: openai, params: {effort: low, n: 0x1}, price: {input: 1, output: 2.5}}\n"
 _SETTINGS = "replicates: 3\ntimeout_s: 1_000.5\npolicy: {alpha: 0.05, metrics: {exact_match: {tier: advisory}}}\n"
 _SCENARIO = "---\nname: s\nintent: none\n---\nBefore. {{ prompt }}\n"
-_WAIVER = "component: a\nmetric: exact_match\nreason: none\nexpires: 2027-01-31\ndown_to: 0.8\n"
 _QUESTION = '{"id": "a-b", "question": "Which?", "options": ["x", "y"], "answer": "A", "topic": {"a": [1]}}\n'
 _RECORD = a_record({"alpha": [1.0, 0.5], "beta": [0.0, 1.0]}, skill=NAME, skill_version="1.0.0")
 _BOARD = laid_out({"skill": NAME}, [_RECORD.row().model_dump(mode="json")]).decode()
 _ACCEPTANCE = {"version": "1.0.0", "by": "A", "why": "good", "date": "2026-03-01", "run_ids": {"m": [_RECORD.run_id]}}
 _ACCEPTED = {"skill": NAME, "accepted": [_ACCEPTANCE]}
-_BATCH = PendingBatch(at="2026-03-01T08:00:00Z", places=[(0, 8)], id="batch-1")
-_LYING = PendingRun(run_id="r", created="2026-03-01T08:00:00Z", batches=[_BATCH])
-_PENDING = part_of_plan(PLAN, "a", "vendor/m", [_LYING], None)
 _MANIFEST = next(planned_runs(PLAN)).manifest
 _ANSWERED = '{"case_id": "one", "replicate": 0, "text": "{}", "input_tokens": 5, "cost_usd": 0.1}\n'
 _ELSEWHERE = ROOT / "tests" / "data" / "elsewhere"
@@ -74,12 +68,6 @@ def _board(root: Path) -> None:
     read_entries(path)
     load_leaderboard(path, NAME)
     newest_recorded(path.read_bytes(), str(path))
-
-
-def _pending(root: Path) -> None:
-    path = root / f"{run_of(_PENDING)}.json"
-    plan = parse_pending(path.read_bytes(), path)
-    json.dumps([dict.fromkeys(map(str, lying_versions([plan]))), [fault.message for fault in overdue([plan], "c")]])
 
 
 def _results(name: str) -> Callable[[Path], None]:
@@ -109,7 +97,6 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
     "models.yaml": (_MODELS, load_models),
     "settings.yaml": (_SETTINGS, load_settings),
     "scenarios/s.md": (_SCENARIO, lambda root: load_scenario(root, "s")),
-    "waivers/a.yaml": (_WAIVER, load_waivers),
     f"components/{NAME}/leaderboard.json": (_BOARD, _board),
     "record.json": (json_text(_RECORD.model_dump(mode="json")), lambda root: read_record(root / "record.json")),
     "accepted.json": (json.dumps(_ACCEPTED), lambda root: read_acceptances(root / "accepted.json")),
@@ -117,7 +104,6 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
         json_text(PLAN.model_dump(mode="json")),
         lambda root: list(planned_runs(read_plan(root / "plan.json"))),
     ),
-    f"{run_of(_PENDING)}.json": (json_text(_PENDING.model_dump(mode="json")), _pending),
     "manifest.json": (json_text(_MANIFEST.model_dump(mode="json")), read_manifest),
     "replicates.jsonl": (_ANSWERED, lambda root: list(read_answers(root))),
     "promptfoo.json": ((_ELSEWHERE / "promptfoo_a.json").read_text(), _results("promptfoo.json")),
@@ -195,19 +181,6 @@ def test_questions_are_read_or_refused_in_one_line(lines: list[bytes], folder: P
     write_component(root, prompt=_FRONT, schema=None)
     _put(root, f"fixtures/{NAME}/questions.jsonl", b"\n".join(lines))
     _read_or_refused(_cases, root)
-
-
-@pytest.mark.parametrize("filter_", [None, ["none"], 5])
-def test_samples_of_which_some_name_no_filter_are_refused_by_their_line(filter_: object, tmp_path: Path) -> None:
-    good, read = FILES["samples.jsonl"]
-    first, *others = good.splitlines()
-    _put(
-        _library(tmp_path),
-        "samples.jsonl",
-        "\n".join([json.dumps({**json.loads(first), "filter": filter_}), *others]).encode(),
-    )
-    with pytest.raises(SkillEvaluatorError, match=r"samples.jsonl:1 names no filter, as other lines do"):
-        read(tmp_path)
 
 
 @pytest.mark.parametrize("path", FILES)

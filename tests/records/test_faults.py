@@ -50,7 +50,7 @@ def test_a_document_over_the_context_is_told_from_other_bad_requests_however_it_
             [("output_limit", 60)],
             "0 of 60 outputs are JSON: 60 × output_limit; raise max_output_tokens of 'm'",
         ),
-        (None, [("empty", 40), ("refusal", 20)], "0 of 60 outputs could be read: 40 × empty, 20 × refusal; explain "),
+        (None, [("empty", 40), ("refusal", 20)], "0 of 60 outputs could be read: 40 × empty, 20 × refusal; `explain` "),
         (None, [("new_reason", 60)], "0 of 60 outputs could be read: 60 × new_reason"),
         (None, [], "0 of 60 outputs could be read"),
     ],

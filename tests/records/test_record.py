@@ -25,9 +25,9 @@ ROW = {
     *("reproducibility", "failures", "tokens", "cost_usd", "latency_s", "digests", "evaluator_version", "digest"),
     *("per_case", "scorer_version"),  # of the first scorer a row has none
 }
-IN_A_ROW_WHERE_IT_SAYS_SOMETHING = {"saved_calls", "tops_up", "shard", "scenario", "beside", "stopped"}
+IN_A_ROW_WHERE_IT_SAYS_SOMETHING = {"shard", "scenario", "beside", "stopped"}
 IN_A_RECORD_ALONE = {
-    *("seed", "adaptive", "per_field", "per_array", "pass_hat_k", "contract", "reasons", "retries", "settings"),
+    *("seed", "per_field", "per_array", "pass_hat_k", "contract", "reasons", "retries", "settings"),
     *("schema_version", "draft", "faults", "calls"),
 }
 SUMMARY = {"mean", "strict_mean", "stdev", "stdev_cases", "n", "n_cases", "ci95"}

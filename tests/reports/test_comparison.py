@@ -1,11 +1,9 @@
 """The pages of compare and history: nothing from outside is mark-up, on a page or a terminal; what is cut is said."""
 
-import datetime
 from typing import Any
 
 import pytest
 from skill_evaluator.display import probability, signed
-from skill_evaluator.library.config import Waiver
 from skill_evaluator.reports.comparison import measure_sheet, print_comparison, run_sheet, scope_words
 from skill_evaluator.reports.history import print_history
 from skill_evaluator.site.compare import version_parts
@@ -18,11 +16,7 @@ from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
 
 HOSTILE = "<img src=x onerror=alert(1)>|`](http://x)\n# title\x1b[31m[red]\u202e&\"'"
-RULES = some_rules(
-    {},
-    Waiver(component=HOSTILE, metric="field_level_f1", reason=HOSTILE, expires=datetime.date(2020, 1, 1)),
-    skill=HOSTILE,
-)
+RULES = some_rules(skill=HOSTILE)
 
 
 def hostile_pair() -> Pair:

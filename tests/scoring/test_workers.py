@@ -1,4 +1,4 @@
-"""Work in processes of its own: its results, its limits, and that nothing of it outlives who wanted it."""
+"""Scoring processes: their results, their limits, and that they end with the command."""
 
 import os
 import re
@@ -128,7 +128,7 @@ from skill_evaluator.scoring.parallel import Workers
 import os
 workers = Workers(lambda seconds: time.sleep(seconds) or os.getpid(), SafetyLimits(), 2)
 pids = {workers.submit((0.2,), None).result() for _ in range(1)}
-print(os.getpid(), workers._pid, *pids, flush=True)
+print(os.getpid(), *pids, flush=True)
 workers.submit((600,), None), workers.submit((600,), None)
 time.sleep(600)
 """
@@ -141,7 +141,7 @@ def test_no_process_outlives_the_command_however_it_ends(number: int) -> None:
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pids = [int(pid) for pid in process.stdout.readline().split()]
-        assert len(pids) == 3
+        assert len(pids) == 2
         assert all(map(_exists, pids))
         time.sleep(0.1)
         process.send_signal(number)
@@ -164,7 +164,6 @@ def test_signals_to_the_whole_group_leave_the_workers_at_their_work(number: int)
     with Workers(work, LIMITS, 1) as workers:
         process = do(workers, "process")
         under_way = workers.submit(("sleep", 0.3), lambda: COSTLY)
-        for pid in (process, workers._pid):
-            os.kill(pid, number)
+        os.kill(process, number)
         assert under_way.result() is None
         assert do(workers, "process") == process

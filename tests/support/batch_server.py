@@ -5,7 +5,6 @@ than the requests went. The documents of `tests.support.library` begin with thei
 """
 
 import json
-import pickle
 import re
 import threading
 from collections import Counter
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 from tests.support.chat_server import notice
@@ -150,15 +148,11 @@ def _case(body: Any) -> str:
 
 
 @contextmanager
-def batch_server(port: int = 0, kept: Path | None = None) -> Iterator[BatchServer]:
-    """A server on a port (0: a free one), stopped and joined afterwards; a file has its batches `kept` for the next."""
+def batch_server() -> Iterator[BatchServer]:
+    """A server on a free port, stopped and joined afterwards."""
     server = BatchServer()
-    if kept is not None and kept.exists():
-        server.batches, server.files, server.bodies, server.submitted = pickle.loads(kept.read_bytes())
-    with serve(server, port):
+    with serve(server):
         yield server
-    if kept is not None:
-        kept.write_bytes(pickle.dumps((server.batches, server.files, server.bodies, server.submitted)))
 
 
 Reply = tuple[int, Any]  # a status and a body; 201 where a batch was made

@@ -80,7 +80,6 @@ FILES = tuple(
                 ".evaluator/scenarios/curt.md",
                 (("evaluate", SKILL, "--scenario", "curt"), ("audit", "plan")),
             ),
-            ("waiver", ".evaluator/waivers/one.yaml", (("compare", SKILL),)),
             ("rubric", ".evaluator/rubrics/one.yaml", (("judge", "lint"),)),
             ("rubric of levels", ".evaluator/rubrics/levels.json", (("judge", "lint"),)),
         ),
@@ -156,8 +155,6 @@ class EveryFile(AuditLibrary):
         rows = ({"id": name, "document": name, "expected": {"a": [1]}, "checks": [{"contains": "a"}]} for name in "pq")
         self.lines(f"{LISTED}/evals/cases.jsonl", *rows)
         self.write(QUESTIONS_FILE, "".join(json.dumps(question) + "\n" for question in quiz))
-        waived = {"component": SKILL, "model": "recorded", "metric": "exact_match", "reason": "a new shop"}
-        self.write(".evaluator/waivers/one.yaml", {**waived, "expires": "9999-12-31"})
         self.write(".evaluator/rubrics/one.yaml", {"criteria": [some_criterion()]})
         self.write(".evaluator/rubrics/levels.json", some_levels())
         judging = ROOT / "tests" / "data" / "judging"

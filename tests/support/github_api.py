@@ -2,8 +2,6 @@
 
 import re
 from contextlib import AbstractContextManager
-from pathlib import Path
-from shutil import make_archive
 from typing import Any
 
 from tests.support.http_server import Received, Server, serve
@@ -24,7 +22,6 @@ class GitHubApi(Server):
         self.pulls_of: dict[str, list[dict[str, Any]]] = {}  # by commit
         self.comments: dict[int, list[dict[str, Any]]] = {}  # by number of the pull request
         self.open_pulls: list[dict[str, Any]] = []
-        self.artifacts: list[dict[str, Any]] = []  # each with the `folder` that it was made of
         self.branches_with_news = {"review"}
         self.refusing: int | None = None  # a status that everything is answered with
         self.asked: list[str] = []
@@ -76,11 +73,6 @@ class GitHubApi(Server):
             (comment,) = (one for many in self.comments.values() for one in many if one["id"] == int(match[1]))
             comment.update(received.body)
             return 200, comment
-        if path == "/actions/artifacts":
-            return 200, {"artifacts": [one for one in self.artifacts if one["name"] == received.query["name"]]}
-        if match := re.fullmatch(r"/actions/artifacts/(\d+)/zip", path):
-            (folder,) = (one["folder"] for one in self.artifacts if one["id"] == int(match[1]))
-            return 200, Path(make_archive(folder, "zip", folder)).read_bytes()
         return self._pulls(received)
 
     def _pulls(self, received: Received) -> Reply:

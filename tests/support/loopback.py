@@ -1,8 +1,8 @@
-"""Run as a program: `python -m tests.support.loopback WORLD COMMAND...` runs a command with three servers beside it.
+"""Run as a program: `python -m tests.support.loopback WORLD COMMAND...` runs a command with two servers beside it.
 
-One speaks chat completions, one the vendors' batches, one what is needed of GitHub's API. WORLD is a JSON file: their
-ports and how they answer come out of it, what they were asked goes into it. Batches are kept beside it for the next
-command. Meant for a network name space of its own, where it brings up the loopback.
+One speaks chat completions, one what is needed of GitHub's API. WORLD is a JSON file: their ports and how they answer
+come out of it, what they were asked goes into it. Meant for a network name space of its own, where it brings up the
+loopback.
 """
 
 import fcntl
@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.support.batch_server import batch_server
 from tests.support.chat_server import Asked, Reply, chat_server, notice, varied
 from tests.support.github_api import GitHubApi
 from tests.support.http_server import serve
@@ -36,17 +35,10 @@ def main(world_file: Path, command: list[str]) -> int:
             return Reply(text=notice(asked.case_id, moved["year"]), served_model=moved["served_model"])
         return varied(asked)
 
-    kept = world_file.with_name("batches.pickle")
-    with (
-        chat_server(world["chat_port"]) as chat,
-        batch_server(world["batch_port"], kept) as batches,
-        serve(_github(world), world["api_port"]) as github,
-    ):
+    with chat_server(world["chat_port"]) as chat, serve(_github(world), world["api_port"]) as github:
         chat.reply = reply
-        batches.held, batches.lost_replies = world["batches_held"], world["batch_replies_lost"]
         code = subprocess.run(command, check=False).returncode
         world["asked"] = [[case_id, seed, times] for (case_id, seed), times in sorted(chat.times.items())]
-        world["submitted"] = dict(batches.submitted)
         world["comments"] = [comment["body"] for comment in github.comments[7]]
     world_file.write_text(json.dumps(world))
     return code
@@ -73,7 +65,6 @@ def _github(world: dict[str, Any]) -> GitHubApi:
     api.url = f"http://127.0.0.1:{world['api_port']}"
     api.merged("7", 7)
     api.pulls_of = _EveryCommit(api.pulls_of)
-    api.artifacts = world["artifacts"]
     for count, body in enumerate(world["comments"]):
         api.comment(7, body, "User" if count < world["by_people"] else "Bot")
     return api

@@ -75,11 +75,7 @@ def spellings(key: str) -> list[str]:
     raw = key.encode()
     return [
         key,
-        key.upper(),
-        key.lower(),
         quote(key, safe=""),
-        "".join(f"%{byte:02X}" for byte in raw),
-        "".join(f"\\u{byte:04x}" for byte in raw),
         base64.b64encode(raw).decode(),
         base64.urlsafe_b64encode(b"Bearer " + raw).decode(),
         base64.b64encode(b"x:" + raw).decode().rstrip("="),

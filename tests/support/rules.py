@@ -1,10 +1,9 @@
-"""The rules that a test draws its verdicts by: a policy, its waivers, and one day."""
+"""The rules that a test draws its verdicts by: a policy and a primary metric."""
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.library.config import Policy, Waiver
+from skill_evaluator.library.config import Policy
 from skill_evaluator.verdicts.decide.comparability import Measure
 from skill_evaluator.verdicts.decide.effects import Within
 from skill_evaluator.verdicts.decide.measuring import Measured, Runs
@@ -25,13 +24,11 @@ def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float
 
 
 def some_rules(
-    policy: Mapping[str, Any] | None = None, *waivers: Waiver, skill: str = "s", primary_metric: str = "field_level_f1"
+    policy: Mapping[str, Any] | None = None, *, skill: str = "s", primary_metric: str = "field_level_f1"
 ) -> VerdictRules:
     return VerdictRules(
         policy=Policy.model_validate(policy or {}),
         skill=skill,
         primary_metric=primary_metric,
         required_coverage=0.9,
-        waivers=waivers,
-        today=datetime.date(2026, 6, 1),
     )

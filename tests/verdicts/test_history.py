@@ -85,9 +85,3 @@ def test_the_runs_of_a_version_are_pooled() -> None:
     first, last = found.models[0].points
     assert (last.run_id, last.runs, first.runs, found.aa_runs) == ("high", 2, 1, 1)
     assert round((first.strict_mean or 0) - (last.strict_mean or 0), 3) == 0.05
-
-
-def test_a_run_that_was_stopped_early_is_named() -> None:
-    model = history(run("1.0.0", 0.8), run("1.1.0", 0.4, saved_calls=5), run("1.2.0", 0.8))
-    assert model.remarks == ["stopped early by --adaptive, at a mean too high or too low: 1.1.0"]
-    assert history(run("1.0.0", 0.8)).remarks == []

@@ -323,14 +323,3 @@ def test_a_run_that_may_be_a_copy_says_nothing_of_chance(
     again = run("1.0.0", 1, provider=provider, settings=settings, seed=seed)
     keep(library, again, run("1.0.0", 2, provider=provider, settings=settings))
     assert len(pair_for(library, run("1.1.0", 3)).baseline_again) == pooled
-
-
-@pytest.mark.parametrize(
-    ("taken", "pooled"), [(None, [1]), (["of-1"], []), (["of-1", "of-7"], []), (["of-7"], [1])], ids=str
-)
-def test_a_run_and_the_run_whose_answers_it_took_are_one_measurement(
-    library: Library, taken: list[str] | None, pooled: list[int]
-) -> None:
-    told = {} if taken is None else {"taken": {"run_ids": taken, "answers": 3, "cost_usd": None}}
-    keep(library, run("1.0.0", 1, run_id="of-1", seed=5), run("1.0.0", 2, run_id="of-2", **told))
-    assert days(pair_for(library, run("1.1.0", 3)).baseline_again) == pooled

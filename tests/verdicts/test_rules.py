@@ -1,12 +1,11 @@
-"""What each measure weighs and tolerates, waivers that fit, and the verdict on one measure."""
+"""What each measure weighs and tolerates, and the verdict on one measure."""
 
-import datetime
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from scipy.special import stdtrit
-from skill_evaluator.library.config import VerdictName, Waiver
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import unseen_share
 from skill_evaluator.verdicts.decide.comparability import Kind, Measure, Pair
 from skill_evaluator.verdicts.decide.effects import Effect
@@ -20,8 +19,8 @@ def measure(name: str, kind: Kind = "accuracy") -> Measure:
     return Measure(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
 
 
-def rules(policy: dict[str, Any], *waivers: Waiver, skill: str = "s") -> VerdictRules:
-    return some_rules(policy, *waivers, skill=skill, primary_metric="f1")
+def rules(policy: dict[str, Any], skill: str = "s") -> VerdictRules:
+    return some_rules(policy, skill=skill, primary_metric="f1")
 
 
 PRIMARY, OTHER, FIELD = measure("f1"), measure("exact_match"), measure("total", "field")
@@ -83,40 +82,6 @@ def test_the_alpha_of_the_policy_reaches_what_may_have_gone_unseen() -> None:
         for alpha in (0.5, 0.05, 0.001)
     }
     assert verdicts == {0.5: "regressed", 0.05: "regressed", 0.001: "inconclusive"}
-
-
-def waiver(**changed: Any) -> Waiver:
-    value = {"component": "s", "metric": "f1", "reason": "known", "expires": "2026-06-01"}
-    return Waiver.model_validate({**value, **changed})
-
-
-@pytest.mark.parametrize(
-    ("of", "given", "fits"),
-    [
-        (PRIMARY, waiver(), True),
-        (PRIMARY, waiver(model="m"), True),
-        (PRIMARY, waiver(model="n"), False),
-        (PRIMARY, waiver(component="t"), False),
-        (OTHER, waiver(), False),
-        (FIELD, waiver(metric="total"), False),
-        (FIELD, waiver(metric=None, field="total"), True),
-        (measure("total"), waiver(metric=None, field="total"), False),
-    ],
-)
-def test_a_waiver_fits_its_measure_component_and_model_only(of: Measure, given: Waiver, fits: bool) -> None:
-    assert (rules({}, given).waiver_for(of, "m") is not None) == fits
-
-
-@pytest.mark.parametrize(
-    ("down_to", "score", "broken"), [(None, 0.0, False), (0.8, 0.8, False), (0.8, 0.79, True), (0.0, 0.0, False)]
-)
-def test_a_waiver_accepts_down_to_its_floor(down_to: float | None, score: float, broken: bool) -> None:
-    assert waiver(down_to=down_to).breaks_floor(score) == broken
-
-
-def test_of_waivers_that_end_on_one_day_the_highest_floor_counts() -> None:
-    strict = waiver(down_to=0.8)
-    assert rules({}, waiver(), strict, waiver(down_to=0.5)).waiver_for(PRIMARY, "m") == strict
 
 
 def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
@@ -185,11 +150,3 @@ def test_what_was_nearly_always_right_and_hardly_ever_is(
     says: str, before: list[list[int]], after: list[list[int]], models: int, *, lost: bool
 ) -> None:
     assert is_lost(a_measured(before, after), models) is lost, says
-
-
-def test_of_several_waivers_the_one_that_ends_last_counts() -> None:
-    late = waiver(expires="2027-01-01")
-    found = rules({}, waiver(), late, waiver(expires="2020-01-01")).waiver_for(PRIMARY, "m")
-    assert found == late
-    assert found is not None
-    assert found.expires == datetime.date(2027, 1, 1)

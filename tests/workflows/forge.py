@@ -19,7 +19,6 @@ from tests.support.library import ROOT, SCHEMA, Library
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
 AUDIT = ".github/workflows/audit.yml"
-BATCHES = ".github/workflows/batches.yml"
 DRIFT = ".github/workflows/drift.yml"
 SITE = ".github/workflows/site.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
@@ -41,17 +40,13 @@ class Forge:
         for path in (ROOT / ".evaluator").glob("requirements*.txt"):
             self.library.write(f".evaluator/{path.name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
-        chat, batches, api = _free_ports(3)
+        chat, api = _free_ports(2)
         self.world: dict[str, Any] = {
             "chat_port": chat,
-            "batch_port": batches,
             "api_port": api,
             "refused": {},
-            "batches_held": False,
-            "batch_replies_lost": 0,
             "comments": [],
             "by_people": 0,
-            "artifacts": [],
         }
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")
@@ -73,12 +68,6 @@ class Forge:
         """The entry of models.yaml for the chat server; it needs a key."""
         address = f"http://127.0.0.1:{self.world['chat_port']}/v1"
         return {"id": "served", "provider": "openai", "base_url": address, "api_key_env": "SERVED_API_KEY"}
-
-    @property
-    def batched(self) -> dict[str, Any]:
-        """The entry of models.yaml for a model that can be asked in batches."""
-        address = f"http://127.0.0.1:{self.world['batch_port']}/openai/v1"
-        return {**self.served, "id": "batched", "base_url": address, "price": {"input": 3, "output": 15}}
 
     def git(self, *arguments: str) -> str:
         """What git prints in the clone."""

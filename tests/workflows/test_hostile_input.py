@@ -74,7 +74,7 @@ def _nothing_was_done(acted: Acted, forge: Forge) -> None:
     ours = {"set-output", "summary", "warning"}
     taken = {line["command"] for line in acted.lines if "command" in line}
     assert taken <= ours, [line for line in acted.lines if line.get("command") not in {None, *ours}]
-    ours = {"legs", "jobs", "judge_legs", "invocation", "recorded", "kind", "head"}
+    ours = {"legs", "jobs", "judge_legs", "invocation", "recorded", "head"}
     ours |= {"branch", "fixtures_commit"}
     assert {line["name"] for line in acted.commands("set-output")} <= ours
     for warning in acted.commands("warning"):

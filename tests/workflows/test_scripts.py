@@ -1,6 +1,5 @@
 """What the workflows use and say in shell: pinned actions, commands and flags that exist, inputs kept arguments."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ from skill_evaluator.cli import COMMANDS, OLD, load_command
 from skill_evaluator.providers import PROVIDERS
 
 from tests.support.act import WORKFLOWS
-from tests.support.git import GitRepository
 from tests.support.hostile import EVERYTHING
 from tests.support.library import ROOT
 from tests.workflows.scripts import Ran, Step, parsed, run_script, step_of, steps
@@ -156,67 +154,13 @@ def test_a_drift_run_asks_what_is_recorded_up_to_its_cap(tmp_path: Path) -> None
     assert "--drift" not in call
 
 
-def test_a_run_is_planned_in_batches_or_to_collect_them(tmp_path: Path) -> None:
-    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BATCH", "PENDING"), "")
+def test_batch_input_is_passed_to_the_plan(tmp_path: Path) -> None:
+    env = dict.fromkeys(("COMPONENTS", "MODELS", "REPLICATES", "REASON", "MAX_COST", "BASE", "BATCH"), "")
     env |= {"BRANCH": "main", "RECORDS_BRANCH": "records", "REF": "refs/heads/main", "MODE": "push"}
     env["EVENT"] = "schedule"
     (plain,) = run_script(step("plan", "Plan"), tmp_path, env).calls
-    for given, flag in (({"BATCH": "true"}, "--batch"), ({"PENDING": INVOCATION}, f"--pending={INVOCATION}")):
-        (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, **given}).calls
-        assert call[-2:] == [flag, "--"]
-        assert flag not in plain
-
-
-LATER = "20261122T000000Z-bbbbbb"
-
-
-def test_pending_runs_of_all_plans_are_collected_each_first_in_its_turn(tmp_path: Path) -> None:
-    repository = GitRepository(tmp_path / "clone")
-    for name in ("one", "two"):
-        repository.write(f"components/{name}/evals/pending/{INVOCATION}-m.json")
-    repository.write("components/two/evals/records/20261121T000000Z-cccccc-m.json")
-    repository.commit()
-    repository.git("checkout", "-q", "--orphan", "records")
-    repository.git("rm", "-rfq", ".")
-    repository.write(f"two/evals/pending/{LATER}-a.b@baseline.json")
-    repository.commit()
-    repository.git("update-ref", "refs/remotes/origin/skill-evaluator-records", "records")
-    repository.git("checkout", "-q", "main")
-    env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git")}
-    for turn, found in (("4", [INVOCATION, LATER]), ("5", [LATER, INVOCATION]), ("6", [INVOCATION, LATER])):
-        (tmp_path / "outputs").unlink(missing_ok=True)
-        ran = run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, {**env, "TURN": turn})
-        assert (ran.code, ran.printed) == (0, "")
-        name, _, invocations = (tmp_path / "outputs").read_text().partition("=")
-        assert (name, json.loads(invocations)) == ("invocations", found), turn
-    jobs = yaml.safe_load((WORKFLOWS / "batches.yml").read_text())["jobs"]
-    assert {name: value for name, value in jobs["collect"]["strategy"].items() if name != "matrix"} == {
-        "fail-fast": False,
-        "max-parallel": 1,
-    }
-
-
-def test_of_many_plans_so_many_are_collected_as_a_matrix_may_have_and_the_rest_has_its_turn(tmp_path: Path) -> None:
-    repository = GitRepository(tmp_path / "clone")
-    invocations = [f"20261121T{at:06}Z-aaaaaa" for at in range(300)]
-    for invocation in invocations:
-        repository.write(f"components/one/evals/pending/{invocation}-m.json")
-    repository.commit()
-    env = {"RUNNER_TEMP": str(tmp_path), "GIT_DIR": str(repository.root / ".git"), "TURN": "299"}
-    assert run_script(step("find", "Find what is pending", "batches.yml"), tmp_path, env).code == 0
-    assert json.loads((tmp_path / "outputs").read_text().partition("=")[2]) == [*invocations[299:], *invocations[:255]]
-
-
-def test_no_artifact_of_a_pending_run_has_the_name_of_another_s() -> None:
-    for name in ("evaluate.yml", "leg.yml"):
-        workflow = yaml.safe_load((WORKFLOWS / name).read_text())
-        assert workflow["env"]["PART"] == "${{ inputs.pending && format('+{0}', inputs.pending) }}"
-        steps = [step for job in workflow["jobs"].values() for step in job.get("steps", ())]
-        moved = [step["with"] for step in steps if "-artifact@" in step.get("uses", "")]
-        assert moved
-        assert all(part.get("name", part.get("pattern")).endswith("${{ env.PART }}") for part in moved), name
-        called = [job["with"] for job in workflow["jobs"].values() if job.get("uses", "").endswith("leg.yml")]
-        assert all(given["pending"] == "${{ inputs.pending }}" for given in called)
+    (call,) = run_script(step("plan", "Plan"), tmp_path, {**env, "BATCH": "true"}).calls
+    assert (call[-2:], "--batch" in plain) == (["--batch", "--"], False)
 
 
 def test_nothing_that_a_fork_may_lack_or_set_decides_how_a_pull_request_is_checked() -> None:
@@ -295,13 +239,13 @@ def test_a_job_asks_the_planned_baseline_beside_the_new_version_also_when_it_goe
     assert f"--resume={results}/{INVOCATION}-served@baseline" in call
 
 
-def test_a_job_in_batches_submits_them_and_one_that_collects_takes_what_the_plan_says_is_pending(results: Path) -> None:
+def test_job_in_batches_waits_and_its_rerun_resumes(results: Path) -> None:
     (call,) = evaluate(results, TRANSPORT="batch").calls
-    assert call[-5:] == ["--batch", "--submit-only", f"--invocation={INVOCATION}", "--", "one"]
-    ran = evaluate(results, KIND="collect", PLAN="plan")
-    assert ran.became_the_last
-    words = ["--batches", "--planned=one@served", "--plan=plan/plan.json", str(results)]
-    assert ran.calls == [["python", "-m", "skill_evaluator", "collect", *words]]
+    assert call[-4:] == ["--batch", f"--invocation={INVOCATION}", "--", "one"]
+    (results / f"{INVOCATION}-served").mkdir()
+    (results / f"{INVOCATION}-served" / "manifest.json").write_text("{}")
+    (call,) = evaluate(results, TRANSPORT="batch").calls
+    assert call[-4:] == ["--batch", f"--resume={results}/{INVOCATION}-served", "--", "one"]
 
 
 def test_a_job_goes_on_with_what_an_attempt_at_the_same_plan_left_and_with_no_other(results: Path) -> None:
@@ -370,7 +314,7 @@ def test_collecting_fails_only_without_an_outcome(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("mode", "opens"), [("push", []), ("branch", []), ("pull-request", ["--open=records"])])
 def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: Path) -> None:
     env = {"COLLECTED": "collected", "PLAN": "plan.json", "HEAD": "abc", "MODE": mode, "BRANCH": EVERYTHING}
-    env |= {"RECORDS_BRANCH": "records", "PUBLISHED": "success", "EVENT": "push", "KIND": "evaluate"}
+    env |= {"RECORDS_BRANCH": "records", "PUBLISHED": "success", "EVENT": "push"}
     published = run_script(step("publish", "Publish"), tmp_path, env)
     assert published.calls[0] == ["gh", "auth", "setup-git"]
     flags = [f"--mode={mode}", f"--to={EVERYTHING}", "--branch=records"]
@@ -382,8 +326,6 @@ def test_records_go_where_the_mode_says(mode: str, opens: list[str], tmp_path: P
     assert "--commit=abc" in reported
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule"}).calls
     assert not [word for word in reported if word.startswith("--commit")]
-    (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "EVENT": "schedule", "KIND": "collect"}).calls
-    assert "--commit=abc" in reported  # whose batches they were
     (reported,) = run_script(step("verdict", "Report"), tmp_path, {**env, "PUBLISHED": "failure"}).calls
     assert "--unpublished" in reported
 
@@ -439,7 +381,7 @@ def test_only_what_the_default_branch_holds_is_published_and_only_once_somebody_
         outputs.unlink(missing_ok=True)
         ran = run_script(place, tmp_path, {"SITE": "pages", "ATTEMPT": "2", **PUSH, **given})
         assert (ran.code, ran.printed) == (0, ""), given
-        assert ("pages=github-pages-2\n" in outputs.read_text()) is pages, given
+        assert (outputs.exists() and outputs.read_text()) == (pages and "pages=github-pages-2\n"), given
 
 
 def test_a_word_that_switches_nothing_on_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The site in CI, run by act: an artifact after each collect, or published from the default branch."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -31,37 +30,24 @@ def test_what_was_just_recorded_is_on_the_site_that_is_an_artifact_without_a_doc
     assert not forge.pages.exists()
 
 
-def test_with_pages_on_each_push_to_the_default_branch_publishes_what_it_holds_by_verdicts_it_kept(
-    forge: Forge,
-) -> None:
+def test_pages_publish_what_the_default_branch_holds(forge: Forge) -> None:
     forge.component("one", "1.0.0")
     assert forge.run({**forge.push(), **REPOSITORY}, variables=PAGES).jobs["publish"] == "success"
     assert shown(forge.pages) == [("one", "1.0.0")]
-    assert forge.uploaded() == {"plan", "collected", "one@recorded", "github-pages-1", "kept-verdicts"}
-    kept = shutil.copytree(forge.artifacts / "kept-verdicts", forge.root / "kept") / "one.json"
-    kept.write_text(kept.read_text().replace("there is no other model", "there was no other model"))
-    commit = forge.git("rev-parse", "HEAD")
-    run = {"head_branch": "main", "head_sha": commit, "repository_id": 1, "head_repository_id": 1}
-    artifact = {"id": 1, "name": "kept-verdicts", "expired": False, "workflow_run": run, "folder": str(kept.parent)}
-    forge.world["artifacts"] = [artifact]
+    assert forge.uploaded() == {"plan", "collected", "one@recorded", "github-pages-1"}
 
     forge.pull()
     forge.component("other", "0.1.0", cases=())  # nothing to evaluate
     acted = forge.run({**forge.push(), **REPOSITORY}, variables=PAGES)
     assert acted.jobs == dict.fromkeys(("plan", "build", "publish"), "success")
     assert shown(forge.pages) == [("one", "1.0.0"), ("other", "0.1.0")]
-    assert b"there was no other" in b"".join(contents(forge.pages).values())
-    assert (forge.artifacts / "kept-verdicts" / "one.json").read_text() == kept.read_text()  # nothing was drawn anew
 
     forge.pull()
     forge.git("checkout", "--quiet", "-b", "topic")
     forge.git("commit", "--quiet", "--allow-empty", "--message", "Not reviewed")
     forge.git("push", "--quiet", "origin", "HEAD:topic")
-    others = {"head_branch": "topic"}, {"head_repository_id": 2}, {"head_sha": forge.git("rev-parse", "HEAD")}
-    forge.world["artifacts"] = [artifact | {"id": at, "workflow_run": run | one} for at, one in enumerate(others)]
     acted = forge.run({"ref": "refs/heads/topic", **REPOSITORY}, "workflow_dispatch", SITE, variables=PAGES)
     assert (acted.jobs, forge.uploaded()) == ({"build": "success"}, {"site"})
-    assert b"there was no other" not in b"".join(contents(forge.artifacts / "site").values())
 
 
 def test_records_that_go_to_a_branch_of_their_own_are_on_the_site(forge: Forge) -> None:

@@ -32,13 +32,6 @@ class InternalError(SkillEvaluatorError):
     exit_code = EXIT_BUG
 
 
-class PendingError(SkillEvaluatorError):
-    """Answers are still to come, from batches that this process does not wait for: shown as one line, exit code 0."""
-
-    exit_code = EXIT_OK
-    label = ""
-
-
 class ConfigError(SkillEvaluatorError):
     """A file under the configuration folder is missing, unreadable or wrong."""
 

@@ -188,7 +188,8 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
     """Say the first thing that pydantic finds wrong, with its key path, its file and the nearest known name."""
     first = problem.errors(include_url=False)[0]
     message, advice = problem_message(first, model, where)
-    place = key_path(tuple(part for part in first["loc"] if part != "constrained-float"))  # how pydantic marks a kind
+    kinds = ("constrained-float", "literal[")  # pydantic's marks of the members of a union, which are no keys
+    place = key_path(tuple(part for part in first["loc"] if not str(part).startswith(kinds)))
     return " ".join(filter(None, (message, place and f"at {place}", f"in {where}" if where else "", advice)))
 
 

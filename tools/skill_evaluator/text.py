@@ -3,7 +3,6 @@
 Its own module because scoring, configuration and error messages must agree on which texts and values are the same.
 """
 
-import datetime
 import difflib
 import hashlib
 import json
@@ -11,16 +10,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from string import ascii_uppercase
-from types import NoneType
 from typing import Any
 
-from pydantic_core import to_json
-
 _WORD = re.compile(r"\w+", re.UNICODE)
-_EXPONENT = re.compile(r"e-(?<=\de-)\d")
 
 
 def normalise(text: str) -> str:
@@ -44,35 +38,20 @@ def canonical_json(value: Any) -> str:
     >>> canonical_json({"b": 1.0, "a": None}) == canonical_json({"b": 1})
     True
     """
-    sorted_value = _canonical(value)
-    with suppress(ValueError):  # of what is nested deeply, and of half a surrogate pair
-        text = to_json(sorted_value).decode()
-        if "0.0000" not in text and not _EXPONENT.search(text):  # numbers so small are written otherwise
-            return text
-    return json.dumps(sorted_value, separators=(",", ":"), ensure_ascii=False, check_circular=False)
+    return json.dumps(_canonical(value), separators=(",", ":"), ensure_ascii=False, check_circular=False)
 
 
 def _canonical(value: Any) -> Any:
-    # Loops, since a comprehension takes a second frame for each level of nesting: there may be hundreds of levels.
-    # Most values are numbers and short texts: a call for each would take longer than all else.
+    # loops: a comprehension takes a second frame for each of perhaps hundreds of levels
     if isinstance(value, dict):
-        members, named = {}, value if "".join(value).isascii() else _members(value)
+        members, named = {}, _members(value)
         for key in sorted(named):
-            child = named[key]
-            kind = type(child)
-            if kind is float:
-                members[key] = int(child) if child.is_integer() else child
-            elif child is not None:
-                members[key] = child if kind is int or (kind is str and child.isascii()) else _canonical(child)
+            members[key] = _canonical(named[key])
         return members
     if isinstance(value, list):
         items = []
         for child in value:
-            kind = type(child)
-            if kind is float:
-                items.append(int(child) if child.is_integer() else child)
-            else:
-                items.append(child if kind is int or child is None else _canonical(child))
+            items.append(_canonical(child))
         return items
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
@@ -129,32 +108,6 @@ def frozen(value: Any) -> Hashable:
     if value is None or isinstance(value, bool):
         return ("literal", value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def fingerprint(value: Hashable) -> Hashable:
-    """Return 16 bytes that are the same for equal values made of scalars, dates, tuples, sets; else the value.
-
-    >>> fingerprint(("number", 1)) == fingerprint(("number", 1.0)), fingerprint(("a",)) == fingerprint(frozenset("a"))
-    (True, False)
-    """
-    spelt = None if value is None else _spelt(value)
-    if spelt is None:
-        return value
-    return hashlib.blake2b(spelt.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _spelt(value: Any) -> str | None:
-    if isinstance(value, tuple | frozenset):
-        parts = [_spelt(part) for part in value]
-        if None in parts:
-            return None
-        ordered = sorted(map(str, parts)) if isinstance(value, frozenset) else parts
-        return f"{'set' if isinstance(value, frozenset) else ''}({','.join(map(str, ordered))})"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is int:
-        return f"{value:x}"  # of any length
-    return repr(value) if type(value) in (str, bool, float, datetime.date, NoneType) else None
 
 
 def count_leaves(value: Any) -> int:

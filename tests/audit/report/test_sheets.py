@@ -31,7 +31,7 @@ def asked(model_id: str = "m0", stopped: str | None = None) -> AskedAudit:
     )
     run = AuditRun(model_id=model_id, shard="1/2", tally=tally, stopped=stopped, complete=False)
     request, folder = AuditRunRequest(), Path("audits/a")
-    return AskedAudit(request=request, audit=audit(), folder=folder, models=1, runs=[run], pending={})
+    return AskedAudit(request=request, audit=audit(), folder=folder, models=1, runs=[run])
 
 
 def test_a_size_raises_a_doubt_for_each_lack() -> None:

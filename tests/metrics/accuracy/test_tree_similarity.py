@@ -1,4 +1,4 @@
-"""Tree similarity by hand, and the distance behind it against two other implementations, `zss` and `apted`."""
+"""Tree similarity by hand, and the distance behind it against the implementation `apted`."""
 
 import random
 import sys
@@ -7,14 +7,12 @@ from typing import Any
 
 import apted
 import pytest
-import zss
 from hypothesis import given
 from skill_evaluator.comparing import tree_distance as algorithm
-from skill_evaluator.comparing.comparators import typed
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.tree_distance import tree, tree_distance
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
-from skill_evaluator.text import canonical_json
+from skill_evaluator.text import canonical_json, frozen
 
 from tests.support.json_values import comparison, json_values, thorough, with_keys_reordered
 
@@ -47,12 +45,6 @@ def test_similarity_by_hand(truth: Any, output: Any, distance: int, nodes: int) 
     assert similarity(truth, output) == similarity(output, truth) == pytest.approx(1 - distance / nodes)
 
 
-def test_the_example_of_the_documentation() -> None:
-    truth = {"total": 9, "lines": [{"sku": "x", "qty": 1}, {"sku": "y", "qty": 2}]}
-    output = {"lines": [{"qty": 3, "sku": "x"}], "total": 9.0}
-    assert similarity(truth, output) == pytest.approx(1 - 4 / (9 + 6))
-
-
 def test_no_field_rule_changes_the_trees() -> None:
     plan = FieldPlan(leaves={"a": FieldRule(compare="ignore")}, arrays={"b": FieldRule(align="set")})
     found = tree_similarity(comparison({"a": 1, "b": [1, 2]}, {"a": 2, "b": [2, 1]}, plan))
@@ -76,11 +68,11 @@ def test_similarity_is_symmetric_1_only_of_equal_values_and_what_apted_finds(tru
 def nested(value: Any, key: str | None = None) -> Nested:
     """The tree of a JSON value, written as its definition reads."""
     if isinstance(value, dict):
-        members = {typed(name): child for name, child in value.items() if child is not None}
+        members = {frozen(name): child for name, child in value.items() if child is not None}
         return (key, "object", None), [nested(members[name], str(name)) for name in sorted(members, key=str)]
     if isinstance(value, list):
         return (key, "array", None), [nested(child) for child in value]
-    return (key, "scalar", typed(value)), []
+    return (key, "scalar", frozen(value)), []
 
 
 def postorder(value: Any) -> list[tuple[Hashable, int]]:
@@ -112,17 +104,6 @@ def by_apted(one: Nested, other: Nested) -> int:
     return apted.APTED(one, other, _UnitCosts()).compute_edit_distance()
 
 
-def by_zss(one: Nested, other: Nested) -> int:
-    return zss.distance(
-        one,
-        other,
-        get_children=lambda node: node[1],
-        insert_cost=lambda node: 1,
-        remove_cost=lambda node: 1,
-        update_cost=lambda left, right: int(left[0] != right[0]),
-    )
-
-
 def random_tree(dice: random.Random, size: int, labels: int, deep: float) -> Nested:
     nodes: list[Nested] = [(dice.randrange(labels), [])]
     for _ in range(size - 1):
@@ -144,22 +125,12 @@ def mutated(dice: random.Random, node: Nested, labels: int, rate: float) -> Nest
     return (label, below) if dice.random() >= rate else (dice.randrange(labels), [(label, below)])
 
 
-def test_the_distance_of_random_trees_is_what_two_others_find() -> None:
+def test_tree_distance_is_the_one_that_apted_finds() -> None:
     dice = random.Random(1)
-    for _ in range(500):
+    for size in [10] * 300 + [40] * 6:
         labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
-        one = random_tree(dice, dice.randint(1, 10), labels, deep)
-        other = random_tree(dice, dice.randint(1, 10), labels, deep)
-        if dice.random() < 0.5:
-            other = mutated(dice, one, labels, dice.choice([0.05, 0.2]))
-        assert ours(one, other) == by_zss(one, other) == by_apted(one, other), (one, other)
-
-
-def test_the_distance_of_larger_random_trees_is_what_apted_finds() -> None:
-    dice = random.Random(1)
-    for _ in range(6):
-        one = random_tree(dice, dice.randint(30, 50), 4, dice.random())
-        for other in (random_tree(dice, dice.randint(30, 50), 4, dice.random()), mutated(dice, one, 4, 0.05)):
+        one = random_tree(dice, dice.randint(size // 2, size), labels, deep)
+        for other in (random_tree(dice, size, labels, deep), mutated(dice, one, labels, dice.choice([0.05, 0.2]))):
             assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
 
 
@@ -173,10 +144,8 @@ def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
 @pytest.mark.parametrize(
     ("truth", "output", "distance", "nodes"),
     [
-        (chain(500, 1), chain(500, 2), 1, 501 + 501),
         (chain(500, 1), chain(490, 1), 10, 501 + 491),
         (chain(500, 1), chain(500, 1, in_arrays=True), 501, 501 + 501),
-        (chain(500, [1, 2]), chain(500, [2]), 1, 503 + 502),
         (chain(500, 1), 1, 501, 501 + 1),  # the 1 at `a` is not the 1 at the root
         (chain(DEEPEST, 1), chain(DEEPEST, 2), 1, 2 * DEEPEST + 2),
     ],

@@ -4,7 +4,7 @@ Stable: its names, arguments and result fields change only with a major version.
 that a command starts as quickly as its own story lets it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from skill_evaluator.display.options import COMPONENTS, CONFIG, request_of
 from skill_evaluator.errors import ConfigError, FixtureError, LeaderboardError, SkillEvaluatorError, refuse
 
 if TYPE_CHECKING:
-    from skill_evaluator.api.batches import UnfinishedBatches
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
@@ -39,24 +38,22 @@ if TYPE_CHECKING:
     from skill_evaluator.display.options import PlatformName
     from skill_evaluator.evaluation.dry_run import DryRun
     from skill_evaluator.evaluation.many import ManyPlanned
-    from skill_evaluator.evaluation.mutation_results import MutationEstimate, MutationResult
+    from skill_evaluator.evaluation.mutation_results import MutationResult
     from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
     from skill_evaluator.evaluation.story import Evaluation
     from skill_evaluator.evaluation.switching import Switch
     from skill_evaluator.exchange.exported import Exported, ExportRequest
     from skill_evaluator.exchange.imported import ImportRequest
     from skill_evaluator.library.case_table import CaseTable, ImportedCases
-    from skill_evaluator.library.cases import Case
     from skill_evaluator.library.components import Component
-    from skill_evaluator.library.config import Settings
+    from skill_evaluator.library.config import Model, Settings
     from skill_evaluator.library.tables import Odd
-    from skill_evaluator.providers import Configuration
     from skill_evaluator.records.archive import Acceptance
     from skill_evaluator.records.record import Record
     from skill_evaluator.runner.engine import Stop
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.session import Watch
-    from skill_evaluator.scoring.answer_views import Explanation, FieldView
+    from skill_evaluator.scoring.answer_views import CaseView
     from skill_evaluator.scoring.recording import Finished
     from skill_evaluator.site.build import SiteBuild
     from skill_evaluator.site.server import ServedSite, SiteServer
@@ -113,6 +110,13 @@ class Library:
         return load_settings(self.config)
 
     @cached_property
+    def models(self) -> tuple["Model", ...]:
+        """The models of models.yaml; raise ConfigError if the file is missing or wrong."""
+        from skill_evaluator.library.config import load_models
+
+        return load_models(self.config)
+
+    @cached_property
     def judge(self) -> "Judges":
         """What judges are asked, and what they are worth."""
         from skill_evaluator.api.judging import Judges
@@ -131,9 +135,7 @@ class Library:
         from skill_evaluator.verdicts.history.component import RecordedComponent
 
         component = self.component(skill)
-        return RecordedComponent(
-            component=component, archive=Archive(component), settings=self.settings, config=self.config
-        )
+        return RecordedComponent(component=component, archive=Archive(component), settings=self.settings)
 
     def evaluate(
         self,
@@ -141,15 +143,11 @@ class Library:
         *,
         watch: "Watch | None" = None,
         show_changes: bool = False,
-        collecting: "Configuration | None" = None,
-        order: "Callable[[Case], int] | None" = None,
         **options: Any,
     ) -> "Evaluation":
         """Ask, score, record and compare a component; `options` are those of the command, such as `replicates=5`.
 
         `watch` shows how the calls go; without it nothing is shown. `show_changes` also tells which answers changed.
-        With the configuration for `collecting`, what batches have brought is taken, and nothing is asked. `order` says
-        of a case how early it is asked.
         """
         from skill_evaluator.display.addresses import Site
         from skill_evaluator.evaluation.request import EvaluationRequest
@@ -164,8 +162,6 @@ class Library:
             watch=watch or _unseen,
             on_kept=write_report,
             show_changes=show_changes,
-            collecting=collecting,
-            order=order,
         )
         if done.verdict is not None:
             for run in done.finished:
@@ -218,7 +214,7 @@ class Library:
                 )
             else:
                 chosen = recorded.chosen_models(between, candidate)
-        result = (chosen.apart() if apart else chosen).judged(self.settings, self.config)
+        result = (chosen.apart() if apart else chosen).judged(self.settings)
         shown = [model.candidate.skill_version for model in result.models]
         unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
         return result.model_copy(update={"unmeasured": unmeasured})
@@ -296,8 +292,8 @@ class Library:
 
     def explain(
         self, run: str, *, case: str | None = None, replicate: int | None = None, field: str | None = None
-    ) -> "tuple[Manifest, Explanation | FieldView]":
-        """Show where a saved answer is right and wrong, or one field in all answers, as `explain` does.
+    ) -> "tuple[Manifest, list[CaseView]]":
+        """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
         `run` is a run folder, or the id of a run in a component's evals/results. Return the run's manifest, too.
         """
@@ -319,17 +315,10 @@ class Library:
         write_report(finished, site=Site(self.settings.site.address))
         return finished, component
 
-    def mutants(self, skill: "str | MutationRequest", **options: Any) -> "MutationEstimate":
-        """List the ways in which a prompt would be damaged, and what asking them would take; make no call."""
-        from skill_evaluator.evaluation.mutating import size_mutants
-        from skill_evaluator.evaluation.request import MutationRequest
-
-        return size_mutants(self._of(MutationRequest, skill, options))
-
     def mutate(
         self, skill: "str | MutationRequest", *, watch: "Watch | None" = None, **options: Any
     ) -> "MutationResult":
-        """Damage a prompt in known ways and tell which damage the cases notice; `options` are those of the command."""
+        """Remove each part of a prompt; return which removals the cases notice. `options` are those of the command."""
         from skill_evaluator.evaluation.mutating import mutate
         from skill_evaluator.evaluation.request import MutationRequest
 
@@ -410,18 +399,11 @@ class Library:
         return lint(request or request_of(LintRequest, self, **options))
 
     def doctor(self) -> "DoctorReport":
-        """Say where each model has its key, and what stands in the way of runs here and in CI, as `doctor` does."""
+        """Call each model once, and report keys and what stands in the way of runs here and in CI."""
         from skill_evaluator.ci.doctor import examine
         from skill_evaluator.providers import read_configuration
 
         return examine(read_configuration(self.config), self.config)
-
-    def probe(self, model: str) -> dict[str, Any]:
-        """Ask a model the same questions again and again, and say whether its answers depend on load."""
-        from skill_evaluator.ci.doctor import probe
-        from skill_evaluator.providers import read_configuration
-
-        return probe(read_configuration(self.config), model)
 
     def plan(self, request: "PlanRequest | None" = None, **options: Any) -> "Plan":
         """Say what is to be evaluated, in which jobs and at what cost, as `plan` does; `options` are its own."""
@@ -435,14 +417,6 @@ class Library:
         from skill_evaluator.files import json_text, replace_text
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
-
-    @staticmethod
-    def restore(plan: Path, job: str, results: Path) -> None:
-        """Make the run folders of a job of a plan that collects, from what is pending of it."""
-        from skill_evaluator.ci.pending import restore_job
-        from skill_evaluator.ci.plan import read_plan
-
-        restore_job(read_plan(plan), job, results)
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""
@@ -465,15 +439,6 @@ class Library:
         from skill_evaluator.ci.collecting import CollectRequest, collect
 
         return collect(request or request_of(CollectRequest, self, **options))
-
-    def unfinished_batches(self, roots: Sequence[Path], give_up_on: str | None = None) -> "UnfinishedBatches":
-        """Find the runs below some folders that have batches at a vendor, for `collect --batches` to go on with.
-
-        With `give_up_on` find that run alone, which no longer waits for them.
-        """
-        from skill_evaluator.api.batches import unfinished_batches
-
-        return unfinished_batches(roots, self.components, self.config, self.fixtures, give_up_on)
 
     def outcome(self, collected: str | Path, plan: Path | None = None) -> "Outcome":
         """Read what `collect` wrote; where that is missing, every run of the `plan` is."""
@@ -533,12 +498,11 @@ class Library:
         request: "AuditRunRequest | None" = None,
         *,
         watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
         **options: Any,
     ) -> "AskedAudit":
         """Ask every model every question in every scenario, as `audit run` does; `options` are those of the command.
 
-        `watch` shows how the calls go. With the configuration for `collecting`, take what batches have brought by now.
+        `watch` shows how the calls go.
         """
         from skill_evaluator.audit.request import AuditRunRequest
         from skill_evaluator.audit.run.asking import run_audit
@@ -546,7 +510,7 @@ class Library:
         request = request or request_of(AuditRunRequest, self, **options)
         if request.dry_run:
             raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
-        return run_audit(request, watch=watch or _unseen, collecting=collecting)
+        return run_audit(request, watch=watch or _unseen)
 
     def audit_plan(self, request: "AuditPlanRequest | None" = None, **options: Any) -> "tuple[AuditPlan, AuditSize]":
         """Draw an audit and write it cut into jobs, as `audit plan` does; return the plan and what it takes."""

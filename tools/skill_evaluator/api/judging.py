@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skill_evaluator.display.options import FOLDERS, request_of
-from skill_evaluator.errors import ConfigError, JudgeError
+from skill_evaluator.display.options import request_of
+from skill_evaluator.errors import ConfigError
 
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         ScenariosDraftRequest,
         ScoreRequest,
     )
-    from skill_evaluator.providers import Configuration
     from skill_evaluator.records.pinned import PinReport
     from skill_evaluator.runner.session import Watch
 
@@ -34,8 +33,7 @@ class Judges:
     """Judge with models what no metric can see: `Library.judge`.
 
     A method that asks takes the options of its command, as keywords or as the request that a command has read. `watch`
-    shows how the calls go; without it nothing is shown. With the configuration for `collecting`, take what batches have
-    brought by now. A dry run returns the size of what would be asked.
+    shows how the calls go; without it nothing is shown. A dry run returns the size of what would be asked.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
@@ -64,30 +62,12 @@ class Judges:
 
         return self._judge(RegressionRequest, request, **how)
 
-    def collect(
-        self, folder: Path, collecting: "Configuration", watch: "Watch | None" = None
-    ) -> "Judged | JudgingSize":
-        """Go on with a judging in batches by the options of the command that began it, as `collect --batches` does."""
-        from skill_evaluator.judges.asking.judging import read_judging
-        from skill_evaluator.judges.stories.requests import REQUESTS
-
-        judging = read_judging(folder)
-        if judging.mode not in REQUESTS or not judging.options:
-            raise JudgeError(
-                f"{folder} was not begun by a command that asks judges in batches; go on with it by --resume"
-            )
-        kind = REQUESTS[judging.mode]
-        places = {name: getattr(self, name) for name in FOLDERS if hasattr(kind, name)}
-        request = kind.recalled(judging.options, **places, resume=str(folder), out=folder.parent, submit_only=True)
-        return self._judge(kind, request, watch=watch, collecting=collecting)
-
     def _judge(
         self,
         kind: "type[JudgedRequest]",
         request: "JudgedRequest | None",
         *,
         watch: "Watch | None" = None,
-        collecting: "Configuration | None" = None,
         **options: Any,
     ) -> "Judged | JudgingSize":
         from skill_evaluator.judges.stories.judging import judge
@@ -98,8 +78,8 @@ class Judges:
         if isinstance(asked, RegressionRequest) and asked.planned:
             from skill_evaluator.ci.judging import judge_planned
 
-            return judge_planned(asked, watch, bias_page, collecting)
-        return judge(asked, watch, bias_page, collecting)
+            return judge_planned(asked, watch, bias_page)
+        return judge(asked, watch, bias_page)
 
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any

@@ -22,7 +22,6 @@ FORMATS: Mapping[str, str] = {
     "plan": "skill_evaluator.ci.plan.Plan",
     "outcome": "skill_evaluator.ci.outcome.Outcome",
     "doctor": "skill_evaluator.ci.doctor.DoctorReport",
-    "waiver": "skill_evaluator.library.config.Waiver",
     "comparison": "skill_evaluator.verdicts.decide.results.ComparisonResult",
     "history": "skill_evaluator.verdicts.history.series.History",
     "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
@@ -61,7 +60,7 @@ FORMATS: Mapping[str, str] = {
     "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",
 }
 """Each format with the model of its file or line."""
-EDITED = ("models", "settings", "rubric", "waiver", "datasets")
+EDITED = ("models", "settings", "rubric", "datasets")
 """The formats of files that people write and that name their schema, for editors."""
 
 

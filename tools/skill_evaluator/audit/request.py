@@ -16,7 +16,6 @@ from skill_evaluator.display.options import (
     MaxCost,
     OnlyModels,
     Reason,
-    SubmitOnly,
     argument,
     flag,
     option,
@@ -73,7 +72,6 @@ class AuditRunRequest(AuditRequest):
     plan: Path | None = rare("Run the plan that `audit plan` wrote; started again, it continues.", metavar="FILE")
     dry_run: bool = flag("Check everything, make no call, print the size and the cost at most.")
     batch: Batch = False
-    submit_only: SubmitOnly = False
     audits: Audits = AUDITS
 
 

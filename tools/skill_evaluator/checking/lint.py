@@ -20,11 +20,10 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
-from skill_evaluator.evaluation.trusted import case_doubts
 from skill_evaluator.files import read_json
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import ComponentPolicy, Model, Settings, Waiver
+from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.messages import section_headings
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
@@ -40,10 +39,8 @@ from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
 _LONGEST_KEY = 60
-_ALPHA = 0.01  # a letter is the key so often by chance at most this often
-_DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y")
+_DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
 _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # a bare run of digits, or `47.041`, is as often a code
-_NAMES_IN_PATH = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,30 +118,11 @@ def schema_keyword(place: Place, compare: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyBalance:
-    """The fewest and most options of the questions, and how often each letter is the key.
-
-    `expected` is how often it would be if every option were as likely. A model that always answers with one letter
-    must not look able because the key has that habit.
-    """
+    """The fewest and most options of the questions, and how often each letter is the key."""
 
     fewest_options: int
     most_options: int
     keys: Mapping[str, int]
-    expected: Mapping[str, float]
-
-    @property
-    def warnings(self) -> list[str]:
-        """The hints, one for each letter that is the key much more often than its share."""
-        from scipy.special import bdtrc
-
-        answered = sum(self.keys.values())
-        return [
-            f"{letter} is the key of {count} of {answered} questions, where {self.expected[letter]:.1f} are its share; "
-            "shuffle the options, or a model that always says it looks able"
-            for letter, count in self.keys.items()
-            if count > self.expected[letter]
-            and bdtrc(count - 1, answered, self.expected[letter] / answered) < _ALPHA  # so many or more, by chance
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +155,10 @@ def lint_component(
     name: str,
     fixtures: Path | None,
     problems: Sequence[str],
-    waivers: Sequence[Waiver],
     settings: Settings,
     models: Sequence[Model] = (),
 ) -> Linted:
-    """Read a component with all its cases and check it, its judge and its waivers; `problems` are known already."""
+    """Read a component with all its cases and check it and its judge; `problems` are known already."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -209,11 +186,9 @@ def lint_component(
             *component.inferred,
             *_hint_at_sections(component),
             *hints(component, [case.truth for case in cases if case.labelled]),
-            *(balance.warnings if balance else ()),
-            *waiver_hints(waivers, name),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
-            *_recorded(component, cases, settings),
+            *_served_otherwise(component),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
@@ -281,19 +256,13 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def _recorded(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
-    """Yield what else answered in each model's newest record, and what records say against cases.
-
-    Other checks report unreadable records.
-    """
-    own = settings.policy.components.get(component.name)
-    tolerance = settings.policy.tolerance if own is None or own.tolerance is None else own.tolerance
+def _served_otherwise(component: Component) -> Iterator[str]:
+    """Yield the newest record of each model that a different model answered. Other checks report unreadable records."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
             if words := record.served_otherwise:
                 yield f"record {record.run_id}: {words}"
-        yield from case_doubts(component, cases, archive, tolerance)
 
 
 def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:
@@ -356,7 +325,6 @@ def hints(component: Component, truths: Sequence[Any]) -> list[str]:
         *prose,
         *_hint_at_keys(component.plan, seen),
         *_hint_at_types(component.plan, seen),
-        *_hint_at_empty_fields(component.plan, seen),
     ]
 
 
@@ -374,16 +342,6 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
 
     if component.primary_metric == "exact_match" and not component.plan.counts:
         yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {TO_MOVE}"
-
-
-def waiver_hints(waivers: Iterable[Waiver], skill: str) -> Iterator[str]:
-    """Hint at waivers of a component that accept a drop of any size."""
-    for waiver in waivers:
-        if waiver.component == skill and waiver.down_to is None:
-            yield (
-                f"the waiver of '{waiver.metric or waiver.field}' until {waiver.expires} accepts any later drop, too: "
-                "add its floor, `down_to`, the lowest score that is accepted"
-            )
 
 
 def _hint_at_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
@@ -434,47 +392,14 @@ def _is_date(value: Any, form: str) -> bool:
     return False
 
 
-def _hint_at_empty_fields(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
-    """Hint at fields that no ground truth has; an object or array that is always empty is one hint, not one a field."""
-    hinted: set[str] = set()
-    for path, rule in plan.leaves.items():
-        if path in seen.values or rule.compare == "ignore":
-            continue
-        empty = next(
-            part
-            for part in (*_ancestors(path), path)
-            if part not in seen.values or (part not in seen.arrays and isinstance(seen.values[part][0], list))
-        )
-        names = _NAMES_IN_PATH.findall(empty)
-        if empty in hinted or len(names) > len(set(names)):  # a recursive schema ends somewhere
-            continue
-        hinted.add(empty)
-        what = "empty" if empty in seen.values or empty in plan.arrays else "null"
-        yield f"'{empty}' is {what} in every ground truth: these cases cannot show whether it is read right"
-
-
-def _ancestors(path: str) -> Iterator[str]:
-    """Yield the objects and arrays around a path, the outermost first: `a.b[].c` → `a`, `a.b`, `a.b[]`."""
-    for match in re.finditer(r"\.|\[\]", path):
-        yield path[: match.start()]
-        if match[0] == "[]" and match.end() < len(path):
-            yield path[: match.end()]
-
-
 def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
     """Return the balance of the questions' keys; None without questions."""
     sizes = [len(case.options) for case in cases]
     if not sizes:
         return None
-    answered = [case for case in cases if case.labelled]
-    keys = Counter(str(case.truth) for case in answered)
-    letters = letters_of(("",) * max(sizes))
+    keys = Counter(str(case.truth) for case in cases if case.labelled)
     return KeyBalance(
         fewest_options=min(sizes),
         most_options=max(sizes),
-        keys={letter: keys[letter] for letter in letters},
-        expected={
-            letter: sum((1 / len(case.options) for case in answered if letter in letters_of(case.options)), 0.0)
-            for letter in letters
-        },
+        keys={letter: keys[letter] for letter in letters_of(("",) * max(sizes))},
     )

@@ -26,35 +26,11 @@ from skill_evaluator.library.rubrics import (
     criteria_of,
     read_rubric_text,
 )
-from skill_evaluator.text import listed, nearest_path, words
+from skill_evaluator.text import listed, nearest_path
 
 Severity = Literal["error", "warning"]
 
 _FINEST = 10  # the longest scale: nobody guesses alike what stands between two described levels so close together
-_TWO_NAMES = re.compile(r"\b(?:and|or|plus|as well as)\b|[&/,+]", re.IGNORECASE)
-_PRAISE_AND_BLAME = frozenset(
-    words("""
-        acceptable adequate adequately amazing appropriate appropriately average awful bad basic best better brilliant
-        decent excellent exceptional fine generally good great high highly lacking low mediocre nice okay outstanding
-        overall perfect perfectly poor poorly proper properly quality reasonable reasonably satisfactory suitable
-        sufficient sufficiently superb terrible weak well worse worst written
-        a all an and are as be but extremely fair fairly for has have in is it its mostly much not of on or pretty quite
-        rather really somewhat than that the this to very with
-        answer answers output outputs response responses result results text
-    """)
-)
-_QUALITIES = {  # beginnings of words, by the quality that they name
-    "correctness": ("correct", "accura", "factual", "faithful", "truth"),
-    "completeness": ("complete", "comprehensive", "thorough", "exhaustive"),
-    "brevity": ("concis", "brief", "brevity", "succinct"),
-    "clarity": ("clear", "clarity", "readab", "understandab", "legib"),
-    "tone": ("polite", "friendl", "tone", "empath", "courte", "professional"),
-    "format": ("format", "structure", "layout"),
-    "relevance": ("relevan", "on-topic"),
-    "safety": ("safe", "harmless", "secur"),
-    "speed": ("efficien", "fast", "performan"),
-    "creativity": ("creativ", "original", "engaging"),
-}
 
 
 class Remark(FrozenModel):
@@ -151,36 +127,16 @@ def _check_edge_cases(criterion: Criterion) -> Iterator[_Fault]:
         yield _Fault("warning", "no-edge-case", (), message)
 
 
-def _check_for_one_thing(criterion: Criterion) -> Iterator[_Fault]:
-    """Refuse a name that joins two things; warn of a description that asks for two qualities."""
-    if _TWO_NAMES.search(criterion.name):
-        message = "the name asks for two things, and one score cannot say which is lacking; make two criteria"
-        yield _Fault("error", "two-things", ("name",), message)
+def _check_characteristics(criterion: Criterion) -> Iterator[_Fault]:
+    """Refuse a rubric without any characteristic; warn of a level without one."""
+    missing = [score for score, level in sorted(criterion.rubric.items()) if not level.characteristics]
+    if len(missing) == len(criterion.rubric):
+        message = "no level has characteristics; say what is seen in a text, such as «two of the totals are wrong»"
+        yield _Fault("error", "no-characteristic", ("rubric",), message)
         return
-    described = words(criterion.description)
-    qualities = [
-        name for name, beginnings in _QUALITIES.items() if any(word.startswith(beginnings) for word in described)
-    ]
-    if len(qualities) > 1:
-        message = f"the description asks for {' and '.join(qualities)}; if these can differ, make two criteria"
-        yield _Fault("warning", "two-things", ("description",), message)
-
-
-def _check_for_the_observable(criterion: Criterion) -> Iterator[_Fault]:
-    """Refuse a criterion none of whose characteristics can be observed; warn of a level without one."""
-    empty = _PRAISE_AND_BLAME.union(words(criterion.name))
-    vague = [
-        score
-        for score, level in sorted(criterion.rubric.items())
-        if all(empty.issuperset(words(characteristic)) for characteristic in level.characteristics)
-    ]
-    if len(vague) == len(criterion.rubric):
-        message = "vague: no level has a characteristic that can be observed, such as «two of the totals are wrong»"
-        yield _Fault("error", "vague", ("rubric",), message)
-        return
-    for score in vague:
-        message = f"level {score} has no characteristic that can be observed; say what is seen in such a text"
-        yield _Fault("warning", "vague", ("rubric", score), message)
+    for score in missing:
+        message = f"level {score} has no characteristics; say what is seen in such a text"
+        yield _Fault("warning", "no-characteristic", ("rubric", score), message)
 
 
 def _check_method(criterion: Criterion) -> Iterator[_Fault]:
@@ -206,8 +162,7 @@ def _check_method(criterion: Criterion) -> Iterator[_Fault]:
 _CHECKS: Sequence[Callable[[Criterion], Iterator[_Fault]]] = (
     _check_levels,
     _check_edge_cases,
-    _check_for_one_thing,
-    _check_for_the_observable,
+    _check_characteristics,
     _check_method,
 )
 

@@ -17,7 +17,7 @@ from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import Share
 from skill_evaluator.processes import ProcessLimits, Program, run_process
 
-LIMITS = ProcessLimits(seconds=10.0, output_bytes=10_000, processes=8, memory_bytes=1_000_000_000)
+LIMITS = ProcessLimits(seconds=10.0, output_bytes=10_000, memory_bytes=1_000_000_000)
 _CHILD = str(Path(__file__).with_name("function.py"))
 
 

@@ -84,7 +84,7 @@ def _of_own(
 ) -> Proposal:
     settings = load_settings(CONFIG)
     limits = settings.limits
-    linted = list(side_by_side(lambda name: lint_component(COMPONENTS, name, None, (), (), settings), names))
+    linted = list(side_by_side(lambda name: lint_component(COMPONENTS, name, None, (), settings), names))
     bare = [name for name in names if not (COMPONENTS / name / "evals" / "datasets.json").exists()]
     fitting = {name: parts for name in bare if (parts := fitting_parts(COMPONENTS / name, limits))}
     chosen = {
@@ -127,7 +127,7 @@ def _of_sources(
             config.joinpath("settings.yaml").write_text(_settings_text("", sources, None, config))
 
         def read(name: str) -> tuple[Linted, Mapping[str, Any]]:
-            linted = lint_component(config / "components", name, None, (), (), would, [model])
+            linted = lint_component(config / "components", name, None, (), would, [model])
             hints: Mapping[str, Any] = {}
             with suppress(SkillEvaluatorError):
                 if origin := origin_of(config / "components", name):

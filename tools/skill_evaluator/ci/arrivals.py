@@ -8,7 +8,7 @@ import datetime
 import os
 import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.ci.plan import Entry, Plan, PlannedRun, planned_runs
@@ -16,7 +16,6 @@ from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.batch_journal import BATCHES, BatchJournal, PendingRun, pending_run
 from skill_evaluator.runner.journal import (
     ANSWERS,
     MANIFEST,
@@ -79,8 +78,7 @@ def find_arrivals(root: Path, jobs: Iterable[str]) -> Arrivals:
     notes: dict[str, str] = {}
     for name, _, files in sorted(os.walk(root)):
         folder = Path(name)
-        artifacts = (part.partition("+")[0] for part in folder.relative_to(root).parts)  # of pending runs `<job>+<run>`
-        job = next((artifact for artifact in artifacts if artifact in planned), None)
+        job = next((part for part in folder.relative_to(root).parts if part in planned), None)
         if MANIFEST in files:
             runs.append(_read_run(folder, root, job))
         for file in files:
@@ -98,7 +96,7 @@ def is_own_file(path: Path) -> bool:
 def _read_run(folder: Path, root: Path, job: str | None) -> ArrivedRun:
     place = visible(str(folder.relative_to(root)))
     try:
-        for name in (MANIFEST, ANSWERS, RECORD, BATCHES):
+        for name in (MANIFEST, ANSWERS, RECORD):
             if os.path.lexists(folder / name) and not is_own_file(folder / name):
                 raise RunError(f"{folder / name} is not a regular file")
         return ArrivedRun(folder=folder, place=place, job=job, manifest=read_manifest(folder))
@@ -120,8 +118,7 @@ class GatheredRun:
     """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
     `parts` are the planned runs it is put together from, one a shard. A baseline that was asked beside a new version is
-    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned. `pending` are its
-    batches that the vendor has not answered in full, with those of a run beside it: then nothing of it counts yet.
+    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned.
     """
 
     skill: str
@@ -131,7 +128,6 @@ class GatheredRun:
     answers: Mapping[Call, Replicate]
     skipped: bool
     remarks: tuple[str, ...]
-    pending: tuple[PendingRun, ...] = ()
 
     @property
     def planned(self) -> int:
@@ -158,11 +154,8 @@ def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
     """Yield what the folders below `artifacts` hold of every component and model of a plan: first what is small."""
     arrivals = find_arrivals(artifacts, (job.id for job in plan.jobs))
     groups = parts_of_runs(plan)
-    before = {run.run_id: run for run in plan.pending}
-    for (skill, model_id, _), parts in sorted(groups.items(), key=lambda group: _answers_size(group[1], arrivals)):
-        beside = [*groups.get((skill, model_id, False), []), *groups.get((skill, model_id, True), [])]
-        pending, remarks = still_pending(beside, arrivals, before)
-        yield replace(_gather_run(plan, parts, arrivals, remarks), pending=pending)
+    for parts in sorted(groups.values(), key=lambda parts: _answers_size(parts, arrivals)):
+        yield _gather_run(plan, parts, arrivals)
 
 
 def parts_of_runs(plan: Plan) -> dict[RunKey, list[PlannedRun]]:
@@ -179,8 +172,9 @@ def _answers_size(parts: Iterable[PlannedRun], arrivals: Arrivals) -> int:
     return sum(file.stat().st_size for file in files if is_own_file(file))
 
 
-def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals, remarks: list[str]) -> GatheredRun:
+def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals) -> GatheredRun:
     taken: list[tuple[Manifest, Iterable[Replicate]]] = []
+    remarks: list[str] = []
     begun, nothing_came = list[Manifest](), True
     for part in parts:
         arrived = take_arrived(part, arrivals)
@@ -319,31 +313,3 @@ def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: Sequence[Man
             "cases": dict(sorted(cases.items())),
         }
     )
-
-
-def still_pending(
-    parts: Iterable[PlannedRun], arrivals: Arrivals, before: Mapping[str, PendingRun]
-) -> tuple[tuple[PendingRun, ...], list[str]]:
-    """Return the batches of planned runs if one of them is not taken yet, else none; and what is wrong with them.
-
-    What nothing arrived of is as it was `before`.
-    """
-    runs, remarks, is_open = [], [], False
-    for part in parts:
-        run = before.get(part.manifest.run_id)
-        is_lying = run is not None
-        for arrived in arrivals.runs:
-            if not arrived.claims(part) or arrived.manifest is None:
-                continue
-            try:
-                journal = BatchJournal.read(arrived.folder)
-                here = pending_run(part.manifest.model_copy(update={"created": arrived.manifest.created}), journal)
-            except RunError as problem:
-                remarks.append(arrivals.shown(str(problem)))
-                continue
-            if here.batches:
-                run, is_lying = here, bool(journal.open)
-        if run is not None:
-            runs.append(run)
-            is_open = is_open or is_lying
-    return (tuple(runs) if is_open else ()), remarks

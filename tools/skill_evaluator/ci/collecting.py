@@ -3,7 +3,6 @@
 It makes no call and touches no leaderboard. It scores the answers itself, so that shards become one run.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -13,7 +12,6 @@ from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, ga
 from skill_evaluator.ci.judging import arrived_verdicts, drawn_batch, outcome_without, read_judging
 from skill_evaluator.ci.matrix import Checkout
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.pending import PENDING, part_of_plan, pending_words, run_of
 from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.display.options import argument, options, rare
@@ -77,9 +75,7 @@ def collect(request: CollectRequest) -> Outcome:
         until = now + (ends - now) / (len(places) - number)
         decide = deciding.get((gathered.skill, gathered.model_id))
         verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
-        waiting = _keep_pending(plan, gathered, request.out)
-        work = partial(_score_run, gathered, request, request.out, until, verdicts_of)
-        done = attempted(gathered.skill, work) if waiting is None else waiting
+        done = attempted(gathered.skill, partial(_score_run, gathered, request, request.out, until, verdicts_of))
         if isinstance(done, SkillEvaluatorError):  # the other runs' records land all the same
             problems.append(done)
             done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
@@ -111,7 +107,6 @@ def collect(request: CollectRequest) -> Outcome:
         verdicts=[] if again else verdicts,
         drift=verdicts if again else [],
         judged=judged,
-        collecting=bool(plan.pending),
         has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
@@ -122,7 +117,7 @@ def _judged(
     plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
 ) -> JudgedOutcome:
     """Read a judge's verdicts on a run's answers."""
-    if gathered.manifest is None or gathered.pending:
+    if gathered.manifest is None:
         return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
     component = checkout.component(judging.skill)
     cases = load_cases(component, checkout.fixtures)
@@ -150,17 +145,6 @@ def _verdicts(
 def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: bool) -> ComparisonResult | None:
     recorded = checkout.recorded_component(skill)
     return drift_of(final, recorded) if again else recorded.verdict_on(final)
-
-
-def _keep_pending(plan: Plan, gathered: GatheredRun, out: Path) -> tuple[RunOutcome, None] | None:
-    """Write the pending file of a run that is at the vendor in batches, with that beside it; None of any other run."""
-    if not gathered.pending:
-        return None
-    fixtures = os.environ.get("FIXTURES_COMMIT")
-    left = part_of_plan(plan, gathered.skill, gathered.model_id, gathered.pending, fixtures)
-    path = out / PENDING / gathered.skill / f"{run_of(left)}.json"
-    replace_text(path, json_text(left.model_dump(mode="json")))
-    return _run_outcome(gathered, "pending", pending_words(gathered.pending), *gathered.remarks), None
 
 
 def _score_run(

@@ -14,7 +14,6 @@ from pathlib import Path
 from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, gather, take_arrived
 from skill_evaluator.ci.matrix import Checkout, Wanted, environment_of, job_id, key_variable_of
 from skill_evaluator.ci.outcome import JudgedOutcome, JudgedStatus
-from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedJudging, PlannedRun, read_plan
 from skill_evaluator.display.options import words_of
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError, PlanError, RunError, SkillEvaluatorError
@@ -148,9 +147,7 @@ def _plan_judging(
     return judging.model_copy(update={"baseline": baseline.run_id, "pinned": _digests_of(baseline)}), size
 
 
-def judge_planned(
-    request: RegressionRequest, watch: Watch | None, drawn: Drawn, collecting: Configuration | None = None
-) -> Judged | JudgingSize:
+def judge_planned(request: RegressionRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
     """Ask what a plan has a judge do; go on with what an earlier attempt left, unless answers have changed since.
 
     Raise PlanError when the plan has no job of that name.
@@ -163,7 +160,7 @@ def judge_planned(
     if judging is None:
         raise PlanError(f"the plan has no judging '{request.planned}' {nearest(request.planned or '', list(jobs))}")
     request = replace(request, judges=(judging.model_id,), seed=judging.seed, replicates=1)
-    bench = Bench.of(request, watch, collecting)
+    bench = Bench.of(request, watch)
     settings = bench.configuration.settings
     component = load_component(request.components, judging.skill, settings.limits, request.fixtures)
     cases = load_cases(component, request.fixtures)
@@ -174,8 +171,8 @@ def judge_planned(
         for run in gather(plan, request.artifacts)
         if (run.skill, run.model_id) == (judging.skill, judging.candidate) and not run.is_baseline
     )
-    if gathered.manifest is None or gathered.pending:  # which the jobs that were to answer have said
-        why = pending_words(gathered.pending) if gathered.pending else "; ".join(gathered.remarks)
+    if gathered.manifest is None:  # which the jobs that were to answer have said
+        why = "; ".join(gathered.remarks)
         return Judged(results=None, folder=request.out, code=EXIT_OK, stopped=[f"nothing to judge: {why}"])
     batch = drawn_batch(judging, gathered, component, cases, settings.policy)
     judged = judged_regressions(batch, bench, plan.invocation)
@@ -197,9 +194,9 @@ def _judge_checks(
     if request.dry_run:
         raise JudgeError("the plan says what its judges cost: leave out --dry-run")
     (model,) = with_keys(bench.models, bench.configuration).values()
-    session, stopped = bench.session(request.out, [model]), list[str]()
+    session, stopped = bench.session(), list[str]()
     for run in gather(plan, request.artifacts):
-        if (run.skill, run.model_id) != (judging.skill, judging.candidate) or run.manifest is None or run.pending:
+        if (run.skill, run.model_id) != (judging.skill, judging.candidate) or run.manifest is None:
             continue
         manifest = run.manifest
         folder = request.out / manifest.run_id
@@ -212,7 +209,7 @@ def _judge_checks(
 def arrived_verdicts(
     judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], checkout: Checkout
 ) -> JudgedRun:
-    """Return what a judge's job said of the answers of a run: only answers to what these texts ask count."""
+    """Return a judge's verdicts on the outputs of a run. Verdicts on other texts are ignored."""
     manifest, configuration = gathered.manifest, checkout.configuration
     assert manifest is not None  # noqa: S101  (only what arrived is scored)
     model = judge_of(judging, configuration)

@@ -1,9 +1,8 @@
-"""Lint of a library: its components side by side, what changed since a commit, waivers and workflows.
+"""Lint of a library: its components side by side, what changed since a commit, and workflows.
 
 A component that is wrong does not hide the others.
 """
 
-import datetime
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from skill_evaluator.display.options import (
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
-from skill_evaluator.library.config import Model, Policy, Waiver, check_waivers, load_models, load_settings
+from skill_evaluator.library.config import Model, Policy, load_models, load_settings
 from skill_evaluator.library.sources import component_names, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
@@ -53,7 +52,7 @@ class LintRequest(ComponentsOption, FixturesOption, ConfigOption, PlatformOption
 class LintedLibrary:
     """What lint says of components; `problems` has all of theirs with their place.
 
-    `broken` says by file which waivers and settings are wrong, `stale` which workflows lack a job, and `edited` which
+    `broken` says by file which settings are wrong, `stale` which workflows lack a job, and `edited` which
     files that check a change are edited by it.
     """
 
@@ -78,12 +77,9 @@ def lint(request: LintRequest) -> LintedLibrary:
         paths = edited_checks(repository, commit, repository.place_without_links(request.config))
         edited = {Path(path): f"{path}: {why}" for path in paths}
     models = load_models(request.config, limits) if (request.config / "models.yaml").exists() else ()
-    today = datetime.datetime.now(datetime.UTC).date()
-    every, broken = check_waivers(request.config, limits)
-    waivers = [waiver for waiver in every if today <= waiver.expires]
     known = _names_of_all(request.components) if request.components.is_dir() else names
-    unknown = list(_unknown_names(settings.policy, every, known, models))
-    broken |= {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
+    unknown = list(_unknown_names(settings.policy, known, models))
+    broken = {request.config / "settings.yaml": "; ".join(unknown)} if unknown else {}
 
     def check(name: str) -> _Checked:
         problems = _problems_of_history(request, name, folder, past)
@@ -93,7 +89,7 @@ def lint(request: LintRequest) -> LintedLibrary:
                 name=name, hints=["its contract and cases are not checked (--no-cases)"], problems=list(lines)
             )
         else:
-            linted = lint_component(request.components, name, request.fixtures, list(lines), waivers, settings, models)
+            linted = lint_component(request.components, name, request.fixtures, list(lines), settings, models)
         prompt = prompt_file(request.components, name, folder)  # the mark of a problem without a place of its own
         placed = [lines.get(line, Problem(file=prompt, line=1, message=line)) for line in linted.problems]
         return linted, placed
@@ -111,18 +107,14 @@ def lint(request: LintRequest) -> LintedLibrary:
     )
 
 
-def _unknown_names(
-    policy: Policy, waivers: Sequence[Waiver], components: Sequence[str], models: Sequence[Model]
-) -> Iterator[str]:
-    """Yield the components, judges and metrics that the policy and waivers name and nothing is called."""
+def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:
+    """Yield the components, judges and metrics of the policy that do not exist."""
     judges, ids = policy.judge, [model.id for model in models]
     yield from unknown_names("policy.components", policy.components, components)
     yield from unknown_names("policy.judge.trusted", judges.trusted, ids)
     yield from unknown_names("policy.judge.panel.weights", judges.panel.weights, ids)
-    yield from unknown_names("component of a waiver", [waiver.component for waiver in waivers], components)
     metrics = [*policy.metrics, *(name for own in policy.components.values() for name in own.metrics)]
-    metrics += [waiver.metric for waiver in waivers if waiver.metric]
-    wrong = unknown_names("metrics of the policy and waivers", metrics, [*METRICS, *REPRODUCIBILITY])
+    wrong = unknown_names("metrics of the policy", metrics, [*METRICS, *REPRODUCIBILITY])
     yield from (words for words in wrong if "did you mean" in words)  # results of other tools have their own
 
 

@@ -72,7 +72,7 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
         """Return a component with what is recorded of it, here and on the branches."""
         component, settings = self.component(skill), self.configuration.settings
         archive = self.archive(component)
-        return RecordedComponent(component=component, archive=archive, settings=settings, config=self.config)
+        return RecordedComponent(component=component, archive=archive, settings=settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +174,9 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
         }
         for entry in plan.entries
     )
-    submitted = {(entry.skill, entry.model_id) for entry in plan.entries if entry.transport == "batch"}
     judgings = (
         {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
         for judging in plan.judgings
-        if plan.pending or (judging.skill, judging.candidate) not in submitted  # whose answers are not here today
     )
     return {
         "legs": legs_of(entries, own),
@@ -186,8 +184,6 @@ def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
         "judge_legs": legs_of(judgings, own),
         "invocation": plan.invocation,
         "head": plan.head or "",
-        "kind": "collect" if plan.pending else "evaluate",
-        "fixtures_commit": plan.fixtures_commit or "",
     }
 
 

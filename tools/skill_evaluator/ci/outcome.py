@@ -22,7 +22,7 @@ from skill_evaluator.verdicts.decide.rules import exit_code_of
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
 JudgedStatus = Literal["judged", "skipped", "missing", "unjudged"]
-Status = Literal["complete", "incomplete", "pending", "refused", "skipped", "missing"]
+Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 
 
 class Figures(FrozenModel):
@@ -38,8 +38,8 @@ class RunOutcome(FrozenModel):
     """What became of the calls of a component on a model, and its record if there is one.
 
     `status`: `complete`, `incomplete` (marked as such in its record, and never a baseline), `refused` (meanwhile its
-    version was recorded with a different prompt), `pending` (its calls are at the vendor, in batches), `skipped` (its
-    job says why) or `missing` (nothing arrived or was scored). `is_baseline`: it was asked beside a new version.
+    version was recorded with a different prompt), `skipped` (its job says why) or
+    `missing` (nothing arrived or was scored). `is_baseline`: it was asked beside a new version.
     """
 
     skill: ComponentName
@@ -60,7 +60,7 @@ class RunOutcome(FrozenModel):
 class JudgedOutcome(FrozenModel):
     """What a judge says of a component's new answers on one model, `candidate`, beside those that are pinned.
 
-    `status`: `judged`, `skipped` (its job said why), `missing` (nothing came of it), or `unjudged`: there was nothing
+    `status`: `judged`, `skipped` (its job notes why), `missing` (nothing came of it), or `unjudged`: there was nothing
     to compare. Where a judge should have decided and did not, nothing ships by itself.
     """
 
@@ -86,8 +86,8 @@ class Outcome(FrozenModel):
     """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
 
     `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
-    `judged` has every component and model that a judge was to look at. `collecting`: an earlier plan had submitted it.
-    `has_bug`: a bug prevented a verdict or the record of a run; the file does not have it.
+    `judged` has every component and model that a judge was to look at. `has_bug`: a bug prevented a verdict or the
+    record of a run; the file does not have it.
     """
 
     invocation: RunId
@@ -98,7 +98,6 @@ class Outcome(FrozenModel):
     verdicts: list[ComparisonResult] = []
     drift: list[ComparisonResult] = []
     judged: list[JudgedOutcome] = []
-    collecting: bool = Field(default=False, exclude_if=lambda collecting: not collecting)
     has_bug: SkipJsonSchema[bool] = Field(default=False, exclude=True)
 
     @property
@@ -115,8 +114,8 @@ class Outcome(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Whether every run that could be made was made, or is at the vendor."""
-        return all(run.status in ("complete", "pending", "skipped") for run in self.runs)
+        """Whether every run that could be made was made."""
+        return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
         """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, else 0."""

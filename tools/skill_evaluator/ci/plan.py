@@ -32,12 +32,10 @@ from skill_evaluator.identifiers import (
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.batch_journal import PendingRun
-from skill_evaluator.runner.journal import Kept, Manifest, Transport
+from skill_evaluator.runner.journal import Manifest, Transport
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
-from skill_evaluator.runner.spending import Month
 from skill_evaluator.stats import total_or_none
 
 PLAN_VERSION = 1
@@ -60,7 +58,7 @@ class Entry(FrozenModel):
     `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
     ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap, `limits` that of what its model and
     provider take from all jobs together. With a `baseline` the job makes two
-    runs, whose calls alternate. With the transport `batch` it submits its calls and does not wait.
+    runs, whose calls alternate. With the transport `batch` its calls go in batches.
     """
 
     id: FileName
@@ -140,12 +138,8 @@ class Plan(FrozenModel):
     `untouched` counts components that did not change and lack nothing.
 
     `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
-    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `month` is
-    what the month's runs cost before this one, where settings.yaml has a cap on it. `retiring` says of the models that
-    are switched off soon when.
-
-    With `pending` it asks nothing: it is what is left of an earlier plan, whose calls lie with the vendors in batches.
-    `fixtures_commit` is then that of fixtures in another repository.
+    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `retiring`
+    says of the models that are switched off soon when.
     """
 
     plan_version: int = PLAN_VERSION
@@ -166,10 +160,7 @@ class Plan(FrozenModel):
     judgings: list[PlannedJudging] = []
     unjudged: list[OnModels] = []
     forecast: list[Forecast] = []
-    month: Month | None = Field(default=None, exclude_if=lambda month: month is None)
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
-    pending: list[PendingRun] = Field(default=[], exclude_if=lambda runs: not runs)
-    fixtures_commit: Commit | None = Field(default=None, exclude_if=lambda commit: commit is None)
 
     @property
     def jobs(self) -> list[Entry | PlannedJudging]:
@@ -185,14 +176,6 @@ class Plan(FrozenModel):
     def cost_upper_usd(self) -> float | None:
         """The most all jobs can cost; None when a price is unknown."""
         return total_or_none(job.cost_upper_usd for job in self.jobs)
-
-    @property
-    def costs(self) -> dict[str, float | None]:
-        """The most the jobs of each model can cost; None when its price is unknown."""
-        return {
-            model_id: total_or_none(job.cost_upper_usd for job in self.jobs if job.model_id == model_id)
-            for model_id in {job.model_id: None for job in self.jobs}
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +205,6 @@ def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
             created=plan.created,
             scenario=plan.scenario,
             evaluator_version=plan.evaluator_version or __version__,
-            kept=Kept(max_cost_usd=entry.max_cost_usd) if entry.transport == "batch" else None,
         )
         if entry.baseline is None:
             yield PlannedRun(job=entry.id, manifest=alone)

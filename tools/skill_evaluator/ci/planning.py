@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from skill_evaluator import __version__
 from skill_evaluator.ci.judging import plan_checks, plan_judgings
 from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
-from skill_evaluator.ci.pending import component_of, lying_versions, overdue, put_together, read_pending
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
@@ -42,9 +41,8 @@ from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, not_applicable
-from skill_evaluator.runner.runs import is_invocation, new_invocation
+from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, nearest
 
@@ -67,19 +65,12 @@ class PlanRequest(Checkout, PlatformOption):
     scenario: str | None = rare("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     drift: bool = rare("Ask the recorded versions again, to see whether a model moved.", False)
     batch: bool = flag("Use the vendors' batch APIs where there is one, at half the price.")
-    pending: str | None = rare(
-        "Ask nothing: plan to collect the batches that an earlier plan left at the vendors.", metavar="INVOCATION"
-    )
     dry_run: bool = rare("Plan jobs that make no call.", False)
     reason: Reason = ""
 
 
 def make_plan(request: PlanRequest) -> Plan:
     """Return what is to be evaluated, why, in how many calls and at what cost; raise where it cannot be asked."""
-    if request.pending is not None:
-        if request.names or request.models or request.drift or request.batch or request.base is not None:
-            raise PlanError("--pending keeps the earlier plan: remove the options that choose what to ask")
-        return _plan_collection(request.pending, request)
     if request.drift and (request.base is not None or request.scenario is not None):
         raise PlanError("--drift asks the recorded versions: it cannot be combined with --base or --scenario")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
@@ -98,43 +89,7 @@ def make_plan(request: PlanRequest) -> Plan:
         choice = _Choice(decisions=decisions, problems=[])
     else:
         choice = _choose_by_record(request, models)
-    plan = _cut(request, models, choice)
-    if plan.month is not None and not request.dry_run:
-        plan.month.refuse(plan.costs, request.max_cost)
-    return plan
-
-
-def _plan_collection(invocation: str, checkout: Checkout) -> Plan:
-    """Return what is left of an earlier plan whose calls are at the vendors; without an entry if all of it is taken."""
-    if not is_invocation(invocation):
-        raise PlanError(f"--pending '{invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
-    repository = Repository(checkout.components)
-    folder = repository.place(checkout.components)
-    waiting, problems = read_pending(repository, ("HEAD", *checkout.recorded), folder)
-    broken = [each for each in problems if PurePosixPath(each.file).name.startswith(invocation)]
-    if broken:
-        raise PlanError(broken[0].message)
-    mine = [each for each in waiting if each.invocation == invocation]
-    here = [
-        each for each in mine if repository.commit(each.head or "") and repository.is_ancestor(str(each.head), "HEAD")
-    ]
-    if here:
-        return put_together(here)
-    why = "it was planned at a commit that is not on this branch"
-    elsewhere = [
-        OnModels(skill=entry.skill, models=[entry.model_id], reason=why) for each in mine for entry in each.entries
-    ]
-    return Plan(
-        invocation=invocation,
-        created=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}",
-        trigger="dispatch",
-        base=None,
-        head=None,
-        entries=[],
-        chosen=[],
-        skipped=elsewhere,
-        faults=[],
-    )
+    return _cut(request, models, choice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,8 +218,6 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
     boards, problems = recorded_boards(repository, ("HEAD", *request.recorded), folder)
-    waiting, unread = read_pending(repository, ("HEAD", *request.recorded), folder)
-    lying, problems = lying_versions(waiting), [*problems, *unread, *overdue(waiting, folder)]
     decisions: list[Decision] = []
     untouched = 0
     for name, version in after.items():
@@ -282,21 +235,14 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
         ids = _asked_of(version, models, request)
         decided, wrong = (decide_again(change, ids), []) if request.drift else decide(change, ids)
         problems += wrong
-        at_vendor = {model_id: lying.get((name, model_id, version.version or "")) for model_id in ids}
-        decided = [
-            replace(each, runs=False, reason=why) if (why := at_vendor[each.model_id]) else each for each in decided
-        ]
-        if before.get(name) == version and not any(each.runs or at_vendor[each.model_id] for each in decided):
+        if before.get(name) == version and not any(each.runs for each in decided):
             untouched += 1
         else:
             decisions += decided
     broken = {problem.file for problem in problems}
-    unsure = {component_of(problem.file) for problem in unread}  # what they hold may be at a vendor
     return _Choice(
         decisions=[
-            decision
-            for decision in decisions
-            if decision.skill not in unsure and within(folder, f"{decision.skill}/leaderboard.json") not in broken
+            decision for decision in decisions if within(folder, f"{decision.skill}/leaderboard.json") not in broken
         ],
         problems=problems,
         untouched=untouched,
@@ -310,10 +256,8 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan
     running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     settings = configuration.settings
     batched = {model.id for model in models if request.batch and why_unbatched(model) is None}
-    month = month_of(settings, request.config, request.components, repository=repository, refs=request.recorded)
-    caps = [*([] if request.max_cost is None else [request.max_cost]), *([] if month is None else [month.left_usd])]
     of_judges = [judging.cost_upper_usd for judging, _ in asked.judgings]
-    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, min(caps, default=None)))
+    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, request.max_cost))
     planned: list[Entry | PlannedJudging] = [
         *entries_of(asked.wanted, settings.jobs, batched),
         *(judging for judging, _ in asked.judgings),
@@ -339,7 +283,6 @@ def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan
         judgings=sharing(judgings, configuration.models, settings.ceilings),
         unjudged=asked.unjudged,
         forecast=forecasts_of(asked.estimates()) if entries else [],
-        month=month,
         retiring=retiring(models),
     )
 

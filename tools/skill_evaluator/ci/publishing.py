@@ -7,24 +7,21 @@ records that are there already changes nothing.
 import datetime
 import random
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from skill_evaluator.ci.arrivals import CLOCKS_APART
 from skill_evaluator.ci.outcome import OUTCOME, RECORDS, RunOutcome
-from skill_evaluator.ci.pending import PENDING, parse_pending, pending_changes
 from skill_evaluator.display.options import ComponentsOption, argument, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, PlanError
-from skill_evaluator.files import json_text, parse_json, read_bytes, read_json, validated
-from skill_evaluator.identifiers import is_file_name, moment
+from skill_evaluator.files import json_text, parse_json, read_json, validated
+from skill_evaluator.identifiers import moment
 from skill_evaluator.records.leaderboard import with_rows
 from skill_evaluator.records.record import Record, parse_record, read_record
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.text import counted
 
 _ATTEMPTS = 6  # the first, and five more
@@ -66,7 +63,6 @@ class Published:
     """
 
     records: Sequence[str]
-    pending: Sequence[str]
     branch: str | None
     commit: str | None
     problems: Sequence[LeaderboardError]
@@ -77,10 +73,8 @@ def publish(request: PublishRequest) -> Published:
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that collect wrote")
     records, problems = read_records(request.collected)
-    left = read_left(request.collected, {record.run_id for record in records})
-    pending = [run_id for (_, run_id), content in left.items() if content is not None]
     commit = branch = None
-    if records or left:
+    if records:
         repository = Repository(request.components)
         branch = request.to if request.mode == "push" else request.branch
         target = Target(
@@ -91,25 +85,23 @@ def publish(request: PublishRequest) -> Published:
             begins=request.mode != "push",
         )
         try:
-            commit = publish_records(repository, records, target, _message(records, pending), left=left)
+            commit = publish_records(repository, records, target, _message(records))
         except LeaderboardError as problem:
             raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
     ids = [record.run_id for record in records]
-    return Published(records=ids, pending=pending, branch=branch, commit=commit, problems=problems)
+    return Published(records=ids, branch=branch, commit=commit, problems=problems)
 
 
-def _message(records: Sequence[Record], pending: Sequence[str]) -> str:
-    """Return the message of the commit: what is recorded, and what lies with vendors."""
+def _message(records: Sequence[Record]) -> str:
+    """Return the message of the commit that adds the records."""
     runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
     head = f"Record {counted(len(records), 'evaluation')}: {runs}"
-    if not records:
-        head = f"Keep {counted(len(pending), 'run')} at the vendor" if pending else "Drop runs that brought no answer"
     lines = [
         f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
         + ("" if record.complete else " (incomplete)")
         for record in records
     ]
-    return "\n".join([head[:200], "", *lines, *(f"{run_id}: its calls are in batches" for run_id in pending)])
+    return "\n".join([head[:200], "", *lines])
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
@@ -117,7 +109,7 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
 
     Raise PlanError where the list of them cannot be read.
     """
-    _, runs, problems = _read_runs(folder)
+    runs, problems = _read_runs(folder)
     records: list[Record] = []
     for run in runs:
         try:
@@ -128,34 +120,8 @@ def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
     return sorted(records, key=lambda record: record.run_id), problems
 
 
-def read_left(folder: Path, readable: Container[str]) -> dict[tuple[str, str], bytes | None]:
-    """Return by component and run what `collect` left at a vendor; None for what was there and is taken now.
-
-    A run keeps its pending file while its record is not `readable`, by id. Raise PlanError for a file that is broken or
-    belongs to a different run.
-    """
-    outcome, runs, _ = _read_runs(folder)
-    left: dict[tuple[str, str], bytes | None] = {}
-    invocation = str(outcome.get("invocation"))
-    unread = {
-        (run.skill, run_id_of(invocation, run.skill, run.model_id))
-        for run in runs
-        if run.run_id and run.run_id not in readable
-    }
-    for run in runs:
-        run_id = run_id_of(invocation, run.skill, run.model_id)
-        path = folder / PENDING / run.skill / f"{run_id}.json"
-        if run.status == "pending":
-            left[run.skill, run_id] = read_bytes(path, PlanError)
-            if parse_pending(left[run.skill, run_id] or b"", path).entries[0].skill != run.skill:
-                raise PlanError(f"{path} belongs to a different component")
-        elif outcome.get("collecting") is True and is_file_name(run_id) and (run.skill, run_id) not in unread:
-            left[run.skill, run_id] = None
-    return left
-
-
-def _read_runs(folder: Path) -> tuple[Mapping[str, Any], list[RunOutcome], list[LeaderboardError]]:
-    """Read outcome.json, what it says of each run, and why it cannot be read of others."""
+def _read_runs(folder: Path) -> tuple[list[RunOutcome], list[LeaderboardError]]:
+    """Read what outcome.json says of each run, and why it cannot be read of others."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     values = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -168,7 +134,7 @@ def _read_runs(folder: Path) -> tuple[Mapping[str, Any], list[RunOutcome], list[
             runs.append(validated(RunOutcome, value, Path(f"runs[{number}] of {path}"), LeaderboardError))
         except LeaderboardError as problem:
             problems.append(problem)
-    return outcome, runs, problems
+    return runs, problems
 
 
 def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
@@ -192,11 +158,8 @@ def publish_records(
     target: Target,
     message: str,
     wait: Callable[[float], None] = time.sleep,
-    left: Mapping[tuple[str, str], bytes | None] = MappingProxyType({}),
 ) -> str | None:
     """Add records to a branch of a remote; return the commit that was pushed, or None when nothing was new.
-
-    The same commit adds the pending files of the runs that are `left` at a vendor, and removes those of the others.
 
     Raise GitError when the remote refuses or others moved it before every attempt. Raise LeaderboardError, after all
     other records are in place, when a record is there already with other content or does not fit its leaderboard.
@@ -209,10 +172,7 @@ def publish_records(
         parents, waiting, unread = _find_parents(repository, target)
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], target.components)
-        pending = pending_changes(repository, parents, target.components, left)
-        if problems:  # a record that does not land keeps its pending file
-            pending = {path: content for path, content in pending.items() if content is not None}
-        commit = repository.add(parents, {**files, **pending}, message)
+        commit = repository.add(parents, files, message)
         if commit is None or repository.push(target.remote, commit, target.branch):
             if problems := [*unread, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))

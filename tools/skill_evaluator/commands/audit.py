@@ -9,14 +9,13 @@ from skill_evaluator.ci.matrix import job_words, legs_of
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display.options import FormatOption, Legs, PlatformOption, options
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
-from skill_evaluator.providers import Configuration
 from skill_evaluator.reports.live import watch
 
 EXAMPLES = {
     "audit_run": (
         "skill-evaluator audit run --benchmark <component> --questions 50 --dry-run",
         "skill-evaluator audit run --model <model> --max-cost 20",
-        "skill-evaluator audit run --batch --submit-only",
+        "skill-evaluator audit run --batch",
         "skill-evaluator audit run --resume",
     ),
     "audit_plan": (
@@ -52,13 +51,13 @@ class AuditReportOptions(AuditReportRequest, PlatformOption, FormatOption):
     """The options of `audit report`."""
 
 
-def audit_run(options: AuditRunOptions, collecting: Configuration | None = None) -> int:
+def audit_run(options: AuditRunOptions) -> int:
     """Ask every model every question in every scenario; keeps the answers in audits/<id>."""
     library = Library.at(options)
     if options.dry_run:
         print_size(library.audit_size(options), options.format)
         return EXIT_OK
-    asked = library.audit(options, watch=watch, collecting=collecting)
+    asked = library.audit(options, watch=watch)
     print_audit_runs(asked, options.format)
     return EXIT_OK if asked.complete else EXIT_INCOMPLETE
 

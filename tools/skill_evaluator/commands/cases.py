@@ -14,7 +14,7 @@ EXAMPLES = {
     "cases_import": (
         "skill-evaluator cases import letters.csv --input text --truth kind=label",
         "skill-evaluator cases import logs.jsonl --input article --truth summary --yes",
-        "skill-evaluator cases import items.jsonl --from langfuse --yes",
+        "skill-evaluator cases import items.json --input input.text --truth expected",
     ),
 }
 EXITS = {"cases_fetch": {0: "done, or none is named"}}

@@ -1,8 +1,8 @@
-"""What `evaluate`, `try` and `collect --batches` share: evaluate, show what came of it, and return the exit code."""
+"""What `evaluate` and `try` share: evaluate, show what came of it, and return the exit code."""
 
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -22,9 +22,7 @@ from skill_evaluator.errors import (
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.providers import Configuration
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import passed_over
 from skill_evaluator.reports.ending import print_first
@@ -32,19 +30,11 @@ from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
 from skill_evaluator.runner.engine import Progress, Stop
-from skill_evaluator.runner.session import print_pending
 
 
-def measure(
-    request: EvaluationRequest,
-    form: Format,
-    *,
-    full: bool = False,
-    show_changes: bool = False,
-    collecting: Configuration | None = None,
-) -> int:
+def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
     """Evaluate, show what came of it (all of it if `full`), and return the exit code."""
-    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes, collecting=collecting)
+    done = Library.at(request).evaluate(request, watch=watch, show_changes=show_changes)
     return _show(done, request, form, full=full, show_changes=show_changes)
 
 
@@ -52,10 +42,10 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
     """Try a prompt whenever it is saved, show what came of it, and return the exit code of the last try."""
     code = EXIT_INCOMPLETE
 
-    def ask(asked: EvaluationRequest, order: Callable[[Case], int]) -> Evaluation:
-        return Library.at(asked).evaluate(asked, order=order, watch=_watch_until_ctrl_c, show_changes=True)
+    def evaluate(left: EvaluationRequest) -> Evaluation:
+        return Library.at(left).evaluate(left, watch=_watch_until_ctrl_c, show_changes=True)
 
-    for done in tries(request, ask):
+    for done in tries(request, evaluate):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
 
@@ -68,9 +58,6 @@ async def _watch_until_ctrl_c(parts: Sequence[Progress], stop: Stop) -> None:
 
 def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
     """Show what came of an evaluation, and return the exit code."""
-    print_pending(done.pending)
-    if done.pending and not done.finished and not done.problems:
-        return EXIT_OK
     site = Site(done.inputs.settings.site.address)
     component, folders = done.inputs.component, words_of(request)
     print_finished(
@@ -82,7 +69,7 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
             kept = done.is_recorded(first) and not first.draft
             print_first(first, form, folders, kept=kept, incomplete=done.incomplete_below(first))
         _warn_without_verdict(done, show_changes=show_changes)
-    print_how_to_resume(done.planned, done.inputs, done.request, done.pending)
+    print_how_to_resume(done.planned, done.inputs, done.request)
     if done.problems:
         raise done.problems[0]
     return _code(Library.at(request), done)

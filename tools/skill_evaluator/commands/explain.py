@@ -1,4 +1,4 @@
-"""`skill-evaluator explain`: one answer of a saved run beside its truth, or one field over all answers."""
+"""`skill-evaluator explain`: a case of a saved run with its ground truth and outputs, or one field of all cases."""
 
 from skill_evaluator.api import Library
 from skill_evaluator.display.options import (
@@ -23,14 +23,14 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
     """The options of `explain`."""
 
     run: str = argument("A run folder, or the id of a run in a component's evals/results.", completes="runs")
-    case: str | None = option("Show the answer to this case, leaf by leaf.", metavar="ID")
-    replicate: int | None = option("Which answer, from 0; default: the first scored.", metavar="N")
-    field: str | None = option("Show this field (as lint names it) in every case and replicate.", metavar="PATH")
+    case: str | None = option("Show this case, field by field.", metavar="ID")
+    replicate: int | None = option("Show this replicate alone, from 0.", metavar="N")
+    field: str | None = option("Show this field (as lint names it) alone, by default in every case.", metavar="PATH")
     full: Full = False
 
 
 def explain(options: ExplainOptions) -> int:
-    """Show where an answer is right and wrong, and why; field by field, or one field over all answers."""
+    """Compare the outputs of a case with its ground truth: field by field, or one field in all cases."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
     manifest, explained = library.explain(
         options.run, case=options.case, replicate=options.replicate, field=options.field

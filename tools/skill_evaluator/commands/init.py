@@ -74,7 +74,8 @@ def _adopt(options: InitRequest) -> None:
     count = len(proposal.files) + bool(proposal.ignored)
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         _print(Library.adopt(options, proposal))
-        local = "\n    provider: local" in proposal.files.get(f"{CONFIG}/models.yaml", "")
+        library = Library(config=options.home / CONFIG)
+        local = all(model.provider == "local" for model in library.models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:

@@ -17,18 +17,14 @@ EXITS = {2: "wrong input, or one could not be published (the others are there al
 def publish(options: PublishRequest, form: Format) -> int:
     """Add collected records to a branch, and push it; tries again on top of whoever was quicker."""
     done = Library.at(options).publish(options)
-    groups = ((done.records, "record"), (done.pending, "pending run"))
-    words = ", ".join(counted(len(group), noun) for group, noun in groups if group)
-    if not words and done.commit is None:
-        words = "no record to publish"
-    elif done.commit is None:
-        words = f"{words} already on {done.branch}: nothing to do"
-    else:
-        words = f"{words or 'no record'} on {done.branch} of {options.remote} by {done.commit}"
-    pending = {"pending": done.pending} if done.pending else {}
+    words = "no record to publish"
+    if done.records and done.commit is None:
+        words = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
+    elif done.records:
+        words = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
     print_page(
         form,
-        json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit, **pending},
+        json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
         page=lambda: page_of("published", [Line(words)]),
     )
     if done.problems:

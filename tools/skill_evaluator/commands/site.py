@@ -33,8 +33,8 @@ def site_build(options: SiteBuild) -> int:
 def site_serve(options: ServedSite) -> int:
     """Show these pages in the browser; for this machine alone, until Ctrl-C. Makes no call.
 
-    It shows documents, truths and answers of every component, and keeps the notes that you add to answers. The address
-    holds a token: only who has it can read. What was built is gone when it ends.
+    It shows documents, truths and answers of every component. The address holds a token: only who has it can read.
+    What was built is gone when it ends.
     """
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # a terminal that is closed
         signal.signal(number, signal.default_int_handler)

@@ -8,7 +8,6 @@ import datetime
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -72,20 +71,9 @@ def canonical(value: Any, rule: FieldRule) -> Hashable:
     return comparator(rule.compare or "exact").canonical(value, rule)
 
 
-def typed(value: Any) -> Hashable:
-    """Return the form of a value compared as it is: NFC text, 1 = 1.0, true ≠ 1."""
-    if isinstance(value, str):
-        return value if value.isascii() else unicodedata.normalize("NFC", value)
-    if isinstance(value, bool) or value is None:
-        return ("literal", value)
-    if isinstance(value, int | float):
-        return ("number", value)
-    return frozen(value)
-
-
 def _string(value: Any, rule: FieldRule) -> Hashable:
     if not isinstance(value, str):
-        return typed(value)
+        return frozen(value)
     text = normalise(value)
     if rule.casefold:
         text = text.casefold()
@@ -147,7 +135,7 @@ def _as_number(value: Any, rule: FieldRule) -> float | None:
 
 def _number(value: Any, rule: FieldRule) -> Hashable:
     number = _as_number(value, rule)
-    return _category(value, rule) if number is None else ("number", number)
+    return _category(value, rule) if number is None else frozen(number)
 
 
 def _near(truth: Any, output: Any, rule: FieldRule) -> bool:
@@ -180,7 +168,7 @@ def _parsed_date(text: str, formats: tuple[str, ...]) -> datetime.date | None:
 
 def _date(value: Any, rule: FieldRule) -> Hashable:
     day = _as_date(value, rule)
-    return ("date", day) if day else typed(normalise(value) if isinstance(value, str) else value)
+    return ("date", day) if day else frozen(normalise(value) if isinstance(value, str) else value)
 
 
 def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
@@ -192,16 +180,16 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 def _alike(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
-        return typed(truth) == typed(output)
+        return frozen(truth) == frozen(output)
     return token_f1(truth, output) >= _threshold(rule)
 
 
 def _category(value: Any, rule: FieldRule) -> Hashable:
-    return normalise(value) if isinstance(value, str) else typed(value)
+    return normalise(value) if isinstance(value, str) else frozen(value)
 
 
 COMPARATORS: Mapping[str, Comparator] = {
-    "exact": Comparator(lambda value, rule: typed(value)),
+    "exact": Comparator(lambda value, rule: frozen(value)),
     "string": Comparator(_string, _similar),
     "number": Comparator(_number, _near),
     "date": Comparator(_date, _within_days),

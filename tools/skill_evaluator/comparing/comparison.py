@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations, zip_longest
 from math import fsum, perm
 from operator import getitem
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.declarations import FieldRule
@@ -44,17 +44,6 @@ class ComparedLeaf:
     output_at: At | None
 
 
-class AlignedArray(NamedTuple):
-    """Which items of two arrays met: pairs of indexes, and where the arrays stand."""
-
-    field: Field
-    truth: list[Any]
-    output: list[Any]
-    pairs: list[Pair]
-    truth_at: At
-    output_at: At
-
-
 def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
     """Align two JSON values and compare their leaves, in the order of the truth's keys, then the output's own."""
     return compare_sides(Side(truth, plan), Side(output, plan))
@@ -62,26 +51,20 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 def compare_sides(truth: Side, output: Side) -> list[ComparedLeaf]:
     """Return the rows of two values of one plan."""
-    return _Comparing(truth, output).run().rows
-
-
-def align_arrays(truth: Any, output: Any, plan: FieldPlan) -> list[AlignedArray]:
-    """Align two JSON values as `compare` does, and return how each of their arrays was aligned, outermost first."""
-    return _Comparing(Side(truth, plan), Side(output, plan)).run().arrays
+    return _Comparing(truth, output).run()
 
 
 class _Comparing:
-    """One walk over truth and output: their aligned leaves and arrays."""
+    """One walk over truth and output: their aligned leaves."""
 
     def __init__(self, truth: Side, output: Side) -> None:
         self.rows: list[ComparedLeaf] = []
-        self.arrays: list[AlignedArray] = []
         self._truth = truth
         self._output = output
 
-    def run(self) -> "_Comparing":
+    def run(self) -> list[ComparedLeaf]:
         self.compare(self._truth.value, self._output.value, self._truth.plan.field(""), (), ())
-        return self
+        return self.rows
 
     def compare(self, truth: Any, output: Any, field: Field, truth_at: At, output_at: At) -> None:
         """Compare two values at a field; one frame per level of nesting, as values may be hundreds of levels deep."""
@@ -97,9 +80,7 @@ class _Comparing:
                     self.compare(left.get(key), right.get(key), below, (*truth_at, key), (*output_at, key))
             elif isinstance(truth, _ARRAY) and isinstance(output, _ARRAY):
                 lefts, rights = truth or [], output or []
-                pairs = [*self._align(lefts, rights, field)]
-                self.arrays.append(AlignedArray(field, lefts, rights, pairs, truth_at, output_at))
-                for i, j in pairs:
+                for i, j in self._align(lefts, rights, field):
                     item, in_truth = (None, truth_at) if i is None else (lefts[i], (*truth_at, i))
                     other, in_output = (None, output_at) if j is None else (rights[j], (*output_at, j))
                     self.compare(item, other, field.item, in_truth, in_output)

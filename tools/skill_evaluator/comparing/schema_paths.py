@@ -12,13 +12,12 @@ from urllib.parse import unquote
 from skill_evaluator.comparing.declarations import Compare
 
 _MAX_REF_VISITS = 2  # how often a recursive reference is unrolled
-_MOST_NODES = 20_000  # after so many, no reference is followed: definitions that all refer to each other
+_MAX_NODES = 20_000  # bounds the walk over definitions that all refer to each other
 _COMBINED = ("anyOf", "oneOf", "allOf", "then", "else", "dependentSchemas")
 NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 DATA = ("const", "enum", "default", "examples")
 _OPEN_KEYS = ("additionalProperties", "unevaluatedProperties")
-_OF_OBJECTS = ("properties", "patternProperties", *_OPEN_KEYS)
-_OF_ARRAYS = ("items", "prefixItems")
+_KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array": ("items", "prefixItems")}
 _ARRAYS = ("array of anything", "array of scalars", "array of objects", "array of places")  # what is said later wins
 _SCALARS = ("string", "number", "integer", "boolean")
 _UNDECIDED = (None, "any", "exact", "number")  # kinds that give way to what another branch of the schema says
@@ -47,10 +46,34 @@ class Place:
 
 def schema_places(schema: _Node) -> dict[str, Place]:
     """Return the place by path, in the schema's order; of the top only if the schema says something of it."""
-    walk = _Walk(schema)
-    while walk.ahead:
-        walk.note(*walk.ahead.popleft())
-    return {path: walk.found[path] for path in walk.in_order()}
+    places: dict[str, Place] = {}
+    for path, node in schema_walk(schema):
+        if node is not False:
+            place = places.setdefault(path, Place())
+        if isinstance(node, Mapping):
+            place.nodes.append(node)
+            # a key without a name has its parent's path at the top
+            place.children |= {child: None for child, _ in _values_below(node, path) if child != path}
+            _note_kind(place, node, path, schema)
+    ordered, ahead = [], [""]
+    while ahead:
+        path = ahead.pop()
+        if path in places:
+            ordered.append(path)
+            ahead += reversed(places[path].children)
+    return {path: places[path] for path in ordered}
+
+
+def _note_kind(place: Place, node: _Node, path: str, root: _Node) -> None:
+    if path and place.kind not in _ARRAYS and _describes(node, "object"):
+        place.kind = "object"
+    if _describes(node, "array"):
+        kind = _array_kind(node, root)
+        if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
+            place.kind = kind
+    scalar = _scalar_kind(node)
+    if scalar and place.kind in _UNDECIDED and (scalar not in _UNDECIDED or place.kind == "any"):
+        place.kind = scalar
 
 
 def reached(places: Mapping[str, Place], ends: Collection[str]) -> set[str]:
@@ -79,87 +102,68 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-class _Walk:
-    """One walk over a schema, level by level: where it must end early, what is missing lies deepest."""
+def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
+    """Yield each subschema with the path of the values that it describes, level by level.
 
-    def __init__(self, root: _Node) -> None:
-        self.root = root
-        self.found: dict[str, Place] = {}
-        self.nodes = 0
-        self.ahead: deque[tuple[Any, str, _Visits]] = deque([(root, "", {})])
+    A subschema is a mapping, True or False. Local references are followed, a recursive one twice.
+    """
+    nodes = 0
+    ahead: deque[tuple[str, Any, _Visits]] = deque([("", schema, {})])
+    while ahead:
+        path, node, visits = ahead.popleft()
+        for part, visited in _same_value(node, schema, visits, _COMBINED):
+            nodes += 1
+            yield path, part
+            if nodes < _MAX_NODES or not visited:
+                ahead += [(below_path, child, visited) for below_path, child in _values_below(part, path)]
 
-    def in_order(self) -> list[str]:
-        """Return the paths in the schema's order, each before those below it."""
-        ordered, stack = [], [""]
-        while stack:
-            path = stack.pop()
-            if path in self.found:
-                ordered.append(path)
-                stack += reversed(self.found[path].children)
-        return ordered
 
-    def _go_on(self, node: Any, parent: str, path: str, visits: _Visits) -> None:
-        if path != parent:  # as that of a key without a name would be at the top
-            self.found[parent].children[path] = None
-        self.ahead.append((node, path, visits))
+def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINED) -> Iterator[Any]:
+    """Yield a schema and the ones that it applies to the same value, by a reference or by one of the keywords."""
+    return (part for part, _ in _same_value(schema, root, {}, keywords))
 
-    def note(self, node: Any, path: str, visits: _Visits) -> None:
-        """Note what stands at a path, by one schema node; those below it come later."""
-        if node is True:
-            self.found.setdefault(path, Place())
-        for part, seen in self._parts(node, visits):
-            place = self.found.setdefault(path, Place())
-            place.nodes.append(part)
-            if _is_of(part, "object", _OF_OBJECTS):
-                self._note_object(part, path, seen)
-            if _is_of(part, "array", _OF_ARRAYS):
-                self._note_array(part, path, seen)
-            kind = _scalar_kind(part)
-            if kind and place.kind in _UNDECIDED and (kind not in _UNDECIDED or place.kind == "any"):
-                place.kind = kind
 
-    def _note_object(self, node: _Node, path: str, visits: _Visits) -> None:
-        place = self.found[path]
-        if path and place.kind not in _ARRAYS:
-            place.kind = "object"
-        for name, child in node.get("properties", {}).items():
-            self._go_on(child, path, below(path, name), visits)
-        for child in (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values()):
-            if isinstance(child, Mapping):
-                self._go_on(child, path, below(path, "*"), visits)
+def _same_value(schema: Any, root: _Node, visits: _Visits, keywords: Sequence[str]) -> Iterator[tuple[Any, _Visits]]:
+    ahead = [(schema, visits)]
+    while ahead:
+        node, visited = ahead.pop()
+        if isinstance(node, Mapping | bool):
+            yield node, visited
+        if isinstance(node, Mapping):
+            references = [name for name in references_of(node) if visited.get(name, 0) < _MAX_REF_VISITS]
+            targets = [(target_of(name, root), {**visited, name: visited.get(name, 0) + 1}) for name in references]
+            ahead += reversed([*targets, *((child, visited) for child in children(node, keywords))])
 
-    def _note_array(self, node: _Node, path: str, visits: _Visits) -> None:
-        items, rest = node.get("items"), node.get("additionalItems")
-        places = node.get("prefixItems", items if isinstance(items, Sequence) else ())
-        alike = rest if isinstance(items, Sequence) else items
-        place = self.found[path]
-        # what the items are in some branch; also of a recursive reference that is not unrolled any further
-        parts = [] if places else [part for part, _ in self._parts(alike, {})]
-        if places:
-            kind = "array of places"
-        elif any(_is_of(part, "object", _OF_OBJECTS) or _is_of(part, "array", _OF_ARRAYS) for part in parts):
-            kind = "array of objects"
-        else:
-            kind = "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
-        if place.kind not in _ARRAYS or _ARRAYS.index(kind) > _ARRAYS.index(place.kind):
-            place.kind = kind
-        for child in (*places, alike):
-            if isinstance(child, Mapping):
-                self._go_on(child, path, f"{path}[]", visits)
 
-    def _parts(self, node: Any, visits: _Visits) -> Iterator[tuple[_Node, _Visits]]:
-        """Yield a node with all it is combined of, and its references followed; nothing for `true` and `false`."""
-        if not isinstance(node, Mapping):
-            return
-        self.nodes += 1
-        yield node, visits
-        for reference in references_of(node):
-            if self.nodes < _MOST_NODES:
-                seen = visits.get(reference, 0)
-                if seen < _MAX_REF_VISITS:
-                    yield from self._parts(target_of(reference, self.root), {**visits, reference: seen + 1})
-        for branch in children(node, _COMBINED):
-            yield from self._parts(branch, visits)
+def _values_below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the schemas of an object's members and of an array's items, with their paths."""
+    if not isinstance(node, Mapping):
+        return
+    if _describes(node, "object"):
+        yield from ((below(path, name), child) for name, child in node.get("properties", {}).items())
+        others = (*map(node.get, _OPEN_KEYS), *node.get("patternProperties", {}).values())
+        yield from ((below(path, "*"), child) for child in others if isinstance(child, Mapping))
+    if _describes(node, "array"):
+        by_position, other = _items(node)
+        yield from ((f"{path}[]", child) for child in (*by_position, other) if isinstance(child, Mapping))
+
+
+def _items(node: _Node) -> tuple[Sequence[Any], Any]:
+    """Return the schemas of an array's first items, by position, and that of all other items."""
+    items = node.get("items")
+    if isinstance(items, Sequence):
+        return node.get("prefixItems", items), node.get("additionalItems")
+    return node.get("prefixItems", ()), items
+
+
+def _array_kind(node: _Node, root: _Node) -> str:
+    by_position, other = _items(node)
+    if by_position:
+        return "array of places"
+    parts = [part for part in same_value(other, root) if isinstance(part, Mapping)]
+    if any(_describes(part, "object") or _describes(part, "array") for part in parts):
+        return "array of objects"
+    return "array of scalars" if any(map(_scalar_kind, parts)) else "array of anything"
 
 
 def _types(node: _Node) -> set[str]:
@@ -167,9 +171,9 @@ def _types(node: _Node) -> set[str]:
     return {types} if isinstance(types, str) else set(types)
 
 
-def _is_of(node: _Node, kind: str, keywords: Sequence[str]) -> bool:
-    """Return whether a node speaks of objects, or of arrays: by its type, or by a keyword that is only theirs."""
-    return kind in _types(node) or any(keyword in node for keyword in keywords)
+def _describes(node: _Node, kind: str) -> bool:
+    """Return whether a schema describes objects, or arrays: by its type, or by a keyword that only they have."""
+    return kind in _types(node) or any(keyword in node for keyword in _KEYWORDS[kind])
 
 
 def _scalar_kind(node: _Node) -> Compare | None:
@@ -214,13 +218,12 @@ def references_of(node: _Node) -> list[str]:
 
 
 def target_of(reference: str, root: _Node) -> Any:
-    """Return what a local reference names: a JSON pointer, or an anchor in the definitions."""
+    """Return what a local reference names: a JSON pointer, or an anchor. Return None if there is no such part."""
     pointer = unquote(reference.removeprefix("#"))
     if pointer and not pointer.startswith("/"):
-        named = (root, *root.get("$defs", {}).values(), *root.get("definitions", {}).values())
         anchors = ("$anchor", "$dynamicAnchor", "$id", "id")
-        wanted = (pointer, reference)
-        return next((node for node in named if any(node.get(name) in wanted for name in anchors)), None)
+        names = (pointer, reference)
+        return next((node for node in schemas_in(root) if any(node.get(key) in names for key in anchors)), None)
     target: Any = root
     for part in pointer.split("/")[1:]:
         part = part.replace("~1", "/").replace("~0", "~")

@@ -112,11 +112,15 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return by leaf path the multiset of its canonical values, and by array path the number of its items."""
+    """Return by leaf path its canonical value, and by array path the number of its items.
+
+    If a path has several values, it is the multiset of them.
+    """
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
-    return {path: frozenset(Counter(found).items()) for path, found in forms.items()}, lengths
+    values = {path: found[0] if len(found) == 1 else frozenset(Counter(found).items()) for path, found in forms.items()}
+    return values, lengths
 
 
 def _gather_values(

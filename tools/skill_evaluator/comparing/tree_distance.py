@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from skill_evaluator.comparing.comparators import typed
+from skill_evaluator.text import frozen
 
 _MOST_PAIRS = 100_000_000  # of nodes: four bits each, and about 10 s at worst
 _MOST_CELLS = 20_000_000  # found or filled: about 10 s
@@ -44,14 +44,14 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
         key, value = waiting.pop()
         members: list[tuple[Hashable, Any]] = []
         if isinstance(value, dict):
-            present = {typed(name): child for name, child in value.items() if child is not None}
+            present = {frozen(name): child for name, child in value.items() if child is not None}
             members = sorted(present.items(), key=itemgetter(0))
             label: Hashable = ("object",)
         elif isinstance(value, list):
             members = [(None, child) for child in value]
             label = ("array",)
         else:
-            label = typed(value) if value == value else ("not a number",)
+            label = frozen(value) if value == value else ("not a number",)
         postorder.append(((key, label), len(members)))
         waiting += members
     return reversed(postorder)  # roots first and right to left, read backwards
@@ -162,19 +162,13 @@ class _TooManyCellsError(Exception):
 
 
 class _Side:
-    """A tree, and of every node what the tables ask for."""
+    """A tree with the leftmost leaf of each node."""
 
     def __init__(self, of: Tree) -> None:
         self.labels, self.sizes, self.shapes = of.labels, of.sizes, of.shapes
         self.root = len(of.sizes) - 1
         self.firsts = [node - size + 1 for node, size in enumerate(of.sizes)]  # its leftmost leaf
         self.tops = {first: node for node, first in enumerate(self.firsts)}  # of a leaf: the highest it is the first of
-        self.flat: list[bool] = []  # whether all below it are leaves
-        last_inner = -1
-        for node, first in enumerate(self.firsts):
-            self.flat.append(last_inner < first)
-            if first < node:
-                last_inner = node
 
 
 class _Tables:
@@ -205,9 +199,8 @@ class _Tables:
                 begins = self.within[a.firsts[top_a]]
                 for top_b in sorted([b.tops[begin] for begin in begins if begin in b.tops]):
                     # only a table tells what it costs if two nodes on the leftmost paths of these subtrees meet
-                    both_flat = a.flat[top_a] and b.flat[top_b]
                     both_roots = top_a == a.root and top_b == b.root  # theirs comes last, whatever they are
-                    if b.sizes[top_b] > 1 and not both_flat and not both_roots:
+                    if b.sizes[top_b] > 1 and not both_roots:
                         self._fill(top_a, top_b)
         return self._fill(a.root, b.root)
 
@@ -275,8 +268,8 @@ class _Tables:
 
         `leftmost`, where this node is on the leftmost path of its table, is the leaf where that of the other begins.
         """
-        never, firsts, sizes, labels = self.never, self.b.firsts, self.b.sizes, self.b.labels
-        label, size = self.a.labels[node], self.a.sizes[node]
+        never, firsts, sizes, labels, shapes = self.never, self.b.firsts, self.b.sizes, self.b.labels, self.b.shapes
+        label, size, shape = self.a.labels[node], self.a.sizes[node], self.a.shapes[node]
         for q in columns:
             other = q - 1
             best, inserted = above.get(q, never), row.get(other, never)
@@ -290,26 +283,10 @@ class _Tables:
                 else:
                     if firsts[other] == leftmost:
                         self.meeting[node, other] = above.get(other, never) + (label != labels[other])
-                    met += self._met(node, other)
+                    met += 0 if shape == shapes[other] else self.meeting.get((node, other), never)
                 if met < best:
                     best = met
             row[q] = best
-
-    def _met(self, node: int, other: int) -> int:
-        """Return the cost of mapping a subtree to a subtree if their roots meet."""
-        a, b = self.a, self.b
-        if a.shapes[node] == b.shapes[other]:
-            return 0
-        distance = self.meeting.get((node, other))
-        if distance is None:
-            distance = self.never
-            if a.flat[node] and b.flat[other]:
-                from rapidfuzz.distance import Levenshtein
-
-                below, below_other = a.labels[a.firsts[node] : node], b.labels[b.firsts[other] : other]
-                distance = Levenshtein.distance(below, below_other) + (a.labels[node] != b.labels[other])
-            self.meeting[node, other] = distance
-        return distance
 
 
 def _text_distances(a: list[int], b: list[int]) -> list[int]:

@@ -136,9 +136,6 @@ MaxCost = Annotated[float | None, shared("Spend at most this, all models togethe
 MaxCalls = Annotated[int | None, shared("Stop after N calls over all models; retries are free.", hidden=True)]
 Concurrency = Annotated[int | None, shared("Calls in flight per model; default 8 or 256.", hidden=True)]
 Batch = Annotated[bool, shared("Ask by the vendors' batch APIs: half the price, answers within a day; waits.")]
-SubmitOnly = Annotated[
-    bool, shared("With --batch: do not wait; collect --batches takes the answers later.", hidden=True)
-]
 Reason = Annotated[str, shared("Reason shown in the job summary.", hidden=True)]
 Legs = Annotated[
     str, shared("With --platform: environments that have their own job.", metavar="ENVIRONMENTS", hidden=True)

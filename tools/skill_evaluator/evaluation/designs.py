@@ -1,4 +1,4 @@
-"""The runs of an evaluation that ask a version which is recorded already: beside a new one, again, or reworded.
+"""The runs of an evaluation that ask a version which is recorded already: beside a new one, or again.
 
 New runs of the work tree's component in, the runs of the design out, with the component that each of them asks.
 `plan` looks here for baselines, too, so that a workflow measures what a person at a terminal would.
@@ -16,7 +16,7 @@ from skill_evaluator.identifiers import BASELINE
 from skill_evaluator.library.cases import refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy
-from skill_evaluator.library.scenarios import apply_scenario, load_scenario, spread_scenarios
+from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.library.versions import PastPrompt, component_at, component_with
 from skill_evaluator.records.archive import Archive, RecordedRun
 from skill_evaluator.records.record import SCORER_VERSION, Record, short_digests
@@ -87,10 +87,8 @@ def design_runs(plain: Sequence[Run], inputs: Inputs, request: EvaluationRequest
     design: Callable[[Run, Inputs, EvaluationRequest, Archive], Iterator[Pieces]]
     if request.with_baseline or request.failing:
         design, lacking = _beside_baseline, _NO_LOWER
-    elif request.aa:
-        design, lacking = _once_more, _NO_RECORD
     else:
-        design, lacking = _under_scenarios, _NO_RECORD
+        design, lacking = _once_more, _NO_RECORD
     archive = Archive(inputs.component)
     pieces: list[Pieces] = []
     for run in plain:
@@ -186,19 +184,6 @@ def _once_more(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Ar
     again = apply_scenario(again, request.config, request.scenario)
     run = _reseeded(run, archive, (entry.version,), request)
     yield run_of_other(run, again, "", "again", commit), again
-
-
-def _under_scenarios(run: Run, inputs: Inputs, request: EvaluationRequest, archive: Archive) -> Iterator[Pieces]:
-    """Yield a run of the baseline, or without one of the version that is recorded, under each of the scenarios."""
-    lower = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
-    entry = lower or find_recorded(inputs.component, run.model, archive)
-    if entry is None:
-        return
-    again, commit = _read_again(entry, archive, request, inputs)
-    run = _reseeded(run, archive, (entry.version,), request)
-    for name in spread_scenarios(request.config, request.neutral or 0, inputs.settings.seed):
-        under = load_scenario(request.config, name, inputs.settings.limits).around(again)
-        yield run_of_other(run, under, name, "neutral", commit), under
 
 
 def _read_again(

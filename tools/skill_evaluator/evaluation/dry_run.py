@@ -9,7 +9,7 @@ from pathlib import Path
 from skill_evaluator.errors import FixtureError, LeaderboardError
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.evaluation.runs import beside_words, costs_left, plan_runs
+from skill_evaluator.evaluation.runs import beside_words, plan_runs
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
@@ -31,7 +31,6 @@ from skill_evaluator.runner.prices import (
 )
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Replicate, calls_in_flight, schedule_calls
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import listed
@@ -104,10 +103,6 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     ]
     unpriced = listed([one.model_id for one in estimates if one.cost_upper_usd is None], 3)
     further += [f"no price is known of {unpriced}: give it as `price` in models.yaml"] if unpriced else []
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if month is not None:
-        refused = month.why_refused(costs_left(planned, inputs), request.max_cost)
-        further.append(f"it would be refused: {refused}" if refused else month.words)
     return DryRun(
         component=inputs.component,
         cases=chosen,
@@ -122,7 +117,7 @@ def _further(runs: Sequence[Run]) -> list[str]:
     versions: dict[str, list[str]] = {}
     for run in runs:
         manifest = run.manifest
-        if manifest.role in ("again", "neutral"):
+        if manifest.role == "again":
             under = f" under {manifest.scenario}" if manifest.scenario else ""
             versions.setdefault(run.model.id, []).append(f"{manifest.skill_version}{under}")
     recorded = [f"{model_id} is asked by recorded prompts: {', '.join(asked)}" for model_id, asked in versions.items()]

@@ -16,7 +16,7 @@ from skill_evaluator.records.leaderboard import read_board, with_rows
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner.prices import refuse_unpriced
 from skill_evaluator.runner.runs import is_invocation
-from skill_evaluator.runner.schedule import Shard, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Shard, refuse_amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,8 @@ def as_asked(request: EvaluationRequest) -> EvaluationRequest:
     """Return the options with --bare as the scenario that it is; raise RunError if that clashes."""
     if not request.bare:
         return request
-    if request.scenario is not None or request.aa or request.with_baseline or request.neutral is not None:
-        raise RunError(
-            "--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline, --aa or --neutral"
-        )
+    if request.scenario is not None or request.aa or request.with_baseline:
+        raise RunError("--bare leaves the prompt out: it cannot be combined with --scenario, --with-baseline or --aa")
     return replace(request, bare=False, scenario=SCHEMA_ALONE)
 
 
@@ -55,12 +53,7 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         )
     if request.invocation is not None and not is_invocation(request.invocation):
         raise RunError(f"--invocation '{request.invocation}' is not <time>-<token>, such as 20261121T093000Z-3fa9c1")
-    if request.adaptive and (request.shard is not None or request.cases):
-        raise RunError("--adaptive needs all cases: it cannot be combined with --shard or --case")
     _refuse_designs(request)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
-    if request.batch and request.adaptive:
-        raise RunError("--adaptive looks between replicates, and --batch asks all of them at once; use one of them")
     configuration = configuration or read_configuration(request.config)
     component = apply_scenario(
         load_component(request.components, request.skill, configuration.settings.limits, request.fixtures),
@@ -81,8 +74,6 @@ def read_inputs(request: EvaluationRequest, configuration: Configuration | None 
         from skill_evaluator.judges.calibration.results import read_calibration  # for the few that have a judge
 
         read_calibration(request.config, configuration.settings)
-        if request.adaptive:
-            raise RunError("--adaptive looks at answers before a judge has: leave it out where checks have `expect`")
     if request.max_cost is not None:
         refuse_unpriced([*models, *([judge] if judge else [])], asked.kinds)
     return Inputs(
@@ -105,13 +96,11 @@ def _refuse_designs(request: EvaluationRequest) -> None:
         "--with-baseline": request.with_baseline,
         "--failing": request.failing,
         "--aa": request.aa,
-        "--neutral": request.neutral is not None,
     }
     given = [flag for flag, is_given in designs.items() if is_given]
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)} ask different questions; use one of them")
     others = {
-        "--adaptive": request.adaptive,
         "--case": bool(request.cases),
         "--shard": request.failing and request.shard is not None,
         "--scenario": request.failing and request.scenario is not None,
@@ -120,12 +109,10 @@ def _refuse_designs(request: EvaluationRequest) -> None:
     cases = "the cases that failed" if request.failing else "all cases"
     if given and clashing and not request.recorded:
         raise RunError(f"{given[0]} cannot be combined with {clashing[0]}: it asks {cases}, as often as planned")
-    if request.draft and (request.aa or request.neutral is not None):
+    if request.draft and request.aa:
         raise RunError(f"--draft measures the prompt as it is, and {given[0]} a recorded version; use one of them")
     if request.baseline_commit is not None and not request.with_baseline:
         raise RunError("--baseline-commit says which prompt --with-baseline asks: give both")
-    if request.neutral is not None and request.scenario is not None:
-        raise RunError("--neutral cannot be combined with --scenario: it draws the scenarios itself")
 
 
 def judge_of(

@@ -1,314 +1,157 @@
-"""The story of `mutate`: read → damage → ask in batches, look by look → decide each mutant.
+"""Mutation testing: run the prompt without each of its parts, interleaved with the whole prompt, and compare."""
 
-A batch is all mutants, whose calls take turns with those of the undamaged prompt and its controls. Under a ceiling it
-is a few, so that those asked before it is reached are decided. A look decides who is asked further.
-"""
-
-import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from skill_evaluator import __version__
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.mutation import Undamaged, judged_mutant, looks_of_mutants, silent_cases, unasked
-from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, MutationEstimate, MutationResult
-from skill_evaluator.evaluation.request import MutationRequest
-from skill_evaluator.evaluation.story import questions_of
+from skill_evaluator.evaluation.inputs import Inputs, read_inputs
+from skill_evaluator.evaluation.mutation import decide_mutant
+from skill_evaluator.evaluation.mutation_results import MutantResult, MutationResult
+from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
+from skill_evaluator.evaluation.runs import PlannedRuns
+from skill_evaluator.evaluation.story import ask_and_score
 from skill_evaluator.files import read_text
-from skill_evaluator.identifiers import now
-from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.library.mutants import Mutant, capped, mutants_of, neutrals
-from skill_evaluator.providers import Configuration, key_note, read_configuration
+from skill_evaluator.library.mutants import Mutant, controls_of, mutants_of
 from skill_evaluator.records.record import Record
-from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run, outcomes
-from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import (
-    call_cost,
-    dearest_cost,
-    estimate,
-    input_sizes,
-    most_cost,
-    not_applicable,
-    price_of,
-    refuse_unpriced,
-    sum_of,
-)
-from skill_evaluator.runner.runs import Run, check_writable, input_digests
+from skill_evaluator.runner.journal import outcomes
+from skill_evaluator.runner.prices import estimate, input_sizes
+from skill_evaluator.runner.runs import input_digests, new_runs
 from skill_evaluator.runner.schedule import refuse_amounts
-from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.scoring.answers import AnswerScorer
-from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
-from skill_evaluator.stats import load_quantiles, rounded, total_or_none
-from skill_evaluator.text import canonical_json, counted, digest
+from skill_evaluator.runner.session import Watch
+from skill_evaluator.stats import rounded, total_or_none
+from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.rules import rules_for
 
-_UNDAMAGED = "undamaged"
-_CONTROLS = ("control-1", "control-2", "control-3")
-_LEAST_CASES = 2  # one case says nothing of how far cases move by chance
-_UNDER_CEILING = 8  # mutants asked side by side
+_WHOLE = ("whole", "control-1", "control-2", "control-3")
+_MIN_REPLICATES = 2  # one output per case does not show chance
+_MIN_CASES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Hunt:
-    """Everything a mutation run reads, checked, and the mutants of it. `folder` is where its answers are kept."""
+class _MutationPlan:
+    """A mutation test. Its runs are those of the whole prompt and its controls, then one per mutant."""
 
-    request: MutationRequest
-    component: Component
-    cases: tuple[Case, ...]
-    model: Model
-    configuration: Configuration
-    mutants: tuple[Mutant, ...]
-    left_out: Mapping[str, int]
-    folder: Path
-
-    @property
-    def asked(self) -> dict[str, Component]:
-        """What is asked, by the name of its run folder: the undamaged prompt, its controls, then the mutants."""
-        component = self.component
-        return {
-            _UNDAMAGED: component,
-            **{
-                name: replace(component, prompt=prompt)
-                for name, prompt in zip(_CONTROLS, neutrals(component.prompt), strict=True)
-            },
-            **{_name_of(one): replace(component, prompt=one.prompt, schema=one.schema) for one in self.mutants},
-        }
-
-
-def _read(request: MutationRequest) -> _Hunt:
-    """Read configuration, component and cases, and damage the prompt; raise for any fault, before any call."""
-    refuse_amounts(
-        {"--replicates": request.replicates, "--concurrency": request.concurrency, "--mutants": request.mutants},
-        request.max_calls,
-        request.max_cost,
-    )
-    if request.replicates < LEAST_REPLICATES:
-        raise RunError(f"--replicates must be at least {LEAST_REPLICATES}: one answer cannot show chance")
-    configuration = read_configuration(request.config)
-    component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
-    if component.program is not None:
-        raise RunError(f"'{component.name}' is a program: mutate damages prompts")
-    models = select_models(configuration.models, () if request.model is None else (request.model,))
-    if len(models) != 1:
-        raise RunError(f"mutate asks one model; name it with --model ({', '.join(one.id for one in models)})")
-    (model,) = models
-    if request.max_cost is not None:
-        refuse_unpriced(models, configuration.kinds)
-    cases = load_cases(component, request.fixtures)
-    unfit = not_applicable(cases, input_sizes(component, cases), model, configuration.kinds[model.provider])
-    cases = tuple(case for case in cases if case.labelled and case.id not in unfit)
-    if len(cases) < _LEAST_CASES:
-        raise RunError(f"'{component.name}' has {counted(len(cases), 'case')} with ground truth; mutate needs two")
-    source = read_text(component.files[0], RunError)
-    every = mutants_of(component.prompt, component.schema, source=source)
-    left_out = {}
-    if model.structured_output != "json_schema":
-        seen = [one for one in every if one.operator != "descriptions-removed"]
-        left_out = {"schema.json is not sent to this model": len(every) - len(seen)} if len(seen) < len(every) else {}
-        every = tuple(seen)
-    mutants, over = capped(every, request.mutants)
-    if not mutants:
-        raise RunError(f"nothing in the prompt of '{component.name}' can be damaged: it has no rule, format or example")
-    left_out |= {f"{operator}, over --mutants {request.mutants}": count for operator, count in over.items()}
-    shaping = [input_digests(component, model), component.digests["datasets"], request.replicates]
-    key = digest(canonical_json([*shaping, {case.id: case.digest for case in cases}, configuration.settings.seed]))
-    results = request.results or component.results_dir
-    return _Hunt(
-        request=request,
-        component=component,
-        cases=cases,
-        model=model,
-        configuration=configuration,
-        mutants=mutants,
-        left_out=left_out,
-        folder=results / f"mutants-{key[-12:]}",
-    )
-
-
-def _name_of(mutant: Mutant) -> str:
-    """Return the name of a mutant's run folder, which also depends on its text."""
-    return f"{mutant.id}-{mutant.digest[-8:]}"
-
-
-def size_mutants(request: MutationRequest) -> MutationEstimate:
-    """Return the mutants, and the most that asking them would take."""
-    plan = _read(request)
-    kind = plan.configuration.kinds[plan.model.provider]
-    sizes = [input_sizes(component, plan.cases) for component in plan.asked.values()]
-    whole = sum_of([estimate(size, plan.model, kind, request.replicates) for size in sizes])
-    return MutationEstimate(
-        skill=plan.component.name,
-        model_id=plan.model.id,
-        key=key_note(plan.model, kind, plan.configuration.keys),
-        n_cases=len(plan.cases),
-        replicates=request.replicates,
-        mutants=[unasked(one) for one in plan.mutants],
-        left_out=dict(plan.left_out),
-        most_calls=whole.calls,
-        least_calls=len(sizes) * len(plan.cases) * LEAST_REPLICATES,
-        cost_upper_usd=whole.cost_upper_usd,
-    )
+    request: EvaluationRequest
+    inputs: Inputs
+    runs: PlannedRuns
+    mutants: Sequence[Mutant]
+    left_out: int
 
 
 def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
-    """Damage the prompt, ask every mutant until it is decided, and return what became of each."""
-    plan = _read(request)
-    if plan.model.provider == "replay":
-        raise RunError(f"'{plan.model.id}' is replayed: its answers ignore the prompt; ask a different model")
-    with_keys([plan.model], plan.configuration)
-    session = Session(
-        configuration=plan.configuration,
-        watch=watch,
-        budget=Budget(request.max_cost, request.max_calls),
-        concurrency=request.concurrency,
+    """Return which removals the cases notice. A dry run makes no call and returns the mutants and the highest cost."""
+    plan = _plan(request)
+    if request.dry_run:
+        calls, cost = _size(plan)
+        return _result(plan, [MutantResult.view(one) for one in plan.mutants], calls, cost, dry_run=True)
+    (model,) = plan.inputs.models
+    if model.provider == "replay":
+        raise RunError(f"'{model.id}' replays outputs and ignores the prompt; choose another model")
+    scored = ask_and_score(plan.runs, plan.inputs, plan.request, watch)
+    records = [one.record for one in scored]
+    calls = sum(replicate.answered for run in plan.runs.runs for replicate in outcomes(run.folder).values())
+    return _result(plan, _decide(plan, records), calls, total_or_none(record.cost_usd for record in records))
+
+
+def _plan(request: MutationRequest) -> _MutationPlan:
+    """Read and check everything and remove the parts; raise for any fault, before any call."""
+    refuse_amounts({"--mutants": request.mutants}, None, None)
+    if request.replicates < _MIN_REPLICATES:
+        raise RunError(f"--replicates must be at least {_MIN_REPLICATES}: one output per case does not show chance")
+    shared = ("skill", "replicates", "results", "components", "fixtures", "config")
+    evaluation = EvaluationRequest(
+        **{name: getattr(request, name) for name in (*shared, "concurrency", "max_cost", "max_calls")},
+        models=() if request.model is None else (request.model,),
+        draft=True,
+        leaderboard=False,
     )
-    session.hold_month([plan.model], config=request.config, components=request.components, folder=plan.folder)
-    check_writable(plan.folder, "--results DIR")
-    most_calls = len(plan.asked) * len(plan.cases) * request.replicates
-    with open_scores(plan.component, plan.cases, most_calls) as scores:
-        asking = _Asking(plan, scores, session)
-        mutants = asking.decide()
-    control = [] if asking.undamaged is None else asking.undamaged.moved_by_controls()
-    calls, cost = asking.spent()
-    return MutationResult(
-        skill=plan.component.name,
-        skill_version=plan.component.version,
-        model_id=plan.model.id,
-        n_cases=len(plan.cases),
-        replicates=request.replicates,
-        alpha=asking.alpha,
-        mutants=mutants,
-        control=control,
-        silent=silent_cases([case.id for case in plan.cases], mutants),
-        left_out=dict(plan.left_out),
+    inputs = read_inputs(evaluation)
+    inputs = replace(inputs, cases=tuple(case for case in inputs.cases if case.labelled), judge=None)
+    component = inputs.component
+    if component.program is not None:
+        raise RunError(f"'{component.name}' is a program and has no prompt to mutate")
+    if len(inputs.models) != 1:
+        raise RunError(f"mutate runs one model: name it with --model ({', '.join(one.id for one in inputs.models)})")
+    every = mutants_of(component.prompt, read_text(component.files[0], RunError))
+    longest = sorted(every, key=lambda one: -len(one.text))[: request.mutants]
+    mutants = [one for one in every if one in longest]
+    if not mutants:
+        raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
+    runs = _runs(inputs, request.replicates, mutants)
+    left_out = len(every) - len(mutants)
+    return _MutationPlan(request=evaluation, inputs=inputs, runs=runs, mutants=mutants, left_out=left_out)
+
+
+def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
+    """Return the runs in one folder, which depends on all that shapes the outputs: a second call resumes them."""
+    component, seed = inputs.component, inputs.settings.seed
+    (plain,) = new_runs(
+        component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, replicates=replicates, seed=seed
+    )
+    manifest = plain.manifest
+    if len(manifest.cases) < _MIN_CASES:
+        raise RunError(f"'{component.name}' has too few cases with ground truth: mutate requires {_MIN_CASES}")
+    shaping = [manifest.digests, component.digests["datasets"], manifest.cases, replicates, seed]
+    folder = inputs.results_dir / f"mutants-{digest(canonical_json(shaping))[-12:]}"
+    prompts = dict(zip(_WHOLE, (component.prompt, *controls_of(component.prompt)), strict=True))
+    prompts |= {_run_id(one): one.prompt for one in mutants}
+    runs, components = [], {}
+    for name, prompt in prompts.items():
+        digests = {**component.digests, "prompt": prompt.digest}
+        components[name] = replace(component, prompt=prompt, digests=digests)
+        update = {
+            "run_id": name,
+            "digests": input_digests(components[name], plain.model),
+            "seed": seed + (_WHOLE.index(name) if name in _WHOLE else 0),  # else a seed repeats the outputs
+            "draft": True,
+        }
+        runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
+    return PlannedRuns(runs=runs, components=components, finished=[], roles=dict.fromkeys(prompts))
+
+
+def _run_id(mutant: Mutant) -> str:
+    return f"{mutant.id}-{mutant.prompt.digest[-8:]}"
+
+
+def _size(plan: _MutationPlan) -> tuple[int, float | None]:
+    """Return how many calls all runs make and what they cost at most; None if the price is unknown."""
+    estimates = []
+    for run in plan.runs.runs:
+        cases = [case for case in plan.inputs.cases if case.id in run.manifest.cases]
+        sizes = input_sizes(plan.runs.components[run.manifest.run_id], cases)
+        kind = plan.inputs.kinds[run.model.provider]
+        estimates.append(estimate(sizes, run.model, kind, run.manifest.replicates))
+    return sum(one.calls for one in estimates), total_or_none(one.cost_upper_usd for one in estimates)
+
+
+def _decide(plan: _MutationPlan, records: Sequence[Record]) -> list[MutantResult]:
+    """Return whether each mutant is killed, in the order of the prompt."""
+    by_id = {record.run_id: record for record in records}
+    whole = [by_id[name] for name in _WHOLE]
+    rules = rules_for(plan.inputs.settings, whole[0])
+    results = []
+    for mutant in plan.mutants:
+        lacking = [one for one in (by_id[_run_id(mutant)], *whole) if not one.complete]
+        if not lacking:
+            results.append(decide_mutant(mutant, whole, by_id[_run_id(mutant)], rules))
+            continue
+        reason = lacking[0].stopped or f"only {lacking[0].coverage:.0%} of the calls of {lacking[0].run_id} succeeded"
+        results.append(MutantResult.view(mutant, reason=reason))
+    return results
+
+
+def _result(
+    plan: _MutationPlan, mutants: Sequence[MutantResult], calls: int, cost_usd: float | None, *, dry_run: bool = False
+) -> MutationResult:
+    first = plan.runs.runs[0]
+    return MutationResult.view(
+        first.manifest,
+        n_cases=len(first.manifest.cases),
+        alpha=plan.inputs.settings.policy.alpha,
+        mutants=list(mutants),
+        left_out=plan.left_out,
         calls=calls,
-        saved_calls=sum(
-            len(plan.cases) * (request.replicates - one.replicates) for one in mutants if one.status == "killed"
-        ),
-        cost_usd=rounded(cost),
-        folder=str(plan.folder),
+        cost_usd=rounded(cost_usd),
+        folder=str(first.folder.parent),
+        dry_run=dry_run,
     )
-
-
-class _Asking:
-    """The calls of a hunt under way: asks some runs up to a look, and makes records of their answers."""
-
-    def __init__(self, plan: _Hunt, scores: AnswerScorer, session: Session) -> None:
-        self._plan = plan
-        self._request = plan.request
-        self._scores = scores
-        self._asked = plan.asked
-        self._session = session
-        self._price = price_of(plan.model, plan.configuration.kinds[plan.model.provider])
-        self._stopped: str | None = None
-        self.undamaged: Undamaged | None = None
-        self.alpha = plan.configuration.settings.policy.alpha
-
-    def decide(self) -> list[MutantResult]:
-        """Return what became of every mutant, in their order."""
-        decided: dict[str, MutantResult] = {}
-        mutants = self._plan.mutants
-        at_once = _UNDER_CEILING if self._session.budget.has_ceiling else len(mutants)
-        for begin in range(0, len(mutants), at_once):
-            if self._stopped is None:
-                batch = mutants[begin : begin + at_once]
-                print(f"mutants {begin + 1} to {begin + len(batch)} of {len(mutants)}", file=sys.stderr)
-                decided |= self._decide(list(batch))
-        return [decided.get(one.id) or unasked(one, self._stopped) for one in mutants]
-
-    def _decide(self, left: list[Mutant]) -> dict[str, MutantResult]:
-        """Ask a batch look by look until each of its mutants is decided, and return those that are, by id."""
-        decided: dict[str, MutantResult] = {}
-        looks = looks_of_mutants(self._request.replicates)
-        for look in looks:
-            names = [_UNDAMAGED, *_CONTROLS, *map(_name_of, left)]
-            records = self._ask(names, look)
-            lacking = [records[name] for name in (_UNDAMAGED, *_CONTROLS) if not records[name].complete]
-            if lacking:
-                self._stopped = self._stopped or lacking[0].stopped or "too many answers of the undamaged prompt failed"
-                break
-            self.undamaged = Undamaged(record=records[_UNDAMAGED], controls=tuple(records[name] for name in _CONTROLS))
-            rules = rules_for(self._plan.configuration.settings, self._request.config, self.undamaged.record)
-            self.alpha = rules.alpha
-            for mutant in left:
-                record = records[_name_of(mutant)]
-                if not record.is_final:
-                    failed = record.stopped or f"coverage {record.coverage:.2f} is below what is required"
-                    decided[mutant.id] = unasked(mutant, failed, look)
-                    continue
-                outcome = judged_mutant(mutant, self.undamaged, record, rules, looks=len(looks), last=look == looks[-1])
-                if outcome is not None:
-                    decided[mutant.id] = outcome
-            left = [mutant for mutant in left if mutant.id not in decided]
-            if not left or self._stopped is not None:
-                break
-        return decided
-
-    def _ask(self, names: Sequence[str], replicates: int) -> dict[str, Record]:
-        """Make the calls of these runs that have no answer yet, and return their records, by name."""
-        plan, configuration = self._plan, self._plan.configuration
-        runs = {name: self._run(name, replicates) for name in names}
-        scorers = {name: Scorer(plan.component, plan.cases, replicates, self._scores) for name in names}
-        self._session = replace(self._session, budget=self._session.budget.anew(self._cost_of_others(runs, replicates)))
-        questions = questions_of(self._asked, plan.cases, scorers, self._scores, load_quantiles)
-        asked = self._session.ask(list(runs.values()), questions)
-        recorder = Recorder(component=plan.component, settings=configuration.settings, kinds=configuration.kinds)
-        records = {}
-        for name, run in runs.items():
-            why = asked.why_stopped(run)
-            self._stopped = self._stopped or why
-            records[name] = recorder.record(plan.model, run.manifest, scorers[name].scorecard(replicates), stopped=why)
-        return records
-
-    def _run(self, name: str, replicates: int) -> Run:
-        """Return the run of one prompt up to a look; its folder says what it would be in all."""
-        plan, component = self._plan, self._asked[name]
-        manifest = Manifest(
-            run_id=name,
-            created=now(),
-            skill=component.name,
-            skill_version=component.version,
-            model_id=plan.model.id,
-            provider=plan.model.provider,
-            replicates=self._request.replicates,
-            seed=plan.configuration.settings.seed + (_CONTROLS.index(name) + 1 if name in _CONTROLS else 0),
-            cases={case.id: case.digest for case in plan.cases},
-            digests={
-                **input_digests(component, plan.model),
-                "mutant": digest(canonical_json([component.prompt.text, component.schema])),
-            },
-            evaluator_version=__version__,
-            draft=True,
-        )
-        folder = plan.folder / name
-        if not (folder / MANIFEST).exists():
-            create_run(folder, manifest)
-        asked = None if replicates == self._request.replicates else replicates
-        return Run(model=plan.model, manifest=manifest.model_copy(update={"settled_after": asked}), folder=folder)
-
-    def _cost_of_others(self, runs: Container[str], replicates: int) -> float:
-        """Return what the answers cost that are not among the calls of these runs up to a look.
-
-        One whose cost nobody told counts as much as it can have cost.
-        """
-        model, costs = self._plan.model, [0.0]
-        kind = self._plan.configuration.kinds[model.provider]
-        for name, component in self._asked.items():
-            sizes = input_sizes(component, self._plan.cases)
-            for call, replicate in outcomes(self._plan.folder / name).items():
-                if replicate.completion is not None and (name not in runs or call.replicate >= replicates):
-                    cost = dearest_cost(model, self._price, replicate.completion)
-                    size = sizes[call.case_id].of_model(model, kind)
-                    most = most_cost(self._price, size.most, model.params.max_output_tokens)
-                    costs.append(most or 0.0 if cost is None else cost)
-        return sum(costs)
-
-    def spent(self) -> tuple[int, float | None]:
-        """Return how many calls are answered, by now and before, and what they cost."""
-        made = [replicate for name in self._asked for replicate in outcomes(self._plan.folder / name).values()]
-        costs = [call_cost(self._plan.model, self._price, replicate) for replicate in made]
-        return sum(replicate.answered for replicate in made), total_or_none(costs)

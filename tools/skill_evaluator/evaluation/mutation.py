@@ -1,193 +1,107 @@
-"""The records of an undamaged prompt and of a mutant → did the cases notice?
+"""The decision of mutation testing: whether the cases notice that a part of the prompt is missing.
 
-The undamaged prompt is asked as it is, and with three edits that mean nothing, each with a seed of its own (the
-controls). What such an edit does to a case is the noise that a mutant must exceed. That none of them moved a case does
-not make it certain that the next would not.
+The mutant is compared with four runs of the whole prompt: as it is, and with three edits that mean nothing (controls).
+What such an edit does to a case is the noise that a mutant must exceed.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.evaluation.mutation_results import LEAST_REPLICATES, MutantResult, Reaction
-from skill_evaluator.library.mutants import Mutant, Operator
+from skill_evaluator.evaluation.mutation_results import MutantResult, Reaction
+from skill_evaluator.library.mutants import Mutant
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.stats import ROUNDING
-from skill_evaluator.verdicts.decide.cases import changed_fields
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, case_means, field_scores, strict_scores
 from skill_evaluator.verdicts.decide.effects import Floats
-from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, measure_all
 from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
 
-_ADVICE: dict[Operator, str] = {
-    "rule-dropped": "a document in which this rule decides: read without it, another answer is right",
-    "negation-flipped": "a document that offers what this line forbids, so that following its opposite is wrong",
-    "format-loosened": "a document that prints the value in another form than the one asked for",
-    "example-removed": "a document as hard as the example, whose answer one gets wrong without having seen it",
-    "descriptions-removed": "a document in which the name of a field alone misleads, and its description does not",
-}
 
+def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
+    """Return whether a mutant is killed; `whole` are the records of the prompt as it is and of its controls.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undamaged:
-    """The undamaged prompt's record, and those of the same prompt with edits that mean nothing."""
-
-    record: Record
-    controls: tuple[Record, ...]
-
-    def moved_by_controls(self) -> list[str]:
-        """Return the cases whose primary metric a meaningless edit moved at all."""
-        metric, moved = self.record.primary_metric, set()
-        for control in self.controls:
-            pair = Pair(baseline=self.record, candidate=_beside(control, self.record))
-            (compared,) = measure_all([pair], metric, lambda measure: False)
-            moved |= set(_moved(compared.primary(metric)))
-        return [case.case_id for case in self.record.per_case if case.case_id in moved]
-
-
-def looks_of_mutants(replicates: int) -> tuple[int, ...]:
-    """Return after how many replicates a mutant is looked at: 2, then twice as many each time, and at the end.
-
-    >>> looks_of_mutants(2), looks_of_mutants(4), looks_of_mutants(10)
-    ((2,), (2, 4), (2, 4, 8, 10))
+    Metrics and fields are one family. A mutant is killed if one of them moved beyond the tolerance with q ≤ α, or if a
+    field is lost in every case that has it. So at most α of the mutants that change nothing are killed.
     """
-    looks, at = [], LEAST_REPLICATES
-    while at < replicates:
-        looks.append(at)
-        at *= 2
-    return (*looks, replicates)
-
-
-def judged_mutant(
-    mutant: Mutant, undamaged: Undamaged, record: Record, rules: VerdictRules, *, looks: int, last: bool
-) -> MutantResult | None:
-    """Return what became of a mutant by the answers so far, or None where more are needed to say.
-
-    Metrics and fields are one family; a mutant is killed when one of them moved beyond the tolerance with q at or below
-    the look's part of α, or when a field is lost in every case that has it. So of mutants that change nothing no more
-    than α are called killed, however often they are looked at (Bonferroni).
-    """
-    pair = Pair(
-        baseline=undamaged.record, candidate=_beside(record, undamaged.record), baseline_again=undamaged.controls
-    )
+    beside = record.model_copy(update={"beside": whole[0].run_id})
+    pair = Pair(baseline=whole[0], candidate=beside, baseline_again=tuple(whole[1:]))
     (compared,) = measure_all([pair], rules.primary_metric)
-    share = 1.0 if looks == 1 else 0.5 if last else 0.5 / (looks - 1)  # most is the last one's: answers often repeat
-    noticed = _noticed(compared, rules, rules.alpha * share)
-    if not noticed and not last:
-        return None
-    reactions = [*_cases(compared, noticed, rules), *noticed]
+    noticed = _changed_measures(compared, rules)
     return MutantResult.view(
         mutant,
         status="killed" if noticed else "survived",
-        reactions=reactions,
-        better=bool(noticed) and all(one.after > one.before for one in noticed),
-        moved=len(_moved(compared.primary(rules.primary_metric))),
-        replicates=record.replicates,
-        advice=None if noticed else _ADVICE[mutant.operator],
+        reactions=[*noticed, *_changed_cases(compared, noticed, rules)],
     )
 
 
-def unasked(mutant: Mutant, reason: str | None = None, replicates: int = 0) -> MutantResult:
-    """Return a mutant of which nothing is known, and why."""
-    return MutantResult.view(mutant, status="undecided", replicates=replicates, reason=reason)
-
-
-def silent_cases(case_ids: Sequence[str], mutants: Sequence[MutantResult]) -> list[str]:
-    """Return the cases that reacted to no mutant; none while no mutant is decided."""
-    reacted = {case_id for mutant in mutants for case_id in mutant.cases}
-    decided = any(mutant.status != "undecided" for mutant in mutants)
-    return [case_id for case_id in case_ids if case_id not in reacted] if decided else []
-
-
-def _beside(record: Record, other: Record) -> Record:
-    """Return a record marked as asked in turns with a second run, as mutants are."""
-    return record.model_copy(update={"beside": other.run_id})
-
-
-def _noticed(compared: Compared, rules: VerdictRules, level: float) -> list[Reaction]:
-    """Return what moved beyond chance and beyond the tolerance: fields first, then metrics."""
-    figures = [own for own in compared.measured if own.measure.kind != "reproducibility"]
-    if not figures:
+def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
+    """Return the fields and metrics that moved significantly and beyond the tolerance, fields first."""
+    measured = [own for own in compared.measured if own.measure.kind != "reproducibility"]
+    if not measured:
         return []
-    versions = _versions(compared.pair)
-    case_ids = sorted({case_id for own in figures for case_id in own.measure.case_ids})
-    scores = np.array([[_means(own.measure, case_id, versions) for case_id in case_ids] for own in figures])
+    case_ids = sorted({case_id for own in measured for case_id in own.measure.case_ids})
+    versions = _cases_by_version(compared.pair)
+    scores = np.array([[_means(own.measure, case_id, versions) for case_id in case_ids] for own in measured])
     noticed = []
-    for own, q in zip(figures, chances_of_last(scores), strict=True):
-        before, after = (sum(means) / len(means) for means in map(case_means, (own.measure.before, own.measure.after)))
-        beyond = abs(after - before) > rules.tolerance(own.measure) + ROUNDING
-        if beyond and (q <= level or is_lost(own, models=1)):
-            noticed.append(
-                Reaction(
-                    name=own.measure.name,
-                    kind="field" if own.measure.kind == "field" else "metric",
-                    before=round(before, 6),
-                    after=round(after, 6),
-                    q=round(q, 6),
-                )
-            )
+    for own, q in zip(measured, adjusted_p_values(scores), strict=True):
+        before, after = own.before.mean, own.after.mean
+        is_beyond = abs(after - before) > rules.tolerance(own.measure) + ROUNDING
+        if is_beyond and (q <= rules.alpha or is_lost(own, models=1)):
+            kind: Literal["field", "metric"] = "field" if own.measure.kind == "field" else "metric"
+            noticed.append(_reaction(own.measure.name, kind, before, after, q))
     return sorted(noticed, key=lambda reaction: reaction.kind)
 
 
-def _cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases that moved the way of what was noticed, and further than any meaningless edit moved them.
-
-    Their scores are those of the primary metric; their q is that of what was noticed.
-    """
+def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
+    """Yield the cases whose primary metric moved as what was noticed, and further than with any control."""
     own = compared.primary(rules.primary_metric)
-    if own is None or compared.common is None or not noticed:
+    if own is None or not noticed:
         return
-    measure, pairs = own.measure, {before.case_id: (before, after) for before, after in compared.common.cases}
     q, fell = min(one.q for one in noticed), {one.after < one.before for one in noticed}
-    means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
-    for case_id, before, after in means:
-        *others, score = _means(measure, case_id, _versions(compared.pair))
-        if (score < before) in fell and not min(others) - ROUNDING <= score <= max(others) + ROUNDING:
-            fields = changed_fields(*pairs[case_id])
-            yield Reaction(
-                name=case_id, kind="case", before=round(before, 6), after=round(after, 6), q=q, fields=fields
-            )
+    versions = _cases_by_version(compared.pair)
+    means = zip(own.measure.case_ids, case_means(own.measure.before), strict=True)
+    for case_id, before in means:
+        *others, after = _means(own.measure, case_id, versions)
+        if (after < before) in fell and not min(others) - ROUNDING <= after <= max(others) + ROUNDING:
+            yield _reaction(case_id, "case", before, after, q)
 
 
-def _versions(pair: Pair) -> list[dict[str, CaseRecord]]:
-    """Return the cases of the undamaged prompt, of each control and of the mutant."""
+def _reaction(name: str, kind: Literal["metric", "field", "case"], before: float, after: float, q: float) -> Reaction:
+    return Reaction(name=name, kind=kind, before=round(before, 6), after=round(after, 6), q=round(q, 6))
+
+
+def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
+    """Return the cases of the whole prompt, of each control and of the mutant, by id."""
     records = (*filter(None, (pair.baseline,)), *pair.baseline_again, pair.candidate)
     return [{case.case_id: case for case in record.per_case} for record in records]
 
 
 def _means(measure: Measure, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
-    """Return the mean score of a case in each version; NaN where it has none."""
+    """Return the mean score of a case in each version; NaN if a version has none."""
     read = field_scores if measure.kind == "field" else strict_scores
     scores = [read(cases[case_id], measure.name) if case_id in cases else () for cases in versions]
-    return [sum(own) / len(own) if own else math.nan for own in scores]
-
-
-def _moved(own: Measured | None) -> list[str]:
-    """Return the cases whose mean moved at all."""
-    if own is None:
-        return []
-    moves = zip(own.measure.case_ids, own.measure.differences, strict=True)
-    return [case_id for case_id, difference in moves if abs(difference) > ROUNDING]
+    return [sum(values) / len(values) if values else math.nan for values in scores]
 
 
 _DRAWS = 4_000
 
 
-def chances_of_last(scores: Floats) -> list[float]:
-    """Return p of each figure from scores of shape (figures, cases, versions); NaN where a version has none.
+def adjusted_p_values(scores: Floats) -> list[float]:
+    """Return the adjusted p-value of each measure's last version from scores of shape (measures, cases, versions).
 
-    Under the null the versions of a case are exchangeable, whatever the cases have to do with their fields. p is the
-    share of exchanges within cases by which any of the figures is set apart as far as this (the largest of all
-    standardised sums, Westfall and Young 1993): so the figures are one family, however they hang together.
+    Under the null hypothesis the versions of a case are exchangeable. The p-value is the share of exchanges within
+    cases that set any of the measures apart as far as this one: the largest of all standardised sums (Westfall and
+    Young 1993), which allows for dependent measures. NaN: a version has no score.
     """
     versions = scores.shape[2]
-    apart = (scores - scores.mean(axis=2, keepdims=True)) * (versions / (versions - 1))  # from the mean of the others
+    apart = (scores - scores.mean(axis=2, keepdims=True)) * (versions / (versions - 1))  # from the others' mean
     apart = np.where(np.isnan(apart) | (np.abs(apart) < ROUNDING), 0.0, apart)
-    apart = apart[:, apart.any(axis=(0, 2))]  # the cases in which anything moved
+    apart = apart[:, apart.any(axis=(0, 2))]  # cases in which something moved
     scale = np.sqrt((apart**2).mean(axis=2).sum(axis=1))
     scale[scale == 0.0] = np.inf
     chosen = _exchanges(apart.shape[1], versions)
@@ -200,7 +114,7 @@ def chances_of_last(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return which version is taken for the last in each case: what was measured, and all other ways, or many."""
+    """Return exchanges, one a row: the version that takes the last one's place in each case. First as measured."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     drawn = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

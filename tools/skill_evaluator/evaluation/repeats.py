@@ -1,14 +1,14 @@
-"""A recorded version that was asked again: did its model move, and how far does its score spread?
+"""Drift: a recorded version is run again and compared with its earlier runs; the model moved, or not.
 
-Days differ. Two runs of a version cannot tell a day from a move, so a move must be beyond chance by the rules of a
-verdict, and besides be further off than one more run may be, by the spread of the earlier ones.
+Two runs of a version lie on different days, and a day moves a score. So only the mean of the primary metric, with a
+confidence interval that allows for a day, and fields that are lost show that the model moved.
 """
 
-import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import Archive, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import runs_alike, same_series
@@ -17,15 +17,15 @@ from skill_evaluator.stats import stdev_or_none
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.decide.rules import VerdictRules
-from skill_evaluator.verdicts.history.baselines import drift_pair, neutral_sigma, scenario_runs
+from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost
+from skill_evaluator.verdicts.history.baselines import drift_pair
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 if TYPE_CHECKING:
-    from skill_evaluator.verdicts.decide.measuring import Measured
+    from skill_evaluator.verdicts.decide.measuring import Compared, Measured
 
 
-_MISSED = 0.025  # of further runs that are beyond a day's interval though nothing moved
+_ALPHA = 0.025  # drift that is reported where no model moved
 
 
 def drift_of(records: Sequence[Record], recorded: RecordedComponent) -> ComparisonResult | None:
@@ -49,93 +49,78 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Return the verdict on runs beside the earlier ones of their series, where only what is no day has moved."""
+    """Return the comparison of runs with earlier runs of their series, in which only drift counts as a change."""
     from skill_evaluator.verdicts.decide.comparison import compare_records
     from skill_evaluator.verdicts.decide.measuring import measure_all
 
     result = compare_records(skill, pairs, rules)
-    models = []
-    for model, compared in zip(result.models, measure_all(pairs, rules.primary_metric), strict=True):
-        days = {(own.measure.kind, own.measure.name) for own in compared.measured if not _is_beyond_a_day(own)}
-        models.append(_without(model, days))
+    measured = measure_all(pairs, rules.primary_metric)
+    models = [_only_drift(*both, rules.primary_metric) for both in zip(result.models, measured, strict=True)]
     return result.model_copy(update={"models": models})
 
 
-def _is_beyond_a_day(measured: "Measured") -> bool:
-    """Return whether the new run is outside the 97.5 % prediction interval of one more run.
-
-    The variance of a run is that between the earlier ones, weighed with what the answers and the stated value of a day
-    make of it. Student's t, with the degrees of freedom of both.
-    """
-    import numpy as np
-    from scipy.special import stdtrit
-
-    from skill_evaluator.verdicts.decide.measuring import RUN_DEGREES, RUN_SD
-
-    runs, effect = measured.runs, measured.effects["beyond"]
-    if effect is None:
-        return False
-    means, new = np.array([run.mean for run in runs.before]), runs.after[0].mean
-    share = 1 + 1 / len(means)
-    stated = (RUN_SD * runs.before[0].slope) ** 2 + max(0.0, effect.error**2 - measured.of_runs) / share
-    squares = float(((means - means.mean()) ** 2).sum())
-    degrees = RUN_DEGREES + len(means) - 1
-    half = float(stdtrit(degrees, 1 - _MISSED / 2)) * math.sqrt((squares + RUN_DEGREES * stated) / degrees * share)
-    return abs(new - float(means.mean())) > half
-
-
-def _without(model: ModelVerdict, days: Container[tuple[str, str]]) -> ModelVerdict:
-    """Return a verdict in which nothing has moved that a day may explain, and that says so."""
+def _only_drift(model: ModelVerdict, compared: "Compared", primary_metric: str) -> ModelVerdict:
+    """Return a verdict in which the lost measures and the primary metric alone may have changed."""
+    drift: dict[tuple[str, str], VerdictName] = {}
+    for own in compared.measured:
+        if own.measure.name == primary_metric and _is_beyond_a_day(own):
+            drift[own.measure.kind, own.measure.name] = "improved" if own.after.mean > own.before.mean else "regressed"
+        elif own.measure.kind != "reproducibility" and is_lost(own, models=1):
+            drift[own.measure.kind, own.measure.name] = "regressed"
 
     def settled(one: MeasureResult) -> MeasureResult:
-        moved = one.harmed or one.verdict in ("regressed", "improved")
-        if not moved or (one.kind, one.metric) not in days:
-            return one
-        return one.model_copy(update={"verdict": "inconclusive", "harmed": False})
+        verdict = drift.get((one.kind, one.metric))
+        if verdict is None and (one.harmed or one.verdict in ("regressed", "improved")):
+            return one.model_copy(update={"verdict": "inconclusive", "harmed": False})
+        return one if verdict is None else one.model_copy(update={"verdict": verdict})
 
-    metrics, fields = (list(map(settled, measures)) for measures in (model.metrics, model.fields))
-    if (metrics, fields) == (model.metrics, model.fields):
-        return model
-    runs = counted(model.baseline_runs, "earlier run")
-    update = {"metrics": metrics, "fields": fields, "reasons": [*model.reasons, f"{runs} cannot tell this from a day"]}
-    left = model.model_copy(update=update)
-    if left.verdict == "regressed" and not any(one.verdict == "regressed" or one.harmed for one in (*metrics, *fields)):
-        left = left.model_copy(update={"verdict": "inconclusive"})
-    return left
+    update: dict[str, object] = {
+        "metrics": list(map(settled, model.metrics)),
+        "fields": list(map(settled, model.fields)),
+    }
+    if model.verdict == "regressed" and not (drift or model.lost_cases):
+        runs = counted(model.baseline_runs, "earlier run")
+        update |= {"verdict": "inconclusive", "reasons": [*model.reasons, f"{runs} cannot tell this from a day"]}
+    return model.model_copy(update=update)
+
+
+def _is_beyond_a_day(measured: "Measured") -> bool:
+    """Return whether 0 is outside the 97.5 % confidence interval of the difference, with the cases' degrees of freedom.
+
+    The standard error has the variance of a day, which is taken as known.
+    """
+    from scipy.special import stdtrit
+
+    effect = measured.effects["beyond"]
+    if effect is None:
+        return False
+    half = float(stdtrit(len(measured.before.means) - 1, 1 - _ALPHA / 2)) * effect.error
+    return abs(effect.difference) > half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of a version's primary metric, by run or by scenario, and their standard deviation.
-
-    `sigma` is None for fewer than two. Over scenarios it is without what replicates explain.
-    """
+    """The strict means of a version's primary metric by run, and their standard deviation; None for fewer than two."""
 
     model_id: str
     version: str
     metric: str
-    over: Literal["runs", "scenarios"]
     scores: dict[str, float]
     sigma: float | None
 
 
 def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return the spread behind each model's records: those under a scenario are held against other scenarios."""
-    newest = {(record.model_id, record.scenario is None): record for record in records}
+    """Return the spread of the runs of each model's version that was run again."""
     spreads = []
-    for (_, plain), record in newest.items():
-        under = [] if plain else scenario_runs(archive, record)
-        means = _of_runs(record, archive) if plain else {str(run.scenario): _score(run) for run in reversed(under)}
-        scores = {name: score for name, score in means.items() if score is not None}
-        rewording = None if plain else neutral_sigma(record, under)
+    for record in {record.model_id: record for record in records}.values():
+        scores = {name: score for name, score in _of_runs(record, archive).items() if score is not None}
         spreads.append(
             RunSpread(
                 model_id=record.model_id,
                 version=record.skill_version,
                 metric=record.primary_metric,
-                over="runs" if plain else "scenarios",
                 scores=scores,
-                sigma=stdev_or_none(list(scores.values())) if plain else None if rewording is None else rewording.sigma,
+                sigma=stdev_or_none(list(scores.values())),
             )
         )
     return spreads

@@ -13,7 +13,6 @@ from skill_evaluator.display.options import (
     OneOrMore,
     OnlyModels,
     Skill,
-    SubmitOnly,
     argument,
     flag,
     option,
@@ -37,12 +36,11 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         metavar="[RUN]",
         completes="runs",
     )
-    fresh: bool = flag("Ask anew also what an unfinished run, or the version before a PATCH, has answers to.")
+    fresh: bool = flag("Begin a new run, even if an unfinished run could be continued.")
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
     invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
-    adaptive: bool = flag("Stop asking a model once its verdict against a lower version is settled.")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
     failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
     with_baseline: bool = rare(
@@ -52,12 +50,8 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
         "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
     )
     aa: bool = rare("Run the recorded version again to measure noise.", False)
-    neutral: int | None = rare(
-        "Ask the recorded version under K scenarios, to see what neutral rewordings do to a model.", metavar="K"
-    )
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False
-    submit_only: SubmitOnly = False
     results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
     leaderboard: bool = rare("Append the record to the component's leaderboard.json.", True)
 
@@ -80,15 +74,16 @@ class ManyRequest(EvaluationRequest):
 
 @options
 class MutationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
-    """Which prompt is to be damaged, and how its mutants are asked."""
+    """Which prompt loses its parts one by one, and which model runs the mutants."""
 
     skill: Skill
     model: str | None = option(
-        "The model of models.yaml to ask; needed if there are several.", None, "-m", metavar="ID", completes="models"
+        "The model to run; name it if models.yaml has several.", None, "-m", metavar="ID", completes="models"
     )
-    replicates: int = option("Answers per case and mutant, at most; a killed mutant gets fewer.", 4, "-n")
-    mutants: int = option("Ask at most N mutants, taking the kinds in turn.", 40)
-    results: Path | None = rare("Where answers go; default: in the component.", metavar="DIR")
+    replicates: int = option("Outputs per case and mutant.", 4, "-n")
+    mutants: int = option("Remove at most N parts, the longest.", 40)
+    dry_run: bool = flag("List the mutants and their cost at most; make no call.")
+    results: Path | None = rare("Where run folders go; default: in the component.", metavar="DIR")
 
 
 @options

@@ -4,10 +4,9 @@ Nobody pays twice for an answer to the same question. A draft, so also `try`, an
 a later run nor take any: the best of many drafts would pass for an improvement.
 """
 
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,38 +14,30 @@ from pathlib import Path
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.inputs import Inputs
 from skill_evaluator.evaluation.request import EvaluationRequest
-from skill_evaluator.files import storing, try_lock
+from skill_evaluator.files import try_lock
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
-from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.providers import lack_of
 from skill_evaluator.records.archive import RecordedRun, read_entries, why_refused
 from skill_evaluator.records.leaderboard import append_rows
 from skill_evaluator.records.record import read_record
-from skill_evaluator.records.summaries import TakenAnswers
 from skill_evaluator.runner.journal import (
-    JUDGE,
     MANIFEST,
-    Journal,
-    Kept,
     Manifest,
     Role,
     create_run,
-    edited_since,
     find_runs,
     is_unfinished,
     outcomes,
     read_component_manifest,
     read_manifest,
 )
-from skill_evaluator.runner.prices import call_cost, input_sizes, most_cost, price_of
+from skill_evaluator.runner.prices import input_sizes, most_cost, price_of
 from skill_evaluator.runner.runs import Run, new_runs, resumed_run
-from skill_evaluator.runner.schedule import Replicate, schedule_calls
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.scoring.recording import Finished
-from skill_evaluator.stats import rounded, total_or_none
-from skill_evaluator.text import listed
+from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import counted, listed
 
 _ANEW = "(--fresh asks anew)"
 
@@ -60,11 +51,11 @@ class PlannedRuns:
     finished: list[Finished]
     roles: Mapping[str, Role | None]
 
-    def left(self, pending: Container[str] = ()) -> list[str]:
-        """Return the ids of the runs that are not complete, where asking again may help; without those `pending`."""
+    def left(self) -> list[str]:
+        """Return the ids of the runs that are not complete, where asking again may help."""
         over = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
         ids = [(run.manifest.run_id, run.folder) for run in self.runs]
-        return [run_id for run_id, folder in ids if folder not in over and run_id not in pending]
+        return [run_id for run_id, folder in ids if folder not in over]
 
 
 def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
@@ -78,7 +69,7 @@ def plan_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
     else:
         planned = _new_runs(inputs, request)
         if not (request.fresh or request.dry_run or request.draft or request.failing or request.invocation):
-            planned = _with_earlier_answers(planned, inputs, request, [entry for entry in recorded if entry.complete])
+            planned = _with_unfinished_runs(planned, inputs, request, [entry for entry in recorded if entry.complete])
     for manifest in (run.manifest for run in planned.runs if is_measurement(run, request)):
         if manifest.draft:
             continue
@@ -108,7 +99,6 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
         shard=inputs.shard,
         selection=request.cases,
         invocation=request.invocation,
-        adaptive=request.adaptive,
         transport="batch" if request.batch else "direct",
     )
     for run in plain:
@@ -121,7 +111,7 @@ def _new_runs(inputs: Inputs, request: EvaluationRequest) -> PlannedRuns:
             f"no case of '{inputs.component.name}' is applicable to a model; see not_applicable in meta.json"
         )
     alone = _planned([(run, inputs.component) for run in plain], request)
-    designed = request.with_baseline or request.failing or request.aa or request.neutral is not None
+    designed = request.with_baseline or request.failing or request.aa
     if not designed and not _goes_beside(request, inputs.settings.policy):
         return alone
     from skill_evaluator.evaluation.designs import design_runs, failing_runs, runs_beside  # they import much
@@ -140,14 +130,12 @@ def _goes_beside(request: EvaluationRequest, policy: Policy) -> bool:
 
     A job of a plan, which has its invocation, asks what was planned.
     """
-    otherwise = (request.draft, request.adaptive, request.cases, request.shard, request.scenario, request.invocation)
+    otherwise = (request.draft, request.cases, request.shard, request.scenario, request.invocation)
     return policy.design == "beside" and not request.recorded and not any(otherwise)
 
 
 def _planned(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    kept = Kept(leaderboard=request.leaderboard, max_cost_usd=request.max_cost) if request.batch else None
-    said = {"draft": request.draft, "kept": kept}
-    runs = [replace(run, manifest=run.manifest.model_copy(update=said)) for run, _ in pieces]
+    runs = [replace(run, manifest=run.manifest.model_copy(update={"draft": request.draft})) for run, _ in pieces]
     components = {run.manifest.run_id: component for run, component in pieces}
     return PlannedRuns(runs=runs, components=components, finished=[], roles=_roles_of(runs))
 
@@ -169,17 +157,14 @@ def _suffices_for_one(
     beside: PlannedRuns, alone: PlannedRuns, inputs: Inputs, request: EvaluationRequest
 ) -> str | None:
     """Say of a limit that it is enough for the new versions, and not for their baselines, too; None of any other."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if (request.max_calls, request.max_cost, month) == (None, None, None):
+    if request.max_calls is None and request.max_cost is None:
         return None
     plans = (alone, beside)
     calls = [float(sum(run.manifest.calls for run in planned.runs)) for planned in plans]
     costs = [total_or_none(costs_left(planned, inputs).values()) for planned in plans]
-    left = None if month is None else month.left_usd
     limits: Sequence[tuple[str, float | None, Sequence[float | None]]] = (
         ("--max-calls", request.max_calls, calls),
         ("--max-cost", request.max_cost, costs),
-        ("what is left of budget.month_usd", left, costs),
     )
     for name, limit, (one, both) in limits:
         if limit is not None and one is not None and both is not None and one <= limit < both:
@@ -216,12 +201,12 @@ def record_path(run: Run, component: Component) -> Path:
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
-def _with_earlier_answers(
+def _with_unfinished_runs(
     planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, recorded: Sequence[RecordedRun]
 ) -> PlannedRuns:
-    """Return what was begun like these runs and left unfinished, else the runs with answers that others have.
+    """Return the planned runs, or the unfinished ones of the same plan; an unfinished run with fewer calls is extended.
 
-    A run that takes answers is put on disk with them, and asked without a baseline beside it.
+    The unfinished ones are the newest on this machine.
     """
     runs = [run for run in planned.runs if not lack_of(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs, request)}
@@ -232,13 +217,22 @@ def _with_earlier_answers(
         if len(begun) == len(runs) and all(alike) and any(_is_left(was, recorded) for was in begun):
             print(f"{invocation} was left unfinished, and goes on {_ANEW}", file=sys.stderr)
             return _resume_runs(inputs, replace(request, models=tuple(run.model.id for run in runs)), invocation)
-    taking: dict[str | None, Run | None] = {}
-    for run in () if request.with_baseline else runs:
-        offers = [(one, answers) for one in earlier.values() if (answers := _answers_of(one, run, recorded, inputs))]
-        if offers:  # those of the newest
-            taking |= {run.manifest.beside: None, run.manifest.run_id: _taking(run, *offers[-1], inputs)}
-    instead = [taking.get(run.manifest.run_id, run) for run in planned.runs]
-    return replace(planned, runs=[run for run in instead if run is not None])
+    left = [run for run in earlier.values() if _is_left(run, recorded)]
+    pieces = []
+    for run in planned.runs:
+        parts = [one for one in left if one.manifest.is_part_of(run.manifest)]
+        pieces.append((_extended(parts[-1], run) if parts else run, planned.components[run.manifest.run_id]))
+    return _planned(pieces, request)
+
+
+def _extended(unfinished: Run, run: Run) -> Run:
+    """Add the cases and replicates of a planned run to an unfinished one, on disk too."""
+    names = ("cases", "replicates", "selection", "not_applicable")
+    manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
+    create_run(unfinished.folder, manifest)
+    size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
+    print(f"{manifest.run_id} was left unfinished, and goes on with {size} {_ANEW}", file=sys.stderr)
+    return replace(unfinished, manifest=manifest)
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs, request: EvaluationRequest) -> Iterator[Run]:
@@ -258,47 +252,6 @@ def _is_left(run: Run, recorded: Sequence[RecordedRun]) -> bool:
     same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (run.model.id, run.manifest.scenario))
     newest = max((invocation_of(entry.run_id) for entry in same), default="")
     return newest <= invocation_of(run.manifest.run_id) and is_unfinished(run.folder)
-
-
-def _answers_of(source: Run, run: Run, recorded: Sequence[RecordedRun], inputs: Inputs) -> list[Replicate]:
-    """Return the answers of a run left unfinished, or of a version before a PATCH, to the questions of a new run."""
-    new, old = run.manifest, source.manifest
-    plain = all((one.role, one.adaptive, one.transport) == (None, False, "direct") for one in (new, old))
-    if not (plain and old.asks_like(new)):
-        return []
-    same = (entry for entry in recorded if (entry.model_id, entry.scenario) == (new.model_id, new.scenario))
-    steps = {entry.run_id: bump(entry.version, new.skill_version) for entry in same}
-    if old.run_id in steps:
-        edited = edited_since(source.folder, old, inputs.component.records_dir)
-        usable = edited is None and steps[old.run_id] is Bump.PATCH and Bump.SAME not in steps.values()
-    else:
-        usable = new.beside is None and _is_left(source, recorded)
-    journal = outcomes(source.folder) if usable else {}
-    calls = schedule_calls([name for name in new.cases if new.cases[name] == old.cases.get(name)], new.replicates)
-    return [journal[call] for call in calls if call in journal and journal[call].answered]
-
-
-def _taking(run: Run, source: Run, answers: Sequence[Replicate], inputs: Inputs) -> Run:
-    """Put a run on disk with answers of an earlier one, which it names, and whose seed its other calls have."""
-    old, price = source.manifest, price_of(run.model, inputs.kinds[run.model.provider])
-    taken = TakenAnswers(
-        run_ids=(*(old.taken.run_ids if old.taken else ()), old.run_id),
-        answers=len(answers),
-        cost_usd=rounded(total_or_none(call_cost(run.model, price, made) for made in answers)),
-    )
-    told = {"seed": old.seed, "beside": None, "server": old.server, "in_flight": old.in_flight, "taken": taken}
-    manifest = run.manifest.model_copy(update=told)
-    journal = Journal(run.folder)
-    for made in answers:
-        journal.append(made)
-    journal.close()
-    if (source.folder / JUDGE).exists():
-        with storing(run.folder / JUDGE):
-            shutil.copytree(source.folder / JUDGE, run.folder / JUDGE)
-    create_run(run.folder, manifest)
-    words = f"{len(answers)} of {manifest.calls} answers are those of {old.run_id} ({old.skill_version})"
-    print(f"{run.model.id}: {words}; it counts as recorded {_ANEW}", file=sys.stderr)
-    return replace(run, manifest=manifest)
 
 
 def _resume_runs(inputs: Inputs, request: EvaluationRequest, resume: str) -> PlannedRuns:
@@ -326,7 +279,7 @@ def _saved_runs(inputs: Inputs, request: EvaluationRequest, wanted: str) -> tupl
     models = {model.id: model for model in inputs.models}
     folders = _with_those_beside(find_runs(inputs.results_dir, wanted, inputs.component.name))
     for folder, manifest in folders:
-        if manifest.role != "neutral" and manifest.scenario != request.scenario:
+        if manifest.scenario != request.scenario:
             how = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
             raise RunError(f"cannot resume {folder} like this: it was begun {how}")
     mine = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
@@ -366,11 +319,9 @@ def _refuse_other_plan(runs: Sequence[Run], request: EvaluationRequest) -> None:
                 was = f"with {_wording(planned)}" if planned not in (None, ()) else "without it"
                 raise RunError(f"cannot resume {run.folder} with {flag} {_wording(given)}: it was planned {was}")
         for flag, is_given, is_planned in (
-            ("--adaptive", request.adaptive, manifest.adaptive),
             ("--with-baseline", request.with_baseline, manifest.beside is not None),
             ("--failing", request.failing, manifest.asked_again),
             ("--aa", request.aa, manifest.role == "again"),
-            ("--neutral", request.neutral is not None, manifest.role == "neutral"),
             ("--draft", request.draft, manifest.draft),
             ("--batch", request.batch, manifest.transport == "batch"),
         ):

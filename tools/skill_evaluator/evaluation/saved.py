@@ -12,7 +12,6 @@ from threading import Thread
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
-from skill_evaluator.evaluation.adaptive import with_looks
 from skill_evaluator.evaluation.judged import judged_items, read_judged_run, scores_of
 from skill_evaluator.judges.modes.asked_sentences import read_sentence_answers
 from skill_evaluator.library.cases import Case, load_cases
@@ -33,7 +32,7 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.runner.runs import changes_since, input_digests, saved_run
 from skill_evaluator.runner.schedule import Call, schedule_calls
-from skill_evaluator.scoring.answer_views import Explanation, FieldView, explain_answer, field_view, read_answers
+from skill_evaluator.scoring.answer_views import Answer, CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.checked import CheckScores, all_failed
 from skill_evaluator.scoring.recording import Finished, Recorder, origin_of
 from skill_evaluator.scoring.scorer import Scorer, open_scores
@@ -58,13 +57,13 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
     journal = outcomes(folder)
-    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
     made = [call for call in planned if call in journal]
     if not made:
         raise RunError(f"{folder} holds no answer yet")
     with open_scores(component, mine, len(made)) as scores:
         Thread(target=load_quantiles).start()  # while the workers score
-        scorer = Scorer(component, mine, run.manifest.asked, scores)
+        scorer = Scorer(component, mine, run.manifest.replicates, scores)
         scorer.add_all(journal[call] for call in made)
         judged = read_judged_run(run, mine, configuration, config)
         scorer.take(judged.scores)
@@ -72,7 +71,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     origin = origin_of(component, fixtures)
     recorder = Recorder(component=component, settings=configuration.settings, kinds=configuration.kinds, origin=origin)
     stopped = judged.stopped if len(made) == len(planned) else "unfinished: calls are missing"
-    record = with_looks(recorder.record(run.model, run.manifest, scorecard, stopped=stopped), run.manifest)
+    record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped)
     record = record.model_copy(update={"judged": judged.summary})
     write_record(folder / RECORD, record)
     return Finished(record=record, record_path=folder / RECORD, folder=folder), component
@@ -88,8 +87,8 @@ def explain(
     case: str | None,
     replicate: int | None,
     field: str | None,
-) -> tuple[Manifest, Explanation | FieldView]:
-    """Return one answer of a saved run beside its truth, or one field over all answers, with the run's manifest."""
+) -> tuple[Manifest, list[CaseView]]:
+    """Return the view of a case of a saved run, or of one field in all cases, with the run's manifest."""
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
     _refuse_unknown(manifest, case, replicate, field)
@@ -107,29 +106,26 @@ def explain(
         print(f"warning: {record} was made of other answers than {folder / ANSWERS} holds", file=sys.stderr)
     mine = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     journal = outcomes(folder)
-    calls = [call for call in schedule_calls([one.id for one in mine], manifest.asked) if call in journal]
+    calls = [call for call in schedule_calls([one.id for one in mine], manifest.replicates) if call in journal]
     with open_scores(component, mine, len(calls)) as scores:
-        scorer = Scorer(component, mine, manifest.asked, scores)
+        scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(journal[call] for call in calls)
         judged = read_sentence_answers(folder / JUDGE)
         scorer.take(scores_of(judged_items(mine, {call: journal[call] for call in calls}), judged, manifest.seed))
-        answered = []
+        views = []
         for one in mine:
-            given = [journal.get(Call(one.id, index)) for index in range(manifest.asked)]
-            answered.append((one, read_answers(component, one, given, partial(_outcome, scorer, one.id))))
-        if field is not None:
-            path = _INDEX.sub("[]", field)
-            return manifest, field_view(component, answered, scorer.scorecard().cases, path)
-    ((explained, answers),) = answered
-    if replicate is None:  # the first that was scored, else the first that says anything
-        scored = (answer.index for answer in answers if answer.outcome == SCORED)
-        spoken = (answer.index for answer in answers if answer.text is not None)
-        replicate = next(scored, next(spoken, 0))
-    answer = answers[replicate]
-    checks: CheckScores = all_failed(explained) if answer.outcome in ANSWERED else {}
+            given = [journal.get(Call(one.id, index)) for index in range(manifest.replicates)]
+            answers = read_answers(component, one, given, partial(_outcome, scorer, one.id))
+            chosen = answers if replicate is None else [answers[replicate]]
+            views.append(case_view(component, one, chosen, partial(_known, scorer, one)))
+    return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
+
+
+def _known(scorer: Scorer, case: Case, answer: Answer) -> tuple[None, CheckScores]:
+    """Return what the checks of a case gave for an answer; its metrics are calculated with the view."""
     if answer.text is not None and answer.outcome in (SCORED, UNPARSEABLE):
-        checks = scorer.scored(explained.id, answer.text).checks
-    return manifest, explain_answer(component, explained, answers, replicate, checks=checks)
+        return None, scorer.scored(case.id, answer.text).checks
+    return None, all_failed(case) if answer.outcome in ANSWERED else {}
 
 
 def _cases_of(folder: Path, wanted: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
@@ -160,8 +156,6 @@ def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None,
         raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
     if replicate is None:
         return
-    if field is not None:
-        raise RunError("--replicate cannot be combined with --field, which shows all replicates")
-    if not 0 <= replicate < manifest.asked:
-        last = manifest.asked - 1
+    if not 0 <= replicate < manifest.replicates:
+        last = manifest.replicates - 1
         raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

@@ -1,7 +1,7 @@
 """The story of `evaluate`: N replicates × cases × models → scores, a record per model, the leaderboard."""
 
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -9,7 +9,6 @@ from typing import TypeVar
 from skill_evaluator.display.addresses import Site
 from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
-from skill_evaluator.evaluation.adaptive import lookout_for, with_looks
 from skill_evaluator.evaluation.inputs import Inputs, as_asked, read_inputs
 from skill_evaluator.evaluation.judged import JudgedRun, judge_run
 from skill_evaluator.evaluation.repeats import RunSpread, drift_of, drifts_in, spreads_of
@@ -18,19 +17,16 @@ from skill_evaluator.evaluation.runs import PlannedRuns, costs_left, is_measurem
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, entry_of, read_entries
 from skill_evaluator.records.leaderboard import add_records
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.engine import BatchMode
 from skill_evaluator.runner.journal import ANSWERS, RECORD, REPORT, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.runs import Run, check_writable
 from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, print_how_to_go_on, with_keys
-from skill_evaluator.runner.spending import month_of
+from skill_evaluator.runner.session import Questions, Session, Watch, print_how_to_go_on, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.answers import AnswerScorer
 from skill_evaluator.scoring.recording import Finished, Origin, Recorder, origin_of
@@ -56,7 +52,7 @@ class ScoredRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What came of an evaluation: its runs, those that wait at a vendor, and the verdict on complete new versions.
+    """What came of an evaluation: its runs, and the verdict on complete new versions.
 
     `request` is as it was understood. `problems`: why some runs could not be kept. `judged` are the records that may
     get a verdict; `archive` holds what they were held against.
@@ -65,7 +61,6 @@ class Evaluation:
     request: EvaluationRequest
     inputs: Inputs
     planned: PlannedRuns
-    pending: Mapping[str, str]
     problems: Sequence[SkillEvaluatorError]
     archive: Archive
     judged: Sequence[Record]
@@ -85,7 +80,7 @@ class Evaluation:
         return any(run.record is record and run.record_path.parent == folder for run in self.finished)
 
     def incomplete_below(self, record: Record) -> str:
-        """Name the newest incomplete run of a lower version with its date. Return an empty string if there is none."""
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
         return _recorded(self.inputs, self.request).incomplete_below(entry_of(record))
 
     def take_from(self, request: RequestT) -> RequestT:
@@ -106,27 +101,19 @@ def evaluate(
     watch: Watch,
     on_kept: OnKept,
     show_changes: bool = False,
-    collecting: Configuration | None = None,
-    order: Callable[[Case], int] | None = None,
 ) -> Evaluation:
     """Read, plan, ask, score, record, keep and compare; the caller shows what came of it.
 
     `watch` shows how the calls go, and `on_kept` learns of each run that is kept. `show_changes` also tells which
-    answers changed. With the configuration for `collecting`, take what batches have brought by now, and ask nothing
-    anew. `order` says of a case how early it is asked.
+    answers changed.
     """
     request = as_asked(request)
-    inputs = read_inputs(request, collecting)
-    if order is not None:
-        inputs = replace(inputs, cases=tuple(sorted(inputs.cases, key=order)))
+    inputs = read_inputs(request)
     planned = plan_runs(inputs, request)
-    if collecting is None:
-        _hold_month(planned, inputs, request)
-    mode = mode_of(submit_only=request.submit_only, collecting=collecting is not None)
-    scored, pending = ask_and_score(planned, inputs, request, watch, mode)  # every answer is scored as it comes
+    scored = ask_and_score(planned, inputs, request, watch)  # every answer is scored as it comes
     recorded = _with_drift(scored, inputs, request)
     problems = keep(planned, recorded, inputs, request, on_kept)
-    return _compare(request, inputs, planned, pending, problems, show_changes=show_changes)
+    return _compare(request, inputs, planned, problems, show_changes=show_changes)
 
 
 def keep(
@@ -162,7 +149,6 @@ def _compare(
     request: EvaluationRequest,
     inputs: Inputs,
     planned: PlannedRuns,
-    pending: Mapping[str, str],
     problems: Sequence[SkillEvaluatorError],
     *,
     show_changes: bool,
@@ -187,13 +173,12 @@ def _compare(
     again = [
         run.record
         for run in finished
-        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] in ("again", "neutral")
+        if run.record_path.parent == component.records_dir and planned.roles[run.record.run_id] == "again"
     ]
     return Evaluation(
         request=request,
         inputs=inputs,
         planned=planned,
-        pending=pending,
         problems=problems,
         archive=archive,
         judged=judged,
@@ -207,17 +192,7 @@ def _compare(
 def _recorded(inputs: Inputs, request: EvaluationRequest) -> RecordedComponent:
     component = inputs.component
     archive = Archive(component)
-    return RecordedComponent(component=component, archive=archive, settings=inputs.settings, config=request.config)
-
-
-def _hold_month(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
-    """Raise ConfigError where the cap on a month leaves too little; warn of runs that its sum lacks."""
-    month = month_of(inputs.settings, request.config, request.components, results=inputs.results_dir)
-    if month is None:
-        return
-    month.refuse(costs_left(planned, inputs), request.max_cost)
-    if month.unknown:
-        print(f"warning: {month.words}: {listed(month.unknown)}", file=sys.stderr)
+    return RecordedComponent(component=component, archive=archive, settings=inputs.settings)
 
 
 def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: EvaluationRequest) -> list[ScoredRun]:
@@ -233,21 +208,18 @@ def _with_drift(scored: Sequence[ScoredRun], inputs: Inputs, request: Evaluation
     ]
 
 
-def ask_and_score(
-    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, watch: Watch, mode: BatchMode = "wait"
-) -> tuple[list[ScoredRun], dict[str, str]]:
+def ask_and_score(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, watch: Watch) -> list[ScoredRun]:
     """Make the calls of all runs whose model has a key, and score every answer as it comes.
 
-    Return the runs with their records, and where those stand that are not waited for.
+    Return the runs with their records.
     """
     if not planned.runs:
-        return [], {}
+        return []
     session = Session(
         configuration=inputs,
         watch=watch,
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
-        mode=mode,
     )
     usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
@@ -266,11 +238,6 @@ def ask_and_score(
             )
             for run in runs
         }
-        observers = {
-            run.manifest.run_id: lookout
-            for run in runs
-            if (lookout := lookout_for(run, scorers[run.manifest.run_id], inputs, request, len(runs)))
-        }
 
         def prepare_records() -> None:
             origins.append(origin_of(component, request.fixtures))
@@ -278,7 +245,6 @@ def ask_and_score(
 
         questions = replace(
             questions_of(planned.components, cases, scorers, scores, prepare_records),
-            observers=observers,
             recorded={
                 run.manifest.run_id
                 for run in runs
@@ -288,19 +254,16 @@ def ask_and_score(
         asked = session.ask(runs, questions)
         recorder = Recorder(component=component, settings=inputs.settings, kinds=inputs.kinds, origin=origins[0])
         scored = []
-        for run in (run for run in runs if run.manifest.run_id not in asked.pending):
-            manifest = read_manifest(run.folder)  # with the looks there were, and what the server said
+        for run in runs:
+            manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
             if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
-            scorecard = scorers[run.manifest.run_id].scorecard(manifest.asked)
+            scorecard = scorers.pop(run.manifest.run_id).scorecard()  # frees the outputs before the record is built
             record = recorder.record(run.model, manifest, scorecard, stopped=stopped or judged.stopped)
-            record = record.model_copy(update={"judged": judged.summary})
-            scored.append(ScoredRun(run=run, record=with_looks(record, manifest)))
-    waiting = {run.record.run_id for run in scored if run.record.beside in asked.pending}
-    pending = {**asked.pending, **dict.fromkeys(waiting, "answered; it waits for the run beside it")}
-    return [run for run in scored if run.record.run_id not in waiting], pending
+            scored.append(ScoredRun(run=run, record=record.model_copy(update={"judged": judged.summary})))
+    return scored
 
 
 def questions_of(
@@ -378,11 +341,9 @@ def _changed_answers(
         )
 
 
-def print_how_to_resume(
-    planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest, pending: Container[str] = ()
-) -> None:
-    """Print on stderr the command that continues unfinished runs, if any, with limits that suffice."""
-    run_ids = planned.left(pending)
+def print_how_to_resume(planned: PlannedRuns, inputs: Inputs, request: EvaluationRequest) -> None:
+    """Print on stderr the command that resumes the unfinished runs, if any; after a limit with one that suffices."""
+    run_ids = planned.left()
     if not run_ids:
         return
     stops = " ".join(run.record.stopped or "" for run in planned.finished)

@@ -1,4 +1,4 @@
-"""The story of `switch`: plan every component for two models → ask both in the same minutes → judge the new one."""
+"""`switch`: evaluate every component with two models and compare them, a loop over `compare --models`."""
 
 import sys
 from collections.abc import Sequence
@@ -13,31 +13,26 @@ from skill_evaluator.errors import (
     RunError,
     SkillEvaluatorError,
 )
-from skill_evaluator.evaluation.inputs import Inputs, read_inputs
+from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import EvaluationRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import PlannedRuns, plan_runs
-from skill_evaluator.evaluation.story import OnKept, ask_and_score, keep, print_how_to_resume
+from skill_evaluator.evaluation.story import OnKept, evaluate, print_how_to_resume
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import Policy, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.providers import Configuration, lack_of, read_configuration
+from skill_evaluator.providers import lack_of, read_configuration
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.selection import runs_of_versions
-from skill_evaluator.runner.prices import estimate, input_sizes
-from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.session import Watch
-from skill_evaluator.runner.spending import month_of
 from skill_evaluator.stats import total_or_none
-from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
-from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
-from skill_evaluator.verdicts.history.baselines import models_pair
+from skill_evaluator.verdicts.decide.rules import exit_code
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """A component of two models: what asking them takes, and the comparison of the new one with the old one, if any.
+    """A component with two models: the calls and their highest cost, and the comparison of the new with the old model.
 
     `verdict` is *incomparable* if a different model answered than was requested.
     """
@@ -54,19 +49,17 @@ class SwitchedComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A switch, asked or only planned: a row a component. `month` says of a plan what is left of the month's budget."""
+    """The result of a switch, or of its dry run: one row per component."""
 
     request: SwitchRequest
     policy: Policy
     rows: Sequence[SwitchedComponent]
-    is_whole: bool
-    month: str | None = None
 
     @property
     def exit_code(self) -> int:
-        """The least of the codes of its components that is not 0: 4 where one could not be compared, or planned."""
+        """The lowest exit code of the components that is not 0; 4 for a component that was not compared."""
         if self.request.dry_run:
-            return EXIT_OK if self.is_whole else EXIT_INCOMPLETE
+            return EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else EXIT_OK
         codes = [
             EXIT_INCOMPLETE if row.verdict in (None, "incomparable") else exit_code(row.verdict, self.policy.fail_on)
             for row in self.rows
@@ -74,130 +67,95 @@ class Switch:
         return min(filter(None, codes), default=EXIT_OK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    row: SwitchedComponent
-    request: EvaluationRequest
-    inputs: Inputs
-    runs: PlannedRuns
-
-
 def switch(request: SwitchRequest, watch: Watch, on_kept: OnKept) -> Switch:
-    """Ask every component of two models; the answers are recorded like any others.
+    """Evaluate every component with both models and compare; a dry run makes no call.
 
-    Where the old model does not answer, its newest record stands in. A dry run makes no call.
+    If the old model cannot be called any more, its newest record is used. Raise ConfigError if the new model cannot be
+    called or there is no component.
     """
     configuration = read_configuration(request.config)
-    settings, alone = configuration.settings, _why_alone(request, configuration)
-    names = request.old, request.new
-    asked = EvaluationRequest(
-        skill="",
-        replicates=request.replicates,
-        components=request.components,
-        fixtures=request.fixtures,
-        config=request.config,
-        models=names[1:] if alone else names,
-        recorded=True,
-        invocation=new_invocation(datetime.now(UTC)),
-    )
-    rows: dict[str, SwitchedComponent] = {}
-    plans: list[_Plan] = []
-    for name in dict.fromkeys(request.skills or component_names(request.components)):
-        rows[name] = SwitchedComponent(component=name)
-        try:
-            plans.append(_plan(replace(asked, skill=name), request.old, alone, configuration))
-            rows[name] = plans[-1].row
-        except NotEvaluatedError as problem:
-            print(f"warning: {rows.pop(name).component} is left out: {problem}", file=sys.stderr)
-        except SkillEvaluatorError as problem:
-            rows[name] = replace(rows[name], remark=str(problem))
-    if not rows:
-        raise ConfigError(f"{request.components} holds no component to ask; name its folder with --components DIR")
-    month = month_of(settings, request.config, request.components)
-    costs = {f"{request.old} or {request.new}": total_or_none(row.cost_at_most_usd for row in rows.values())}
-    if month is not None and not request.dry_run:
-        month.refuse(costs)
-    for plan in () if request.dry_run else plans:
-        rows[plan.row.component], is_stopped = _ask(plan, names, watch, on_kept)
-        if is_stopped:
-            break
-    return Switch(
-        request=request,
-        policy=settings.policy,
-        rows=list(rows.values()),
-        is_whole=len(plans) == len(rows),
-        month=None if month is None else month.why_refused(costs) or month.words,
-    )
-
-
-def _why_alone(request: SwitchRequest, configuration: Configuration) -> str:
-    """Return why the old model is not asked, or nothing; raise ConfigError where the new one cannot be."""
     (new,) = select_models(configuration.models, (request.new,))
     lack = lack_of(new, configuration.kinds[new.provider], configuration.keys)
     if request.old == request.new or (lack and not request.dry_run):
-        raise ConfigError(
-            f"{request.new} cannot be switched to: {lack or 'it is the old model; name a different model'}"
-        )
+        raise ConfigError(f"cannot switch to {request.new}: {lack or 'it is the old model; name a different model'}")
     old = next((model for model in configuration.models if model.id == request.old), None)
-    if old is None:
-        return "is not in models.yaml"
-    is_off = old.retires is not None and old.retires <= datetime.now(UTC).date()
-    return f"was switched off on {old.retires}" if is_off else ""
+    is_retired = old is not None and old.retires is not None and old.retires <= datetime.now(UTC).date()
+    evaluation = EvaluationRequest(
+        skill="",
+        replicates=request.replicates,
+        models=(request.new,) if old is None or is_retired else (request.old, request.new),
+        recorded=True,
+        components=request.components,
+        fixtures=request.fixtures,
+        config=request.config,
+    )
+    rows = []
+    for name in dict.fromkeys(request.skills or component_names(request.components)):
+        one = replace(evaluation, skill=name)
+        try:
+            row = _plan(one, request)
+            rows.append(row if request.dry_run else _compare(row, one, request, watch, on_kept))
+        except NotEvaluatedError as problem:
+            print(f"warning: skipping {name}: {problem}", file=sys.stderr)
+        except SkillEvaluatorError as problem:
+            rows.append(SwitchedComponent(component=name, remark=str(problem)))
+    if not rows:
+        raise ConfigError(f"no component in {request.components}; name its folder with --components DIR")
+    return Switch(request=request, policy=configuration.settings.policy, rows=rows)
 
 
-def _plan(request: EvaluationRequest, old: str, alone: str, configuration: Configuration) -> _Plan:
-    """Plan the runs of a component; raise SkillEvaluatorError where it cannot be asked, or held against anything."""
-    component = load_component(request.components, request.skill, configuration.settings.limits, request.fixtures)
+def _plan(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
+    """Return the calls of a component; raise SkillEvaluatorError if it cannot be evaluated or compared."""
+    component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
     if component.program is not None:
-        raise NotEvaluatedError(f"'{component.name}' is a program, which asks its own model")
-    inputs = read_inputs(request, configuration)
-    planned, version, remark = plan_runs(inputs, request), inputs.component.version, ""
-    if alone:
-        runs = runs_of_versions(Archive(inputs.component).entries).get(old, {}).get(version)
+        raise NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
+    size = dry_run(evaluation)
+    if request.old not in evaluation.models:
+        runs = runs_of_versions(Archive(component).entries).get(request.old, {}).get(component.version)
         if not runs:
-            raise RunError(f"{old} {alone}, and no run of {version} is recorded")
-        remark = f"{old} {alone}; its run {runs[-1].run_id} stands in, with days between"
-    sizes = input_sizes(inputs.component, inputs.cases)
-    taken = []
-    for run in planned.runs:
-        asked = {case_id: sizes[case_id] for case_id in run.manifest.cases}
-        taken.append(estimate(asked, run.model, inputs.kinds[run.model.provider], run.manifest.replicates))
-    row = SwitchedComponent(
-        component=request.skill,
-        calls=sum(one.calls for one in taken),
-        cost_at_most_usd=total_or_none(one.cost_upper_usd for one in taken),
+            raise RunError(f"{request.old} cannot be called any more, and no run of {component.version} is recorded")
+        remark = f"{request.old} cannot be called any more; compared with its run {runs[-1].run_id} of another day"
+    return SwitchedComponent(
+        component=component.name,
+        calls=sum(one.calls for one in size.estimates),
+        cost_at_most_usd=total_or_none(one.cost_upper_usd for one in size.estimates),
         remark=remark,
     )
-    return _Plan(row=row, request=request, inputs=inputs, runs=planned)
 
 
-def _ask(plan: _Plan, names: tuple[str, str], watch: Watch, on_kept: OnKept) -> tuple[SwitchedComponent, bool]:
-    """Ask the runs of a component and judge them; return also whether the user stopped that."""
-    request, inputs, planned, remark = plan.request, plan.inputs, plan.runs, plan.row.remark
-    scored, _ = ask_and_score(planned, inputs, request, watch)
-    problems = keep(planned, scored, inputs, request, on_kept)
-    print_how_to_resume(planned, inputs, request)
-    records = {run.record.model_id: run.record for run in planned.finished}
-    is_stopped = any("interrupted" in (record.stopped or "") for record in records.values())
-    for name in request.models:
+def _compare(
+    row: SwitchedComponent, evaluation: EvaluationRequest, request: SwitchRequest, watch: Watch, on_kept: OnKept
+) -> SwitchedComponent:
+    """Evaluate a component with the models that can be called and compare the new with the old one."""
+    done = evaluate(evaluation, watch=watch, on_kept=on_kept)
+    print_how_to_resume(done.planned, done.inputs, evaluation)
+    records = {run.record.model_id: run.record for run in done.finished}
+    remarks = [row.remark] if row.remark else []
+    for name in evaluation.models:
         record = records.get(name)
         if record is None or not record.complete:
-            why = [*map(str, problems), record and (record.stopped or unusable_words(record))]
-            remark = f"{name} did not answer ({next(filter(None, why), 'too few answers')})"
-    after, archive = records.get(names[1]), Archive(inputs.component)
-    pair = models_pair(archive.entries, names, archive, after.skill_version) if after and after.complete else None
-    if pair is None or pair.baseline is None:
-        return replace(plan.row, remark=remark), is_stopped
-    result = compare_records(request.skill, [pair], rules_for(inputs.settings, request.config, pair.candidate))
-    if remark and names[0] in request.models:
-        remark += f"; its run {pair.baseline.run_id} stands in, with days between"
-    others = [words for one in (pair.baseline, pair.candidate) if (words := one.served_otherwise)]
-    row = replace(
-        plan.row,
-        verdict="incomparable" if others and inputs.settings.policy.served == "same" else result.verdict,
-        usd_per_1000_old=per_1000(pair.baseline.cost_usd, pair.baseline.outputs),
-        usd_per_1000_new=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
-        comparison=result,
-        remark="; ".join(filter(None, (remark, *others))),
+            reason = record.stopped or unusable_words(record) if record else "it was not called"
+            remarks.append(f"{name} is incomplete ({reason or 'too few outputs'})")
+    new = records.get(request.new)
+    if new is None or not new.complete:
+        return replace(row, remark="; ".join(remarks))
+    recorded = RecordedComponent(
+        component=done.inputs.component,
+        archive=Archive(done.inputs.component),
+        settings=done.inputs.settings,
     )
-    return row, is_stopped
+    chosen = recorded.chosen_models((request.old, request.new), new.skill_version)
+    old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
+    assert old is not None  # noqa: S101  (a pair of models has both)
+    if request.old in evaluation.models and old.run_id not in {record.run_id for record in records.values()}:
+        remarks.append(f"compared with run {old.run_id} of another day")
+    others = [words for record in (old, new) if (words := record.served_otherwise)]
+    result = chosen.judged(done.inputs.settings)
+    return replace(
+        row,
+        verdict="incomparable" if others and done.inputs.settings.policy.served == "same" else result.verdict,
+        usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
+        usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
+        comparison=result,
+        remark="; ".join([*remarks, *others]),
+    )

@@ -17,22 +17,22 @@ from xml.etree import ElementTree
 from skill_evaluator.display import number
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import LeaderboardError, RunError
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.records.record import SCORED, CaseRecord, Record, read_record, strict_by_replicate
+from skill_evaluator.records.record import SCORED, Record, read_record, strict_by_replicate
 from skill_evaluator.records.selection import choose
 from skill_evaluator.records.served import served_text
 from skill_evaluator.records.summaries import Summary
-from skill_evaluator.runner.journal import RECORD, find_run
+from skill_evaluator.runner.journal import RECORD
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 Row = dict[str, Any]
 
-# Columns of every table, and the further columns of `records`: a record's attribute by the column's name.
+# Columns of every table, and the further columns of `records` with the record's attributes.
 _RUN = ("run_id", "timestamp", "skill", "skill_version", "model_id", "scenario", "draft", "complete")
 _RECORD = {
     **{name: name for name in ("provider", "shard", "beside", "stopped", "replicates")},
@@ -125,7 +125,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An export: its text, and the number of rows of a table."""
+    """The text of an export, and the number of rows of a table."""
 
     text: str
     rows: int
@@ -147,47 +147,28 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
     if not paths:
         where = ", ".join(request.sources) or request.components
         raise LeaderboardError(f"nothing is recorded in {where} yet; evaluate it, or see --components DIR")
-    table = TABLES[request.table]
-    rows = [row for record in _records_of(paths, request.models) for row in table(record)]
-    text = _csv_text(rows) if request.to == "csv" else "".join(map(_json_line, rows))
+    records = [read_record(path) for path in dict.fromkeys(paths)]
+    known = {record.model_id for record in records}
+    if unknown := [model_id for model_id in request.models if model_id not in known]:
+        raise LeaderboardError(f"no record of model '{unknown[0]}' is among them {nearest(unknown[0], known)}")
+    wanted = request.models or known
+    rows = [row for record in records if record.model_id in wanted for row in TABLES[request.table](record)]
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    text = _csv_text(rows) if request.to == "csv" else "".join(lines)
     return Exported(text, len(rows))
-
-
-def _records_of(paths: Iterable[Path], models: Sequence[str]) -> Iterator[Record]:
-    """Yield records, those of some models or all; raise LeaderboardError for a model that has none."""
-    there = set()
-    for path in dict.fromkeys(paths):
-        record = read_record(path)
-        there.add(record.model_id)
-        if not models or record.model_id in models:
-            yield record
-    for model_id in models:
-        if model_id not in there:
-            raise LeaderboardError(f"no record of model '{model_id}' is among them {nearest(model_id, there)}")
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
     """Return the files of the records that a component, a run folder, a run id or a file names, the oldest first."""
-    names = component_names(components)
-    if source in names:
+    if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
-    if Path(source).is_file():
-        return [Path(source)]
-    recorded = [*components.glob(f"*/evals/records/{source}.json")] if is_file_name(source) else []
-    try:
-        folder = find_run(source, components)
-    except RunError:
-        if recorded:
-            return recorded
-        message = f"'{source}' is no component, run or file of a record {nearest(source, names)}"
-        raise LeaderboardError(message) from None
-    if not (folder / RECORD).exists():
-        raise LeaderboardError(f"{folder} has no {RECORD} yet: `skill-evaluator score {folder}` writes it")
-    return [folder / RECORD]
-
-
-def _json_line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+    places = [Path(source), Path(source, RECORD)]
+    if is_file_name(source):
+        places += [*components.glob(f"*/evals/results/{source}/{RECORD}")]
+        places += [*components.glob(f"*/evals/records/{source}.json")]
+    if not (found := [path for path in places if path.is_file()]):
+        raise LeaderboardError(f"'{source}' is no component, run or file of a record {nearest(source, names)}")
+    return found[:1]
 
 
 def _csv_text(rows: Sequence[Row]) -> str:
@@ -220,20 +201,18 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))
         for test_name, outcome, reasons in tests:
-            test = ElementTree.SubElement(
-                suite, "testcase", classname=visible(suite_name), name=visible(test_name), time="0"
-            )
+            names = {"classname": visible(suite_name), "name": visible(test_name), "time": "0"}
+            test = ElementTree.SubElement(suite, "testcase", names)
+            lines = [visible(reason) for reason in reasons]
             if outcome != "passed":
-                lines = [visible(reason) for reason in reasons]
                 result = ElementTree.SubElement(test, outcome, message=": ".join(lines[:2]))
-                if outcome == "failure":
-                    result.set("type", lines[0])
-                    result.text = "\n".join(lines[1:])
+            if outcome == "failure":
+                result.set("type", lines[0])
+                result.text = "\n".join(lines[1:])
     for element in (root, *root):
-        element.set("tests", str(len(list(element.iter("testcase")))))
-        element.set("failures", str(len(list(element.iter("failure")))))
-        element.set("errors", "0")
-        element.set("skipped", str(len(list(element.iter("skipped")))))
+        kinds = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+        for key, kind in kinds.items():
+            element.set(key, str(len(list(element.iter(kind)))))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -241,11 +220,7 @@ def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
 def _verdict_suites(
     components: Iterable[RecordedComponent], models: Sequence[str]
 ) -> Iterator[tuple[str, Iterator[Test]]]:
-    """Yield a suite for each component and model: one test per case and one for the verdict of `compare`.
-
-    A case fails if it broke or was lost, or if a version regressed and each of the case's outputs is worse. A case is
-    skipped if none of its outputs was scored or if it was not compared.
-    """
+    """Yield a suite for each component and model: one test per case and one for the verdict of `compare`."""
     for recorded in components:
         choices = choose(recorded.runs(models), None, None).choices
         records = [recorded.archive.record(choice.candidate) for choice in choices]
@@ -264,23 +239,26 @@ def _tests(record: Record, verdict: ModelVerdict | None) -> Iterator[Test]:
     else:
         decided = verdict.verdict in ("improved", "unchanged")
         yield _VERDICT, "passed" if decided else "skipped", [verdict.verdict, *verdict.reasons]
+    failed = {} if verdict is None else _failed_cases(verdict)
+    left_out = {} if verdict is None else verdict.cases.left_out
     for case in record.per_case:
-        yield _case(case, verdict)
+        if case.case_id in failed:
+            yield case.case_id, "failure", failed[case.case_id]
+        elif case.case_id in left_out:
+            yield case.case_id, "skipped", ["not compared", left_out[case.case_id]]
+        elif SCORED not in case.outcomes:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in case.failures.items())
+            yield case.case_id, "skipped", ["no answer was scored", kinds]
+        else:
+            yield case.case_id, "passed", []
 
 
-def _case(case: CaseRecord, verdict: ModelVerdict | None) -> Test:
-    if verdict is not None:
-        broke = next((change for change in verdict.cases.broke if change.case_id == case.case_id), None)
-        if broke is not None:
-            fields = [f"{path}: {change}" for path, change in broke.fields.items()]
-            return case.case_id, "failure", ["broke", f"{number(broke.before)} → {number(broke.after)}", *fields]
-        if case.case_id in verdict.lost_cases:
-            return case.case_id, "failure", ["lost", "it fell by more than policy.harm, beyond chance"]
-        if verdict.verdict == "regressed" and case.case_id in verdict.cases.every_answer_worse:
-            return case.case_id, "failure", ["worse", "every answer scored less than any before"]
-        if case.case_id in verdict.cases.left_out:
-            return case.case_id, "skipped", ["not compared", verdict.cases.left_out[case.case_id]]
-    if SCORED not in case.outcomes:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in case.failures.items())
-        return case.case_id, "skipped", ["no answer was scored", kinds]
-    return case.case_id, "passed", []
+def _failed_cases(verdict: ModelVerdict) -> dict[str, Sequence[str]]:
+    """Return the reasons of cases that broke, were lost or, after a regression, are worse in each output."""
+    worse = verdict.cases.every_answer_worse if verdict.verdict == "regressed" else ()
+    failed: dict[str, Sequence[str]] = {case: ["worse", "every answer scored less than any before"] for case in worse}
+    failed |= {case: ["lost", "it fell by more than policy.harm, beyond chance"] for case in verdict.lost_cases}
+    for change in verdict.cases.broke:
+        fields = [f"{path}: {text}" for path, text in change.fields.items()]
+        failed[change.case_id] = ["broke", f"{number(change.before)} → {number(change.after)}", *fields]
+    return failed

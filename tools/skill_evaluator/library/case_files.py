@@ -84,9 +84,9 @@ def file_in(folder: Path, name: Any, root: Root, limits: SafetyLimits) -> File:
 
 
 def read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool = False) -> dict[Path, Mapping[str, Any]]:
-    """Return by path the `pages` of PDFs, and with `texts` the `text`; raise FixtureError for one that cannot be read.
+    """Return by path the `pages` of PDFs, and with `texts` the `text`; raise FixtureError if a PDF cannot be read.
 
-    That is one which is encrypted, broken, has more pages than the limit, or takes too much time or memory.
+    It cannot if it is encrypted or broken, has more pages than the limit, or takes too much time or memory.
     """
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]

@@ -1,15 +1,15 @@
-"""Cases from a table: rows of CSV, TSV or JSON Lines in, documents with their ground truths out.
+"""Cases from a table: rows of CSV, TSV or JSON in, documents with their ground truths out.
 
 What is wrong with a row is one line with file and line number, before anything is written.
 """
 
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -25,11 +25,20 @@ from skill_evaluator.files import json_text, replace_text, storing, validated
 from skill_evaluator.library.cases import INPUTS, Case, cases_of_table, load_cases
 from skill_evaluator.library.components import Component, load_component, places_of, sources_of
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.datasets import ExportedItems, Exporter, Left, inferred_schema
 from skill_evaluator.library.messages import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import Columns, Odd, read_table
 from skill_evaluator.parsing import Output
+
+_TYPES: Mapping[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 
 NewCases = Mapping[str, Mapping[str, str]]
 """Cases that are to be written, by id: the texts of their files by name."""
@@ -39,17 +48,17 @@ NewCases = Mapping[str, Mapping[str, str]]
 class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     """A table, and which columns of it the cases of a component are made of. Without `id` the cases are numbered."""
 
-    file: Path = argument("A table: .csv or .tsv with a row of names, or .jsonl.", metavar="FILE")
-    exporter: Exporter | None = option("The tool that exported the file as its dataset.", None, "--from")
-    criteria: Path | None = option("Of openai-evals: the eval as JSON, with testing_criteria.", metavar="FILE")
+    file: Path = argument("A table: .csv, .tsv, .jsonl, or .json with a list of objects.", metavar="FILE")
     document: tuple[str, ...] = option(
-        "The column of the document, or of another input; default: those with the names of the prompt's inputs.",
+        "The column or dotted path of the document, or of another input; default: those of the prompt's inputs.",
         (),
         "--input",
         metavar="[NAME=]COLUMN",
     )
     truth: tuple[str, ...] = option(
-        "The column of the ground truth; with FIELD= or repeated, of one of its fields.", (), metavar="[FIELD=]COLUMN"
+        "The column or dotted path of the ground truth; with FIELD= or repeated, of one of its fields.",
+        (),
+        metavar="[FIELD=]COLUMN",
     )
     id: str | None = option("The column of the cases' ids; default: numbered.", metavar="COLUMN")
     skill: str | None = option("The component, if there are several.", metavar="NAME")
@@ -67,13 +76,6 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
         truth = self.truth[0] if whole else {field: column or field for field, _, column in pairs}
         return validated(Columns, {"id": self.id, "inputs": inputs, "truth": truth}, Path("the options"), FixtureError)
 
-    def dataset(self) -> ExportedItems:
-        """Return what a different tool exported; raise FixtureError for options of tables."""
-        if self.exporter is None or self.truth or self.id or (self.criteria and self.exporter != "openai-evals"):
-            raise FixtureError(f"with --from {self.exporter} leave out --truth, --id and --criteria (of openai-evals)")
-        document = next(iter(self.document), None)
-        return ExportedItems(path=self.file, exporter=self.exporter, document=document, criteria=self.criteria)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCases:
@@ -87,7 +89,7 @@ class ImportedCases:
     cases: NewCases
     labelled: int
     schema: str | None = None
-    left_out: Left = field(default_factory=Counter)
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
@@ -100,22 +102,19 @@ def import_cases(table: CaseTable, odd: Odd = refuse) -> ImportedCases:
         raise ComponentError(f"name the component with --skill NAME: there are {len(names)} in {table.components}")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
-    limit, schema, left = limits.size_of("document_bytes"), None, Left()
-    if table.exporter is None:
-        columns = table.columns_for(component)
-        read = read_table(table.file, columns, limit, odd, "; name the column of an input with --input NAME=COLUMN")
-        rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
-        read = replace(read, rows=rows)
-    else:
-        read, left = table.dataset().rows(component.prompt.inputs, limit, odd)
-        if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
-            component = replace(component, output=read.output or component.output)
-            truths = [row["ground_truth"] for _, _, row in read.rows if "ground_truth" in row]
-            schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
+    limit, schema, left = limits.size_of("document_bytes"), None, {}
+    columns = table.columns_for(component)
+    read = read_table(table.file, columns, limit, odd, "; name the column of an input with --input NAME=COLUMN")
+    rows = [(at, line, {name: row[name] for name in columns.named if name in row}) for at, line, row in read.rows]
+    read = replace(read, rows=rows)
+    if component.schema is None and not sources_of([place_of_new(component, table.fixtures, (), "")]):
+        component = replace(component, output=read.output or component.output)
+        truths = list(read.truths(component.output, None))
+        schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
     made = cases_of_table(read, component, odd)
     if table.new:
         new = _new_of(made, table, component)
-        left += Left({("row", "it is a case already"): len(made) - len(new)})
+        left = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
         made = new
     cases = {case_id: _files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
@@ -134,7 +133,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
         there = load_cases(component, table.fixtures, odd=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
-    numbered = table.id is None and table.exporter is None
+    numbered = table.id is None
     known = {case.digest if numbered else case.id for case in there}
     return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in known}
 
@@ -178,3 +177,23 @@ def _files_of(case: Case, output: Output) -> dict[str, str]:
     if case.labelled and output == "text":
         return {**files, "expected.md": f"{case.truth}\n"}
     return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files
+
+
+def inferred_schema(truths: Sequence[Any], source: Path) -> str:
+    """Return the JSON of a schema that all ground truths of a file satisfy, with a remark that it was inferred."""
+    remark = f"Inferred from {len(truths)} ground truths of {source.name}: make it as strict as the answers must be."
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return json_text({"$schema": draft, "description": remark, **_schema_of(truths)})
+
+
+def _schema_of(values: Sequence[Any]) -> dict[str, Any]:
+    types = sorted({_TYPES[type(value)] for value in values})
+    types = [name for name in types if name != "integer" or "number" not in types]
+    schema: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
+    if objects := [value for value in values if isinstance(value, dict)]:
+        names = dict.fromkeys(name for value in objects for name in value)
+        schema["properties"] = {name: _schema_of([value[name] for value in objects if name in value]) for name in names}
+        schema["required"] = [name for name in names if all(name in value for value in objects)]
+    if items := [item for value in values if isinstance(value, list) for item in value]:
+        schema["items"] = _schema_of(items)
+    return schema

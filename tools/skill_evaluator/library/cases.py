@@ -1,9 +1,9 @@
 """The cases of a component: documents with their ground truth, or multiple-choice questions, read and checked.
 
 A case is a folder: `document.md`, `ground_truth.json` and perhaps `meta.json` (or, under their older names, `input.md`,
-`expected.json`, `expected.md` / `expected.txt` and `metadata.yaml`). Of a component with `output: choice` it is a line
-of `questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone. A case
-without a document waits for it if `input-source.md` says what it is to be.
+`expected.json`, `expected.md` or `expected.txt`, and `metadata.yaml`). With `output: choice` a case is a line of
+`questions.jsonl`. A case without ground truth is kept: its answers are scored for reproducibility alone. A case without
+a document waits for it if `input-source.md` says what it is to be.
 """
 
 import json

@@ -76,7 +76,7 @@ def _folder_in(places: Iterable[Path]) -> Path | None:
 
 
 def output_of_truths(places: Sequence[Path], table: CaseRows) -> Output | None:
-    """Return what the ground truths say: text if all are texts, in files or in a table; None without any."""
+    """Return `text` if all ground truths are expected.md, expected.txt or texts in a table; None if there are none."""
     cases = _folder_in(places)
     names = {path.name for path in cases.glob("*/*")} & set(TRUTHS) if cases else set()
     kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
@@ -203,7 +203,6 @@ _FILES = (
     "leaderboard.json",
     "evals/datasets.json",
     "evals/accepted.json",
-    "evals/notes",
     "evals/records",
     "evals/pinned",
 )

@@ -1,4 +1,4 @@
-"""`.evaluator/`: models.yaml, settings.yaml and waivers/, read once into frozen models and trusted afterwards.
+"""`.evaluator/`: models.yaml and settings.yaml, read once into frozen models and trusted afterwards.
 
 Each class is a mapping in one of these files, each field a key. Provider names are checked in `providers`, which knows
 them.
@@ -24,12 +24,11 @@ from pydantic import (
     model_validator,
 )
 
-from skill_evaluator.errors import ConfigError, SkillEvaluatorError
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import SizeLimit, StrictModel, validated
 from skill_evaluator.identifiers import Label, ModelId, ProviderName, ReplicateCount, Share, Tier, is_address
 from skill_evaluator.library.messages import FileKind
 from skill_evaluator.library.reading import YAML_DEPTH, FixturesElsewhere, Root, read_yaml
-from skill_evaluator.stats import ROUNDING
 from skill_evaluator.text import nearest
 
 
@@ -48,14 +47,6 @@ class BatchSettings(StrictModel):
     poll_s: PositiveFloat = Field(default=60.0, description="seconds between two looks at a batch")
     delete_results: bool = Field(
         default=False, description="have the vendor delete a batch once its answers are here; it keeps them for a month"
-    )
-
-
-class SpendingCap(StrictModel):
-    """What all runs that begin in a calendar month (UTC) may cost together; None: as much as they do."""
-
-    month_usd: PositiveFloat | None = Field(
-        default=None, description="USD a month; what may exceed it is refused, or stops there"
     )
 
 
@@ -439,7 +430,7 @@ DEFAULT_LIMITS = SafetyLimits()
 class DeclaredSource(StrictModel):
     """A folder of components in a format of its own, which are read in place: skills, say."""
 
-    kind: str = Field(description="skills, prompt_yml, promptfoo or text_versions")
+    kind: str = Field(description="skills, prompt_yml or promptfoo")
     root: str = Field(default=".", min_length=1, description="the folder, as seen from that of .evaluator")
     leave_out: tuple[str, ...] = Field(default=(), description="components, or cases as component/case; with * and ?")
 
@@ -457,7 +448,6 @@ class Settings(StrictModel):
     required_coverage: Share = 0.9
     batch: BatchSettings = BatchSettings()
     jobs: Jobs = Jobs()
-    budget: SpendingCap = SpendingCap()
     policy: Policy = Policy()
     audit: Audit = Audit()
     limits: SafetyLimits = DEFAULT_LIMITS
@@ -508,46 +498,3 @@ def select_models(models: tuple[Model, ...], wanted: tuple[str, ...]) -> tuple[M
         if model_id not in by_id:
             raise ConfigError(f"unknown model '{model_id}' {nearest(model_id, by_id)}")
     return tuple(by_id[model_id] for model_id in dict.fromkeys(wanted))
-
-
-class Waiver(StrictModel):
-    """A file in `.evaluator/waivers/`: a regression of a metric or field that is accepted until a day, and why.
-
-    `down_to` is its floor: a candidate that scores below it has regressed in any case.
-    """
-
-    component: str
-    metric: str | None = None
-    field: str | None = None
-    model: str | None = None
-    reason: str = Field(min_length=1)
-    expires: datetime.date
-    down_to: float | None = Field(default=None, ge=0.0, le=1.0)
-
-    def breaks_floor(self, score: float) -> bool:
-        """Return whether a candidate's strict mean is below the floor."""
-        return self.down_to is not None and score < self.down_to - ROUNDING
-
-
-def load_waivers(config: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> list[Waiver]:
-    """Read every waiver, expired ones too; raises ConfigError."""
-    waivers, problems = check_waivers(config, limits)
-    if problems:
-        raise ConfigError(next(iter(problems.values())))
-    return waivers
-
-
-def check_waivers(config: Path, limits: SafetyLimits) -> tuple[list[Waiver], dict[Path, str]]:
-    """Return the valid waivers, and the problems of the others by file."""
-    waivers, problems = [], {}
-    root = Root(config, ConfigError, follow_links=limits.follow_links)
-    for path in sorted((config / "waivers").glob("*.y*ml")):
-        try:
-            waiver = validated(Waiver, read_yaml(root.inside(path), depth=limits.yaml_depth), path)
-            if (waiver.metric is None) == (waiver.field is None):
-                raise ConfigError(f"{path} must name either a metric or a field")
-        except SkillEvaluatorError as problem:
-            problems[path] = str(problem)
-        else:
-            waivers.append(waiver)
-    return waivers, problems

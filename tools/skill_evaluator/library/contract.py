@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import jsonschema_rs
 
-from skill_evaluator.comparing.schema_paths import children, references_of, schemas_in, target_of
+from skill_evaluator.comparing.schema_paths import children, references_of, same_value, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.parsing import ANY_VALUE, Expected
 from skill_evaluator.text import key_path, nearest
@@ -139,13 +139,14 @@ def constrains(node: Any, root: Mapping[str, Any]) -> bool:
     >>> constrains({"$defs": {"total": {"type": "number"}}}, {})
     False
     """
-    if not isinstance(node, Mapping):
-        return node is False
-    asked = [node[key] for key in _RULES if key in node]
-    if "const" in node or any(value is not True and value not in ({}, []) for value in asked):
-        return True
-    branches = [*children(node, _BRANCHES), *(target_of(reference, root) for reference in references_of(node))]
-    return any(constrains(branch, root) for branch in branches)
+    return any(map(_has_rule, same_value(node, root, _BRANCHES)))
+
+
+def _has_rule(node: Mapping[str, Any] | bool) -> bool:
+    if isinstance(node, bool):
+        return not node
+    rules = [node[key] for key in _RULES if key in node]
+    return "const" in node or any(rule is not True and rule not in ({}, []) for rule in rules)
 
 
 class _Effort:

@@ -93,11 +93,6 @@ def messages_in(body: str) -> tuple[Message, ...]:
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("with messages: sections it begins with ## System or ## User, and no text before that")
-    return messages_under(headings, body)
-
-
-def messages_under(headings: Sequence[re.Match[str]], body: str) -> tuple[Message, ...]:
-    """Return the message below each heading, whose first group is the role."""
     ends = [heading.start() for heading in headings[1:]] + [len(body)]
     return tuple(
         Message(heading[1].lower(), (body[heading.end() : end].strip(),))  # type: ignore[arg-type]

@@ -12,30 +12,16 @@ from typing import Any, BinaryIO
 from pypdf import PdfReader
 
 
-def pages_of(reader: PdfReader, most: int) -> list[Any]:
-    """Return the pages in their order by a walk through the page tree; raise ValueError for more than `most`."""
-    root: Any = reader.trailer["/Root"]
-    pages, left, seen = [], [root["/Pages"]], 0
-    while left:
-        node = left.pop().get_object()
-        seen += 1
-        if "/Kids" in node:
-            left += reversed(node["/Kids"])
-        else:
-            pages.append(node)
-        if len(pages) > most or seen + len(left) > 10 * most:
-            raise ValueError(f"it has more than {most:,} pages (limits.file_pages in settings.yaml)")
-    if not pages:
-        raise ValueError("it has no page")
-    return pages
-
-
 def read_pdf(handle: BinaryIO, *, most_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages` and perhaps the `text`; raise ValueError for an encrypted or endless PDF."""
+    """Return the number of `pages` and, if asked for, the `text` of a PDF; raise ValueError if it is encrypted."""
     reader = PdfReader(handle)
     if reader.is_encrypted:
         raise ValueError("it is encrypted; save it without a password")
-    pages = len(pages_of(reader, most_pages))
+    pages = len(reader.pages)
+    if not pages:
+        raise ValueError("it has no page")
+    if pages > most_pages:
+        raise ValueError(f"it has more than {most_pages:,} pages (limits.file_pages in settings.yaml)")
     text = "\n\n".join(page.extract_text() for page in reader.pages) if texts else None
     text = text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no half of a pair
     return {"pages": pages, "text": text}

@@ -5,7 +5,6 @@ A folder in there is a family, such as `scenarios/legal/`; its name stands for a
 """
 
 import json
-import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,19 +133,6 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
         members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
         named |= dict.fromkeys([path.stem for path in members] or [name])
     return list(named)
-
-
-def spread_scenarios(config_dir: Path, count: int, seed: int) -> list[str]:
-    """Return the names of `count` scenarios: the bare prompt, then others drawn by the seed; raise ConfigError.
-
-    A draw of more scenarios begins with the draw of fewer.
-    """
-    folder = config_dir / "scenarios"
-    names = sorted(path.stem for path in folder.glob("*.md"))
-    if not 1 < count <= len(names):
-        raise ConfigError(f"--neutral must be from 2 to {len(names)}, the scenarios in {folder}, not {count}")
-    random.Random(f"{seed}/scenarios").shuffle(names)  # noqa: S311 (no secret)
-    return sorted(names, key=lambda name: name != BARE)[:count]
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 
 from skill_evaluator.comparing.schema_paths import Place, schema_places
 from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
-from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_lines, read_text
+from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_json, read_lines, read_text
 from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import nearest
@@ -39,8 +39,8 @@ Odd = Callable[[SkillEvaluatorError], None]
 
 def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
     """Read the rows of a table by its ending; raise FixtureError if it is no table. Each line or cell is limited."""
-    if path.suffix not in ENDINGS:
-        raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv or .jsonl")
+    if path.suffix not in (".json", *ENDINGS):
+        raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
     rows: Rows = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
@@ -57,11 +57,32 @@ def read_rows(path: Path, limit: SizeLimit, odd: Odd = refuse) -> Rows:
 
 
 def _read_objects(path: Path, limit: SizeLimit, odd: Odd) -> Iterator[tuple[int, Row]]:
-    for number, value in read_lines(path, FixtureError, limit=limit):
+    listed = read_json(path, FixtureError) if path.suffix == ".json" else []
+    if not isinstance(listed, list):
+        raise FixtureError(f"{path} is no list of objects")
+    values = enumerate(listed, 1) if path.suffix == ".json" else read_lines(path, FixtureError, limit=limit)
+    for number, value in values:
         if isinstance(value, dict):
             yield number, value
         else:
             odd(FixtureError(f'{path}:{number}: no object; write a line such as {{"text": …, "answer": …}}'))
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a dotted path in nested objects, or None if it does not exist.
+
+    >>> value_at({"input": {"text": "a"}}, "input.text")
+    'a'
+    """
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _with_paths(row: Row, paths: Iterable[str]) -> Row:
+    """Return a row with the values at dotted paths under the names of the paths."""
+    values = {path: value_at(row, path) for path in paths if path not in row}
+    return {**row, **{path: value for path, value in values.items() if value is not None}}
 
 
 def separator_of(text: str, usual: str = ",") -> str:
@@ -242,8 +263,11 @@ class CaseRows:
 
 
 def read_table(path: Path, columns: Columns, limit: SizeLimit, odd: Odd = refuse, advice: str = "") -> CaseRows:
-    """Read a table of cases; raise FixtureError. Where no column has the ids, the cases are numbered."""
-    rows = read_rows(path, limit, odd)
+    """Read a table of cases; raise FixtureError. Where no column has the ids, the cases are numbered.
+
+    A column that is not in a row is taken as a dotted path into its objects.
+    """
+    rows = [(line, _with_paths(row, columns.named)) for line, row in read_rows(path, limit, odd)]
     names = dict.fromkeys(name for _, row in rows for name in row)
     for column in columns.named:
         if column not in names:

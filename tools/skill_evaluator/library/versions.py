@@ -392,15 +392,15 @@ def _other_schema(component: Component, version: str) -> ComponentError:
 def _prompts_at(
     repository: Repository, commits: Iterable[str], component: Component, wanted: str | None = None
 ) -> Iterator[CommittedPrompt]:
-    """Yield the prompts, or those of a digest, at each commit that has the file: one, or versions side by side."""
+    """Yield the prompts, or those of a digest, at each commit that has the file."""
     origin = component.origin or WrittenAt(name=component.name, source=OWN, root=component.folder, key=_PROMPT)
     folder, recorded = repository.place(origin.root), recorded_in(component.leaderboard_path)
     for commit in dict.fromkeys(commits):
         try:
-            for written in origin.versions(commit_tree(repository, commit, folder, component.limits)):
-                if wanted in (None, written.prompt.digest):
-                    digests = {**component.digests, "prompt": written.prompt.digest}
-                    version = written.version or numbered(digests, recorded, below=component.version)
-                    yield CommittedPrompt(commit=commit, version=version, written=written)
+            written = origin.read(commit_tree(repository, commit, folder, component.limits))
+            if wanted in (None, written.prompt.digest):
+                digests = {**component.digests, "prompt": written.prompt.digest}
+                version = written.version or numbered(digests, recorded, below=component.version)
+                yield CommittedPrompt(commit=commit, version=version, written=written)
         except ComponentError:  # broken at that commit
             continue

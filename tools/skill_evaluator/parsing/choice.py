@@ -117,34 +117,31 @@ def _whole(text: str, options: _Options) -> set[str]:
     """Return the option that a text names, if it says nothing else: by letter, by its words, or by both."""
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
-    by_text = options.by_text.get(_folded(text))
+    if by_text := options.by_text.get(_folded(text)):
+        return {by_text}
     lone = _LONE.fullmatch(text)
-    if by_text or not lone:
-        return {by_text} if by_text else set()
-    rest = _folded(lone["rest"])
+    rest = _folded(lone["rest"]) if lone else ""
     behind = options.by_text.get(rest)
-    if rest and not behind:
+    if not lone or (rest and not behind):
         return set()
     return {lone["letter"].upper(), behind or lone["letter"].upper()}
 
 
 def _last_statement(text: str, options: _Options) -> set[str]:
     """Return the options that the last statement names: «The answer is A or C» names two."""
-    said: list[tuple[int, set[str]]] = []
-    for match in _STATED.finditer(text):
-        if not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
-            said.append((match.start(), _named_at(text, match.end(), options)))
-    for match in _IS_THE_ANSWER.finditer(text):
-        if not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
-            said.append((match.start(), {match["letter"]}))
-    return max(((at, letters) for at, letters in said if letters), key=lambda pair: pair[0], default=(0, set()))[1]
+    statements: list[tuple[int, set[str]]] = []
+    for match in (*_STATED.finditer(text), *_IS_THE_ANSWER.finditer(text)):
+        letters = {match["letter"]} if match.re is _IS_THE_ANSWER else _named_at(text, match.end(), options)
+        if letters and not _SUPPOSED.search(text, max(0, match.start() - 40), match.start()):
+            statements.append((match.start(), letters))
+    return max(statements, key=lambda statement: statement[0], default=(0, set()))[1]
 
 
 def _named_at(text: str, start: int, options: _Options) -> set[str]:
     """Return the options named from a place on, by their words or by letters."""
     for begin in dict.fromkeys((start, _FILLERS.match(text, start).end())):  # type: ignore[union-attr]
         words = text[begin : begin + 1000].casefold().lstrip(_END_MARKS)
-        letters = {letter for option, letter in options.by_text.items() if _starts_with(words, option)}
+        letters = {letter for option, letter in options.by_text.items() if re.match(_as_words(option), words)}
         if letters:
             other = _within(words.partition("\n")[0].partition(".")[0], options)
             return other if " or " in words.partition(".")[0] else letters
@@ -188,12 +185,11 @@ def _within(text: str, options: _Options) -> set[str]:
     """Return the options whose text stands in a folded text as whole words, and not only inside a longer one."""
     letters: set[str] = set()
     for option, letter in options.by_text.items():
-        pattern = rf"(?<![\w-])(?<!\d[.,/]){re.escape(option)}(?![\w%]|-\w|[.,/^]\d)"
         if len(option) > 1 or not option.isalpha():
-            text, times = re.subn(pattern, "\0", text)
+            text, times = re.subn(_as_words(option), "\0", text)
             letters |= {letter} if times else set()
     return letters
 
 
-def _starts_with(text: str, option: str) -> bool:
-    return text.startswith(option) and not re.match(r"[\w%]|-\w|[.,/^]\d", text[len(option) :])
+def _as_words(option: str) -> str:
+    return rf"(?<![\w-])(?<!\d[.,/]){re.escape(option)}(?![\w%]|-\w|[.,/^]\d)"

@@ -58,7 +58,7 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the floor of a model at the vendor's own address; an entry lives for five minutes from its last use."""
+    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
     return None if model.base_url else Caching(floor_tokens=floor)
 

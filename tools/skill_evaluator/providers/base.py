@@ -338,10 +338,9 @@ class Federation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
-    """How a vendor caches a model's prompts: from how many tokens on, and for how long it keeps one without a call."""
+    """How a vendor caches a model's prompts: the number of tokens of the shortest prompt that it caches."""
 
     floor_tokens: int
-    life_s: float = 300.0
 
     def reaches(self, tokens: int) -> bool:
         """Check whether a prompt is long enough."""

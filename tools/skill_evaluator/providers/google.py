@@ -120,7 +120,7 @@ def check(model: Model) -> None:
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the floor at the vendor's own address. The vendor names no life of an entry; five minutes are assumed."""
+    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
     floor = 2_048 if model.api_name.startswith("gemini-2.5") else 4_096  # by the vendor's page, read in November 2026
     return None if model.base_url else Caching(floor_tokens=floor)
 

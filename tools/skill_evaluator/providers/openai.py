@@ -57,7 +57,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the floor at the vendor's own address, which keeps an entry for five minutes or more."""
+    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
     return None if model.base_url else Caching(floor_tokens=_FLOOR)
 
 

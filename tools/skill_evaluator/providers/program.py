@@ -17,7 +17,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File
 from skill_evaluator.library.programs import Endpoint, ProgramUnderTest
-from skill_evaluator.processes import Ended, ProcessLimits, Program, run_process, run_process_in
+from skill_evaluator.processes import ProcessLimits, ProcessResult, Program, run_process, run_process_in
 from skill_evaluator.providers.base import (
     Completion,
     FailureKind,
@@ -34,16 +34,10 @@ from skill_evaluator.providers.wire import Base64, TooLargeError, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
 VARIABLES = "PROGRAM_ENV"  # in CI the one secret that holds all variables of a program, a line each: NAME=value
-SPARE_S = 5.0  # for its supervisor to end a program that has used up its time
+SPARE_S = 5.0  # between the time limit of a program and that of its call
 _SETUP_S = 1800.0
 _THREADS = 256  # at most: each waits for a program
-_REASONS = {
-    "exited": "exit_code",
-    "timeout": "timeout",
-    "processes": "too_many_processes",
-    "absent": "not_started",
-    "lost": "lost",
-}
+_REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -59,15 +53,13 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         """Install the program and return it; raise ConfigError if that fails."""
         for argv in program.setup:
-            limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes, processes=512)
+            limits = ProcessLimits(seconds=_SETUP_S, output_bytes=settings.limits.response_bytes)
             ended = run_process(Program(argv=argv, folder=folder, limits=limits))
             if ended.problem:
                 raise ConfigError(f"setup of {folder / 'prompt.md'}: {' '.join(argv):.200}: {ended.problem:.500}")
         if program.http is not None:
             return _endpoint(program.http, values, settings)
-        limits = ProcessLimits(
-            seconds=settings.timeout_s - SPARE_S, output_bytes=settings.limits.response_bytes, processes=256
-        )
+        limits = ProcessLimits(seconds=settings.timeout_s - SPARE_S, output_bytes=settings.limits.response_bytes)
         return RunProvider(Program(argv=program.run or (), folder=folder, limits=limits, environment=values))
 
     missing = " and ".join(name for name in program.variables if name not in values)
@@ -87,30 +79,30 @@ class RunProvider:
         self._threads = ThreadPoolExecutor(_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once; raise ProviderError for another end than an answer."""
-        asked = {
+        """Run the program once and return its answer. Raise ProviderError if it fails or gives none."""
+        task = {
             "inputs": {name: _for_program(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],
             "case_id": request.case_id,
             "replicate": request.replicate,
             "seed": request.seed,
         }
-        ended = await run_process_in(self._threads, self._program, json.dumps(asked, ensure_ascii=True).encode())
-        if ended.why == "output":
+        result = await run_process_in(self._threads, self._program, json.dumps(task).encode())
+        if result.why == "output":
             return Completion(text="", stop_reason="too_large")
-        if ended.problem is not None:
-            kind: FailureKind = "timeout" if ended.why == "timeout" else "provider_error"
-            raise ProviderError(_REASONS[ended.why], ended.problem, kind=kind, perhaps_billed=True)
-        return _answer(ended)
+        if result.problem is not None:
+            kind: FailureKind = "timeout" if result.why == "timeout" else "provider_error"
+            raise ProviderError(_REASONS[result.why], result.problem, kind=kind, perhaps_billed=True)
+        return _answer(result)
 
     async def close(self) -> None:
-        """Let go of the threads; no program runs any longer."""
+        """Release the threads. No program runs any longer."""
         self._threads.shutdown(wait=False)
 
 
-def _answer(ended: Ended) -> Completion:
-    """Read what a program wrote; raise ProviderError unless it is JSON with an answer."""
-    content = ended.stdout
+def _answer(result: ProcessResult) -> Completion:
+    """Parse the output of a program. Raise ProviderError unless it is JSON with an answer."""
+    content = result.stdout
     try:
         fields = fields_of(parsed_answer(content))
     except TooLargeError:

@@ -83,7 +83,6 @@ class RecordedRun(BaseModel):
     digests: Annotated[dict[str, str], AfterValidator(short_digests)] = {}
     scorer_version: int = 1
     beside: RunId | None = None
-    saved_calls: int = 0
     scored: int = 0
     draft: bool = False
     edited: bool = False
@@ -92,11 +91,6 @@ class RecordedRun(BaseModel):
     def version(self) -> str:
         """The version of the component."""
         return self.skill_version
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether its calls stopped early, at a score that happened to settle the verdict."""
-        return self.saved_calls > 0
 
     @property
     def prompt(self) -> str | None:

@@ -27,7 +27,6 @@ from skill_evaluator.identifiers import (
     VersionText,
     is_baseline,
 )
-from skill_evaluator.library.config import VerdictName
 from skill_evaluator.library.messages import DOCUMENT, TURNS
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import Served, is_mixed, is_requested, names_of, served_text
@@ -44,7 +43,6 @@ from skill_evaluator.records.summaries import (
     RowTokens,
     Server,
     Summary,
-    TakenAnswers,
     Tokens,
 )
 from skill_evaluator.text import canonical_json, digest
@@ -210,30 +208,6 @@ class ModelSettings(FrozenModel):
     timeout_s: NonNegativeFloat
 
 
-class CorrectedMean(FrozenModel):
-    """The strict mean of what no look saw, unbiased although looks could stop the run, and its 95 % interval.
-
-    Both are of what these very cases are expected to score: `ci95` of a summary is of cases not seen.
-    """
-
-    strict_mean: float
-    ci95: tuple[float, float]
-
-
-class AdaptiveLooks(FrozenModel):
-    """How an adaptive run was looked at: after how many replicates; the last look may have settled the verdict.
-
-    `against` is the run of a lower version that it was compared with. `corrected` has the accuracy metrics without the
-    bias of stopping, or of not stopping; it is empty for a run that is not complete.
-    """
-
-    planned_replicates: NonNegativeInt
-    looks: list[NonNegativeInt]
-    verdict: VerdictName | None
-    against: RunId
-    corrected: dict[str, CorrectedMean] = {}
-
-
 def _only(name: str) -> BeforeValidator:
     """Take one number out of a record's summary."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else value)
@@ -280,7 +254,6 @@ class _Run(FrozenModel):
     served_model: Served
     provider: Label
     replicates: NonNegativeInt
-    saved_calls: NonNegativeInt = 0
 
 
 class Row(_Run):
@@ -290,7 +263,6 @@ class Row(_Run):
     baseline is chosen by, abbreviated. A key with a default is left out of the file where it says nothing.
     """
 
-    tops_up: RunId | None = None
     shard: ShardText | None = None
     scenario: Label | None = None
     beside: RunId | None = None
@@ -322,22 +294,19 @@ class Row(_Run):
 class Record(_Run):
     """A run in full: what became of its calls and, per case, what every replicate scored.
 
-    `failures` and `scored` add up to `planned`. `saved_calls` were planned and not asked, because the verdict was
-    settled; `planned` is without them. `usable` is the share of planned outputs that could be read; it is there only if
-    the calls were made and that share is below `MIN_USABLE`, so that the run is not complete. `adaptive` has the looks
-    that could settle it. `tops_up` is a run stopped so, whose answers this one took over. `beside` is the id of the run
-    whose calls alternated with this one's, so that no time lies between the two. A `draft` has no row, and nothing is
-    compared with it unless a person names it. `faults` says where and why calls were not scored, the most frequent
-    reason first. `not_applicable` has the cases that the model was not asked, and why; no count and no score includes
-    them. `left_out` says what the component's source holds and was not used, such as files beside a skill, which were
-    not sent. `transport` says whether each call was made by itself, or many in a batch, whose latency is unknown.
-    `calls` says how time and cost of single calls are spread. `drift` is what asking a recorded version again showed.
-    `server` is that of a `base_url`, or one that has fingerprints. `judged` says who decided checks that are sentences.
-    `taken` says which answers are those of other runs. Keys with a default were added later; older records lack them.
+    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is
+    there only if the calls were made and that share is below `MIN_USABLE`, so that the run is not complete.
+    `beside` is the id of the run whose calls alternated with this one's, so that no time lies between the two. A
+    `draft` has no row, and nothing is compared with it unless a person names it. `faults` says where and why calls
+    were not scored, the most frequent reason first. `not_applicable` has the cases that the model was not asked,
+    and why; no count and no score includes them. `left_out` says what the component's source holds and was not
+    used, such as files beside a skill, which were not sent. `transport` says whether each call was made by itself,
+    or many in a batch, whose latency is unknown. `calls` says how time and cost of single calls are spread. `drift`
+    is what asking a recorded version again showed. `server` is that of a `base_url`, or one that has fingerprints.
+    `judged` says who decided checks that are sentences. Keys with a default were added later; older records lack
+    them.
     """
 
-    adaptive: AdaptiveLooks | None = None
-    tops_up: RunId | None = None
     seed: int | None
     shard: ShardText | None
     scenario: Label | None = None
@@ -372,7 +341,6 @@ class Record(_Run):
     drift: Drift | None = LATER
     server: Server | None = LATER
     judged: JudgedChecks | None = LATER
-    taken: TakenAnswers | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)

@@ -19,10 +19,6 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.text import nearest
 
 _NO_LOWER = "there is no complete record of a lower version to compare with"
-_ONLY_STOPPED = (
-    "every complete record of a lower version was stopped early by --adaptive, which makes it no baseline; "
-    "evaluate one of them without --adaptive"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ def choose(
     choices = []
     for run in candidates:
         if named is not None or baseline is None:
-            lower, absent = named or (usual or partial(next_lower, entries))(run), why_no_lower(entries, run)
+            lower, absent = named or (usual or partial(next_lower, entries))(run), _NO_LOWER
         else:
             of_version = (entry for entry in runs_alike(entries, run) if entry.version == baseline)
             lower, absent = _best(of_version, run), f"there is no complete record of {baseline}"
@@ -107,19 +103,13 @@ def _choose_candidates(
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
     """Return by model and version all complete runs without a scenario: lowest version first, oldest run first.
 
-    Runs stopped by `--adaptive` are used only if a version has no other run. Runs of an edited prompt are never used.
+    Runs of an edited prompt are never used.
     """
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.standing):
         if entry.complete and not entry.edited and entry.scenario is None:
             runs.setdefault(entry.model_id, {}).setdefault(entry.version, []).append(entry)
-    return {
-        model_id: {
-            version: [run for run in of_version if not run.adaptive] or of_version
-            for version, of_version in versions.items()
-        }
-        for model_id, versions in runs.items()
-    }
+    return runs
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
@@ -136,11 +126,6 @@ def next_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> Record
     lower = runs_below(entries, candidate)
     highest = lower[0].version if lower else None
     return _best([entry for entry in lower if entry.version == highest], candidate)
-
-
-def why_no_lower(entries: Sequence[RecordedRun], candidate: RecordedRun) -> str:
-    """Return why no run of a lower version is a baseline."""
-    return _ONLY_STOPPED if runs_below(entries, candidate, stopped=True) else _NO_LOWER
 
 
 def usual_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
@@ -162,16 +147,12 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
     return next((entry for entry in lower if entry.is_comparable(candidate)), None)
 
 
-def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun, *, stopped: bool = False) -> list[RecordedRun]:
-    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first.
-
-    Runs that `--adaptive` stopped early, at a score that is too high or too low, are left out unless `stopped`.
-    """
+def runs_below(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
+    """Return the complete runs of lower versions, of equal model and scenario: highest version and newest first."""
     if not semver.Version.is_valid(candidate.version):
         return []
     version = precedence(candidate.version)
-    measured = (entry for entry in runs_alike(entries, candidate) if stopped or not entry.adaptive)
-    lower = [entry for entry in measured if precedence(entry.version) < version]
+    lower = [entry for entry in runs_alike(entries, candidate) if precedence(entry.version) < version]
     return sorted(lower, key=lambda entry: entry.standing, reverse=True)
 
 
@@ -221,8 +202,8 @@ def _is_alike(entry: RecordedRun, candidate: RecordedRun) -> bool:
 
 
 def _best(runs: Iterable[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of a version: preferably not stopped early, then comparable."""
-    return max(runs, key=lambda run: (not run.adaptive, run.is_comparable(candidate), run.order), default=None)
+    """Return the newest comparable run of a version, or its newest run. Return None if there are no runs."""
+    return max(runs, key=lambda run: (run.is_comparable(candidate), run.order), default=None)
 
 
 def _no_such_run(entries: Sequence[RecordedRun], wanted: str) -> LeaderboardError:

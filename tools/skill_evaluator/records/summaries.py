@@ -237,14 +237,6 @@ class JudgedChecks(FrozenModel):
     shares: dict[str, CorrectedShare] = Field(default={}, exclude_if=lambda shares: not shares)
 
 
-class TakenAnswers(FrozenModel):
-    """How many answers a run took over and what they had cost; the last of `run_ids` had them, from those before it."""
-
-    run_ids: tuple[RunId, ...] = Field(min_length=1)
-    answers: NonNegativeInt
-    cost_usd: Usd | None
-
-
 class Drift(FrozenModel):
     """What a run of a recorded version was held against: the newest run `since` which the same prompt gave it.
 

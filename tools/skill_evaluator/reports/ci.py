@@ -12,7 +12,6 @@ from rich.text import Text
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
 from skill_evaluator.ci.outcome import JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.pending import pending_words
 from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
@@ -39,13 +38,12 @@ _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdi
 _MOST_PLANNED, _MOST_RUNS = 200, 300  # rows of one table of a page
 _MOST_NAMED = 10  # runs or judgings in one conclusion
 _LONGEST = 400  # characters of a message
-_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "pending", "refused", "missing", "skipped")
-_NO_VERDICT, _NOT_MEASURED, _REFUSED, _PENDING = "–", "not measured", "refused", "pending"
+_STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
+_NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
     "moved": (MARKS["regressed"], "**the model moved though the prompt did not**"),
     "regressed": (MARKS["regressed"], "**regressed**, worse than the recorded version"),
     _REFUSED: ("✕", "**refused**, the version was recorded with another prompt; raise the version"),
-    _PENDING: ("…", "**pending**, asked in batches whose answers a later run collects"),
     _NOT_MEASURED: ("!", "**not measured** in full, so nothing is said"),
     "inconclusive": (MARKS["inconclusive"], "**inconclusive**, a drop is neither shown nor ruled out"),
     "incomparable": (MARKS["incomparable"], "**incomparable**, not measured as the recorded version was"),
@@ -73,8 +71,7 @@ def print_plan(plan: Plan, form: Format) -> None:
     lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
     lines += [f"{skill}: {words}" for skill, words in _few(plan).items()]
-    lines += [*plan.retiring, *([] if plan.month is None else [plan.month.words])]
-    lines.append(_total(plan))
+    lines += [*plan.retiring, _total(plan)]
     print_result(
         form,
         json=lambda: plan.model_dump(mode="json"),
@@ -105,7 +102,6 @@ def plan_page(plan: Plan) -> Page:
         [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
         for fault in plan.faults
     ]
-    month = "" if plan.month is None else f"{plan.month.words}."
     retiring = map(code_span, plan.retiring)
     few = bullets([*retiring, *(f"{code_span(skill)}: {code_span(words)}" for skill, words in _few(plan).items())])
     tables = {
@@ -117,9 +113,7 @@ def plan_page(plan: Plan) -> Page:
     }
     return Page(
         [
-            Section(
-                name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few, month]
-            ),
+            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few]),
             *(
                 Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
                 for title, sheet in tables.items()
@@ -171,8 +165,6 @@ def _total(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
     if not plan.entries:
         return f"Nothing to evaluate{untouched}"
-    if plan.pending:
-        return f"{sum(entry.calls for entry in plan.entries):,} calls to collect: {pending_words(plan.pending)}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
     calls, cost = _size(plan.jobs)
     caps = [job.max_cost_usd for job in plan.jobs if job.max_cost_usd is not None]
@@ -290,7 +282,7 @@ def _summary(outcome: Outcome) -> list[str]:
     for run in outcome.runs:
         if run.is_baseline:
             continue
-        otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED, "pending": _PENDING}
+        otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
         verdict = outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
         by_verdict.setdefault(verdict, []).append(run)
     lines = [*_judged_conclusions(outcome)]
@@ -411,19 +403,17 @@ def _key_sheet(report: DoctorReport) -> Sheet:
         "missing": "none in {0}, no {1}",
         "unknown": "not looked at",
     }
+    calls = {"answered": "answered", "failed": "failed", "not_made": "not made"}
     rows = []
     for key in report.models:
         set_in_ci = in_ci[key.in_ci].format(key.environment, key.words)
-        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci))
-    return Sheet(columns=("model", "key here", "key in CI"), rows=rows, whole=frozenset({"model"}))
+        rows.append(cells_of([key.id], here.get(key.here) or f"{key.words} not set", set_in_ci, calls[key.call]))
+    return Sheet(columns=("model", "key here", "key in CI", "call"), rows=rows, whole=frozenset({"model"}))
 
 
 def _doctor_lines(report: DoctorReport) -> list[str]:
-    site = {"artifact": "an artifact of each run", "published": "published on Pages", "unknown": "not looked at"}
     return [
-        f"site in CI: {site[report.site]}",
-        *report.few,
-        *report.retiring,
+        f"workflows: {', '.join(report.workflows) or 'none; `skill-evaluator init --workflows` adds them'}",
         *(f"problem: {line}" for line in report.problems),
         *(f"not looked at: {line}" for line in report.unseen),
         counted(len(report.problems), "problem"),

@@ -65,7 +65,7 @@ def brief_pieces(result: ComparisonResult, changed: Sequence[Sheet | Text] = ())
     yield from (Text(), *moved, Text()) if moved else (Text(),)
     by_reason = dict[str, list[str]]()
     for model in models:
-        for reason in [*_turned(model), *model.reasons, *_waivers(model)][: 1 if several else _MOST_REASONS]:
+        for reason in [*_turned(model), *model.reasons][: 1 if several else _MOST_REASONS]:
             by_reason.setdefault(reason, []).append(model.model_id)
     for reason, names in by_reason.items():
         yield Text(visible(f"{', '.join(names)}: {reason}" if several else reason))
@@ -277,8 +277,7 @@ def _turned(model: ModelVerdict) -> Iterator[str]:
 
 
 def _notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield what stands below the reasons: waivers, the way since the anchor, and cases that moved within the noise."""
-    yield from _waivers(model)
+    """Yield the change since the anchor, and the cases that moved within the noise."""
     if model.watch is not None and model.watch.verdict != "regressed":  # else it is a reason
         yield since_anchor(model.watch)
     cases = model.cases
@@ -287,16 +286,6 @@ def _notes(model: ModelVerdict) -> Iterator[str]:
     if cases.every_answer_worse:
         named = listed(cases.every_answer_worse, _MOST_NAMED)
         yield f"of these, worse in every answer (`evaluate --aa` measures the noise): {named}"
-
-
-def _waivers(model: ModelVerdict) -> Iterator[str]:
-    for result in (*model.metrics, *model.fields):
-        if result.waived is not None:
-            waived = result.waived
-            state = f"waived until {waived.expires}" if waived.in_force else f"its waiver expired on {waived.expires}"
-            if waived.below:
-                state = f"{number(result.candidate)} is below the floor of its waiver, {waived.down_to:g}"
-            yield f"{result.metric}: {state}: {waived.reason}"
 
 
 def _left_out(result: ComparisonResult) -> list[str]:
@@ -378,7 +367,7 @@ def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
         first = [Cell(result.metric + mark, code=True), *scores]
         for at, (name, scope) in enumerate(scopes):
             lead = [Cell(""), Cell(""), Cell("")] if at else first
-            verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict, None if at else result)
+            verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict)
             chances = (interval(scope.ci95, result.n_cases, signed), probability(scope.p), probability(scope.q))
             values = (*chances, number(scope.detectable_drop), f"{scope.n:,}" if scope.n else "–")
             rows.append([*lead, Cell(name), *map(Cell, values), verdict])
@@ -392,12 +381,8 @@ def noise_sheet(model: ModelVerdict) -> Sheet:
     return Sheet(columns=("noise from", "sd", "known from"), rows=rows, numbers=frozenset({"sd"}))
 
 
-def _verdict_cell(verdict: str, result: MeasureResult | None = None) -> Cell:
-    """Return the cell of a verdict. With the result it belongs to, it says whether a waiver accepts it."""
-    if result is None or result.waived is None:
-        return Cell(verdict, STYLES.get(verdict, ""))
-    lapsed = ", below its waiver's floor" if result.waived.below else ", waiver expired"
-    return Cell(verdict + (", waived" if result.is_waived else lapsed), STYLES.get(verdict, ""))
+def _verdict_cell(verdict: str) -> Cell:
+    return Cell(verdict, STYLES.get(verdict, ""))
 
 
 def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:
@@ -416,7 +401,7 @@ def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], repl
         changed = ", ".join(words)
         path = field.metric or WHOLE
         name = Cell(path + mark, code=True, link=page(field=path))
-        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict, field), Cell(changed or "as before")])
+        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), Cell(changed or "as before")])
     columns = ("field", *figures, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 

@@ -18,8 +18,7 @@ from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.reasons import calibration_words
-from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, less_repeatable
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
 from skill_evaluator.verdicts.planning.sizing import can_show
 
 if TYPE_CHECKING:  # it asks models
@@ -168,10 +167,7 @@ def command(folders: Sequence[str], *words: str) -> str:
 def print_switch(result: "Switch", form: Format) -> None:
     """Print a switch to stdout: a row a component, whether the library may go to the new model, and where to look."""
     request, rows = result.request, [_switched(row, asked=not result.request.dry_run) for row in result.rows]
-    if request.dry_run:
-        lines = [*filter(None, [result.month]), "dry run: no call was made, nothing was written"]
-    else:
-        lines = _answer(result)
+    lines = ["dry run: no call was made, nothing was written"] if request.dry_run else _answer(result)
     cells = [
         [Cell(f"{value:,.2f}" if isinstance(value, float) else str(value or "–"), code=True) for value in row.values()]
         for row in rows

@@ -132,8 +132,7 @@ def _brief(
             unfinished = "" if record.complete else f" · {incomplete(record, visible)}"
             scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
             yield Text(visible(f"{scored}{unfinished}"), style="yellow")
-        looks = _looked_at(record) if record.run_id in compared else ()
-        yield from (Text(line, style="yellow") for line in (*fault_lines(record, visible), *looks))
+        yield from (Text(line, style="yellow") for line in fault_lines(record, visible))
     yield from (Text(_spread(spread)) for spread in spreads)
     if ranking is not None:
         brief = Text(visible(ranking.advice.words))
@@ -188,17 +187,11 @@ def _page(
 
 
 def _spread(spread: RunSpread) -> str:
-    """Return how far a version moved by itself, or under other wordings, in a sentence."""
+    """Return the scores of the runs of a version and their standard deviation, in a sentence."""
     name = visible(f"{spread.model_id} {spread.version}")
-    scores = [visible(f"{label} {number(score)}") for label, score in spread.scores.items()]
-    if spread.over == "runs":
-        times = "once with these settings" if len(scores) == 1 else f"{len(scores)} times"
-        counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
-        between = "standard deviation between runs"
-    else:
-        counted = f"{name} under {len(scores)} scenarios: {spread.metric} {', '.join(scores)}"
-        between = "neutral rewordings move it by"
-    return counted if spread.sigma is None else f"{counted}; {between} {number(spread.sigma)}"
+    times = "once with these settings" if len(spread.scores) == 1 else f"{len(spread.scores)} times"
+    counted = f"{name}, measured {times}: {spread.metric} {', '.join(map(number, spread.scores.values()))}"
+    return counted if spread.sigma is None else f"{counted}; standard deviation between runs {number(spread.sigma)}"
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: Site = NO_SITE) -> None:
@@ -256,7 +249,6 @@ def _metrics(record: Record, names: Sequence[str]) -> Sheet:
 
 def facts(record: Record, quote: Quote) -> str:
     """Return how a run went, in a line: calls, failures, cost, tokens, time."""
-    saved = f" ({record.saved_calls} calls saved: the verdict was settled)" if record.saved_calls else ""
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{count} {prose(kind)}" for kind, count in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -266,7 +258,7 @@ def facts(record: Record, quote: Quote) -> str:
     cached = "" if rate is None else f" ({rate:.0%} from a cache)"
     tokens = f"{_count(record.tokens.input)} in{cached}, {_count(record.tokens.output)} out"
     parts = [
-        f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{saved}{left_out}",
+        f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
         f"cost {cost_words(record.cost_usd)}",
@@ -319,12 +311,8 @@ def weakest_sheet(record: Record, site: Site = NO_SITE) -> Sheet:
 
 
 def remarks(record: Record, quote: Quote, *, full: bool = True) -> list[str]:
-    """Return what a draft is, what looks and judges make of it, and if `full`, pass^k and what broke the contract."""
-    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote)]
-    remarks += [*_looked_at(record), *_judged_shares(record, quote)]
-    if record.taken is not None:
-        whose = f"{record.taken.answers} of {record.planned} answers are those of {record.taken.run_ids[-1]}"
-        remarks.append(f"{whose}; this run counts as recorded")
+    """Return what a draft is, what judges make of it, and if `full`, pass^k and what broke the contract."""
+    remarks = [*([_DRAFT] if record.draft else []), *_passes(record, quote), *_judged_shares(record, quote)]
     if record.served_otherwise is not None:
         remarks.append(quote(record.served_otherwise))
     if record.not_applicable:
@@ -364,27 +352,6 @@ def _passes(record: Record, quote: Quote) -> Iterator[str]:
     for words, names in by_words.items():
         if names:
             yield f"{words}: {counted(len(names), 'case') if words == 'passes always' else listed(names)}"
-
-
-def _looked_at(record: Record) -> Iterator[str]:
-    """Yield what looks at an adaptive run mean for its scores."""
-    adaptive = record.adaptive
-    if adaptive is None:
-        return
-    planned = adaptive.planned_replicates
-    if record.saved_calls:
-        yield (
-            f"stopped early: after {adaptive.looks[-1]} of {planned} replicates the verdict was settled, "
-            f"{adaptive.verdict}, so the means above are too high or too low and no baseline; "
-            "without --adaptive a run is asked whole"
-        )
-    corrected = adaptive.corrected.get(record.primary_metric)
-    if corrected is not None:
-        low, high = corrected.ci95
-        yield (
-            f"{record.primary_metric} corrected for the looks of --adaptive: {number(corrected.strict_mean)}, "
-            f"95 % interval {low:.3f} to {high:.3f} on these cases"
-        )
 
 
 def _more(count: int) -> str:

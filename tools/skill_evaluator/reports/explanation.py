@@ -1,22 +1,29 @@
-"""Answers beside their truth → text, Markdown or JSON: one answer leaf by leaf, one field of all, or what changed."""
+"""A case with its ground truth and outputs → text, Markdown or JSON, and the table of changed answers."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Any
 
-from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE, arrow, number, standing_word
+from skill_evaluator.checks.declared import Check
+from skill_evaluator.comparing.declarations import compared_as
+from skill_evaluator.display import WHOLE, arrow, number
 from skill_evaluator.display.pages import Block, Code, Heading, Line, Lines, page_of, print_page
-from skill_evaluator.display.safe_text import abridged, name_text, shortened, value_pair, value_text, visible
+from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.parsing import FoundBy
 from skill_evaluator.records.faults import remedy
-from skill_evaluator.records.record import PASSED_FROM
+from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path
 from skill_evaluator.reports.ending import AGAIN, command
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import AnswerChange, ArrayMatch, ChangedAnswers, Explanation, FieldView, Leaf
-from skill_evaluator.stats import by_key
+from skill_evaluator.scoring.answer_views import (
+    AnswerChange,
+    CaseView,
+    ChangedAnswers,
+    DistinctOutput,
+    FieldValue,
+    Leaf,
+)
+from skill_evaluator.scoring.checked import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
 _LINES, _FEW_LINES = 15, 6
@@ -30,37 +37,136 @@ FOUND_AS: Mapping[FoundBy | None, str] = {
     "option_text": "read by the option's words",
 }
 _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "magenta", "unscored": "dim"}
-_OF_FIELDS = {"stable_right": "green", "stable": "green", "stable_wrong": "red", "flaky": "yellow", "unscored": "dim"}
-_LONGEST = 200  # characters of the other answers to a case
 _MOST_VALUES = 8  # of one case that changed
 
 
 def print_explanation(
-    explained: Explanation | FieldView, manifest: Manifest, form: Format, folders: Sequence[str], *, full: bool = False
+    views: Sequence[CaseView], manifest: Manifest, form: Format, folders: Sequence[str], *, full: bool = False
 ) -> None:
-    """Print an answer or a field; `full` shortens no document and value (JSON never does), and text no table."""
+    """Print cases of a run: one in full, or the same field of several.
+
+    `full` shortens no document and value (JSON never does), and text no table.
+    """
     brief = form == "text" and not full
-    if isinstance(explained, Explanation):
-        blocks, value = _explained(explained, manifest, folders, full, brief), _as_json(explained, manifest)
-    else:
-        blocks, value = _field(explained, manifest, folders, full, brief), _field_as_json(explained, manifest)
-    print_page(form, json=lambda: value, page=lambda: page_of(manifest.run_id, blocks))
+    print_page(
+        form,
+        json=lambda: _as_json(views, manifest),
+        page=lambda: page_of(manifest.run_id, _explained(views, manifest, folders, full, brief)),
+    )
 
 
 def _explained(
-    explained: Explanation, manifest: Manifest, folders: Sequence[str], full: bool, brief: bool
+    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], full: bool, brief: bool
 ) -> Iterator[Block]:
-    first, *others = _heads(explained, manifest)
-    yield Heading(Cell(first, code=True), level=2)
-    yield _facts(others)
-    yield from _outcomes(explained, full, brief)
-    wrong = [leaf.at for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
-    again = command(folders, "evaluate", manifest.skill)
-    read = explained.answer.parsed is not None and explained.answer.parsed.found is not None
-    yield _next(manifest, wrong, folders) if read else Line(f"next: {AGAIN.format(again)}")
-    document = explained.case.document
-    yield Heading(f"{explained.case.shown_as} ({len(document):,} characters)")
-    yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
+    run = f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}"
+    yield Heading(Cell(run, code=True), level=2)
+    if len(views) == 1:
+        yield from _outputs(views[0], manifest, full, brief)
+    yield from _fields(views, full, brief)
+    wrong = [at for view in views for at, values in view.fields.items() if any(map(_differs, values))]
+    if any(output.answer.outcome == SCORED for view in views for output in view.outputs):
+        yield _next(manifest, list(dict.fromkeys(wrong)), folders)
+    else:
+        yield Line(f"next: {AGAIN.format(command(folders, 'evaluate', manifest.skill))}")
+    if len(views) == 1:
+        document = views[0].case.document
+        yield Heading(f"{views[0].case.shown_as} ({len(document):,} characters)")
+        yield Code(document if full else _beginning(document, _FEW_LINES if brief else _LINES))
+
+
+def _outputs(view: CaseView, manifest: Manifest, full: bool, brief: bool) -> Iterator[Block]:
+    """Yield the outcomes and scores of a case's outputs, and the texts that no table shows."""
+    heads = [line for output in view.outputs for line in _heads(output, manifest)]
+    yield _facts([f"case {view.case.id}{'' if view.case.labelled else ', no ground truth'}", *heads])
+    if view.case.options:
+        yield Heading("options")
+        yield _options(view, full)
+    for output in view.outputs:
+        answer, of = output.answer, f"of replicate {ranges(output.replicates)}"
+        for name, text in answer.beside.items():
+            yield Heading(f"{name.replace('_', ' ')} {of} ({len(text):,} characters)")
+            yield Code(text if full else _beginning(text, _FEW_LINES if brief else _LINES))
+        unread = answer.parsed is None or answer.parsed.found is None or answer.parsed.several
+        if answer.replicate and answer.text is not None and (unread or view.case.options or output.checks):
+            text = answer.replicate.output
+            yield Heading(f"the answer {of} as it came ({len(text):,} characters)")
+            yield Code(text if full else _beginning(text))
+    errors = [(ranges(one.replicates), error) for one in view.outputs for error in one.schema_errors]
+    if errors:
+        yield Heading("schema errors")
+        rows = [(Cell(who), Cell(error if full else abridged(error), code=True)) for who, error in errors]
+        yield Sheet(columns=("replicates", "path: what is wrong"), rows=rows)
+
+
+def _heads(output: DistinctOutput, manifest: Manifest) -> list[str]:
+    """Return what became of the replicates with an output, with its scores, and what to do if it failed."""
+    answer = output.answer
+    notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
+    if answer.parsed is not None and answer.parsed.found in FOUND_AS:
+        notes.append(FOUND_AS[answer.parsed.found])
+    scores = " · ".join(f"{name} {number(value)}" for name, value in output.metrics.items() if value is not None)
+    failure = answer.replicate.failure if answer.replicate else None
+    what = remedy(answer.reason, manifest.model_id) if answer.reason else None
+    spoken = what and answer.text is not None and what.startswith("`explain`")  # which is what this is
+    return [
+        f"replicate {ranges(output.replicates)}: {', '.join(notes)}{scores and ' · '}{scores}",
+        *([f"what was said: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
+        *([f"what to do: {what}"] if what and not spoken else []),
+    ]
+
+
+def _differs(value: FieldValue) -> bool:
+    return value.leaf.outcome not in ("right", "unscored")
+
+
+def _fields(views: Sequence[CaseView], full: bool, brief: bool) -> Iterator[Block]:
+    """Yield the table of fields and checks, a row for each value.
+
+    If it is to be brief and is long, only rows that are not right are shown.
+    """
+    rows, alike, counts = [], [], Counter[str]()
+    for view in views:
+        case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
+        for at, values in view.fields.items():
+            for value in values:
+                row = value.leaf.row
+                truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
+                verdict = Cell(value.leaf.outcome, _STYLES[value.leaf.outcome])
+                how = Cell(how_compared(value.leaf), "dim", code=True)
+                who = Cell(ranges(value.replicates))
+                rows.append([*case, verdict, _path_cell(at), value_cell(truth), value_cell(output), who, how])
+                alike.append(not _differs(value))
+                counts[value.leaf.outcome] += len(value.replicates)
+        for distinct in view.outputs:
+            if case and distinct.answer.outcome != SCORED:
+                gaps = [Cell("–"), Cell("–"), Cell(ranges(distinct.replicates)), Cell("")]
+                rows.append([*case, Cell(distinct.answer.outcome, "yellow"), Cell(WHOLE), *gaps])
+                alike.append(False)
+            for check, score in distinct.checks:
+                rows.append([*case, *_check(check, score, ranges(distinct.replicates), full)])
+                alike.append(score.score is not None and score.score >= PASSED_FROM)
+    if not rows:
+        return
+    yield Heading("fields: " + (", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "none"))
+    shown = rows
+    if brief and len(rows) > _MOST_ROWS:
+        shown = [row for row, same in zip(rows, alike, strict=True) if not same][:_MOST_ROWS]
+    columns = ("verdict", "path", "truth", "output", "replicates", "compared as")
+    names = ("case", *columns) if len(views) > 1 else columns
+    yield Sheet(columns=names, rows=shown, whole=frozenset({"case", "path"}))
+    if len(shown) < len(rows):
+        yield Line(f"… and {len(rows) - len(shown)} more: --full shows them", style="dim")
+
+
+def _check(check: Check, score: CheckScore, replicates: str, full: bool) -> list[Cell]:
+    """Return the row of a check: what it says in place of the truth, and its reason in place of the output."""
+    verdict = Cell("not asked", "dim")
+    if score.score is not None:
+        verdict = Cell("passed", "green") if score.score >= PASSED_FROM else Cell("failed", "red")
+    texts = [visible(text) for text in (check.words, score.reason or "")]
+    says, why = (Cell(text if full else abridged(text), code=bool(text)) for text in texts)
+    how = Cell(f"check, scored {number(score.score)}", "dim")
+    return [verdict, _path_cell(check_path(check.id)), says, why, Cell(replicates), how]
 
 
 def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> Line:
@@ -73,83 +179,18 @@ def _next(manifest: Manifest, wrong: Sequence[str], folders: Sequence[str]) -> L
     return Line(f"next: say more of {fields} in the prompt, and {again} shows whether that helps")
 
 
-def _outcomes(explained: Explanation, full: bool, brief: bool) -> Iterator[Block]:
-    """Yield the tables of an answer, and the answer itself where no table of leaves shows it."""
-    answer = explained.answer
-    if explained.case.options:
-        yield Heading("options")
-        yield _options(explained, full)
-    unread = answer.parsed is None or answer.parsed.found is None
-    for name, text in answer.beside.items():
-        yield Heading(f"{name.replace('_', ' ')} ({len(text):,} characters)")
-        yield Code(text if full else _beginning(text, _FEW_LINES if brief else _LINES))
-    is_shown = unread or (answer.parsed and answer.parsed.several) or explained.case.options or explained.checks
-    if answer.replicate and answer.text is not None and is_shown:
-        text = answer.replicate.output
-        yield Heading(f"the answer as it came ({len(text):,} characters)")
-        yield Code(text if full else _beginning(text))
-    if explained.checks:
-        yield Heading("checks")
-        yield _checks(explained, full)
-    if unread:
-        return
-    outcomes: Counter[str] = Counter(leaf.outcome for leaf in explained.leaves)
-    counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _STYLES if outcomes[outcome]) or "none"
-    yield Heading(f"leaves: {counts}")
-    alike = [leaf.outcome in ("right", "unscored") for leaf in explained.leaves]
-    yield from _worst(_leaves(explained, full), alike, brief)
-    for array in explained.arrays:
-        yield from _array(array, full, brief)
-    if explained.schema_errors:
-        errors = [(Cell(error if full else abridged(error), code=True),) for error in explained.schema_errors]
-        yield Heading("schema errors")
-        yield Sheet(columns=("path: what is wrong",), rows=errors)
-
-
-def _worst(sheet: Sheet, alike: Sequence[bool], brief: bool) -> Iterator[Block]:
-    """Yield a table; if it is to be brief and is long, the rows that are not `alike`, and how many are left out."""
-    if not brief or len(sheet.rows) <= _MOST_ROWS:
-        yield sheet
-        return
-    rows = [row for row, same in zip(sheet.rows, alike, strict=True) if not same][:_MOST_ROWS]
-    yield replace(sheet, rows=rows)
-    yield Line(f"… and {len(sheet.rows) - len(rows)} more: --full shows them", style="dim")
-
-
-def _checks(explained: Explanation, full: bool) -> Sheet:
-    rows = []
-    for check, (score, reason) in explained.checks:
-        verdict = Cell("not asked", "dim")
-        if score is not None:
-            verdict = Cell("passed", "green") if score >= PASSED_FROM else Cell("failed", "red")
-        texts = [visible(text) for text in (check.words, reason or "")]
-        says, why = (Cell(text if full else abridged(text), code=bool(text)) for text in texts)
-        rows.append((verdict, Cell(number(score)), Cell(check.id, code=True), says, why))
-    return Sheet(columns=("verdict", "score", "check", "what it says", "why"), rows=rows, whole=frozenset({"check"}))
-
-
-def _options(explained: Explanation, full: bool) -> Sheet:
-    """Return the options, with marks at the right one and at the answered one."""
-    case, parsed = explained.case, explained.answer.parsed
+def _options(view: CaseView, full: bool) -> Sheet:
+    """Return the options, with a mark at the right one and the replicates that chose each."""
+    case = view.case
+    chosen = {output.answer.parsed.value: output for output in view.outputs if output.answer.parsed}
     rows = []
     for letter, option in zip(letters_of(case.options), case.options, strict=True):
         right = case.labelled and letter == case.truth
-        given = parsed is not None and letter == parsed.value
-        marks = Cell("yes", "green") if right else Cell(""), Cell("yes", "cyan") if given else Cell("")
+        given = ranges(chosen[letter].replicates) if letter in chosen else ""
+        marks = Cell("yes", "green") if right else Cell(""), Cell(given, "cyan")
         shown = visible(option)
         rows.append((Cell(letter), *marks, Cell(shown if full else abridged(shown), code=True)))
     return Sheet(columns=("option", "truth", "answered", "text"), rows=rows)
-
-
-def _leaves(explained: Explanation, full: bool) -> Sheet:
-    rows = []
-    for leaf in explained.leaves:
-        row = leaf.row
-        truth, output = value_pair(row.truth, row.output, None) if full else value_pair(row.truth, row.output)
-        verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
-        how = Cell(how_compared(leaf), "dim", code=True)
-        rows.append((verdict, _path_cell(leaf.at), value_cell(truth), value_cell(output), how))
-    return Sheet(columns=("verdict", "path", "truth", "output", "compared as"), rows=rows, whole=frozenset({"path"}))
 
 
 def _facts(lines: Sequence[str]) -> Lines:
@@ -158,30 +199,6 @@ def _facts(lines: Sequence[str]) -> Lines:
 
 def _path_cell(path: str) -> Cell:
     return Cell(name_text(path), code=True) if path else Cell(WHOLE)
-
-
-def _heads(explained: Explanation, manifest: Manifest) -> list[str]:
-    """Return the head lines: which answer this is, what became of the others, and its scores."""
-    answer = explained.answer
-    notes = [answer.outcome, *([answer.reason] if answer.reason else [])]
-    if answer.parsed is not None and answer.parsed.found in FOUND_AS:
-        notes.append(FOUND_AS[answer.parsed.found])
-    if not explained.case.labelled:
-        notes.append("no ground truth")
-    by_outcome = by_key((other.outcome, other.index) for other in explained.answers)
-    replicates = ", ".join(f"{len(indexes)} {kind} ({ranges(indexes)})" for kind, indexes in by_outcome.items())
-    scores = " · ".join(f"{name} {number(value)}" for name, value in explained.metrics.items())
-    failure = answer.replicate.failure if answer.replicate else None
-    what = remedy(answer.reason, manifest.model_id) if answer.reason else None
-    spoken = what and answer.text is not None and what.startswith("explain ")  # which is what this is
-    return [
-        f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
-        f"case {explained.case.id} · replicate {answer.index}: {', '.join(notes)}",
-        *([f"what was said: {failure.message}"] if failure and failure.message and failure.kind != "refused" else []),
-        *([f"what to do: {what}"] if what and not spoken else []),
-        f"replicates: {replicates}",
-        f"scores: {scores}",
-    ]
 
 
 def ranges(indexes: Sequence[int]) -> str:
@@ -219,64 +236,46 @@ def value_cell(text: str) -> Cell:
     return Cell(text, code=text != "–")
 
 
-def _array(array: ArrayMatch, full: bool, brief: bool) -> Iterator[Block]:
-    """Yield which items of an array met, and below them the rows that say why."""
-    kinds: Counter[str] = Counter()
-    rows = []
-    for item in array.items:
-        kind = "missing" if item.output is None else "extra" if item.truth is None else "met"
-        kinds[kind] += 1
-        places = [Cell("–" if index is None else str(index)) for index in (item.truth, item.output)]
-        why = visible(item.why)
-        cells = (*places, Cell(kind, _STYLES.get(kind, "")), Cell(why if full else abridged(why), code=True))
-        rows.append(cells)
-    title = f"array {name_text(array.at) or WHOLE}, aligned {aligned_by(array.rule)}"
-    counts = ", ".join(f"{kinds[kind]} {kind}" for kind in ("met", "missing", "extra"))
-    yield Heading(Cell(f"{title}: {counts}", code=True))
-    columns = ("in truth", "in output", "", "why")
-    met = [item.truth is not None and item.output is not None for item in array.items]
-    yield from _worst(Sheet(columns=columns, rows=rows, numbers=frozenset(columns[:2])), met, brief)
-
-
-def _as_json(explained: Explanation, manifest: Manifest) -> dict[str, Any]:
-    answer = explained.answer
-    parsed = answer.parsed
-    checks = [
-        {"id": check.id, "says": check.words, "score": score, "reason": reason}
-        for check, (score, reason) in explained.checks
-    ]
+def _as_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,
         "version": manifest.skill_version,
         "model": manifest.model_id,
-        "case": explained.case.id,
-        "labelled": explained.case.labelled,
-        "outcomes": [other.outcome for other in explained.answers],
-        "replicate": answer.index,
+        "cases": [
+            {
+                "case": view.case.id,
+                "labelled": view.case.labelled,
+                "document": view.case.document,
+                "options": list(view.case.options),
+                "truth": view.case.truth,
+                "outcomes": [answer.outcome for answer in view.answers],
+                "outputs": [_output_as_json(output) for output in view.outputs],
+            }
+            for view in views
+        ],
+    }
+
+
+def _output_as_json(output: DistinctOutput) -> dict[str, Any]:
+    answer = output.answer
+    parsed = answer.parsed
+    checks = [
+        {"id": check.id, "says": check.words, "score": score, "reason": reason}
+        for check, (score, reason) in output.checks
+    ]
+    return {
+        "replicates": list(output.replicates),
         "outcome": answer.outcome,
         "reason": answer.reason,
         "message": answer.replicate.failure.message if answer.replicate and answer.replicate.failure else None,
         "found": parsed.found if parsed else None,
         "text": answer.text,
         **answer.beside,
-        "document": explained.case.document,
-        "options": list(explained.case.options),
-        "truth": explained.case.truth,
         "output": parsed.value if parsed else None,
-        "metrics": dict(explained.metrics),
-        "leaves": [_leaf_as_json(leaf) for leaf in explained.leaves],
-        "arrays": [
-            {
-                "path": array.path,
-                "at": array.at,
-                "align": array.rule.align,
-                "key": list(array.rule.key),
-                "items": [asdict(item) for item in array.items],
-            }
-            for array in explained.arrays
-        ],
-        "schema_errors": list(explained.schema_errors),
+        "metrics": dict(output.metrics),
+        "fields": [_leaf_as_json(leaf) for leaf in output.leaves],
+        "schema_errors": list(output.schema_errors),
         **({"checks": checks} if checks else {}),
     }
 
@@ -295,81 +294,6 @@ def _leaf_as_json(leaf: Leaf) -> Mapping[str, Any]:
         "counted": row.rule.counts,
         "similarity": leaf.similarity,
         "verdict": leaf.outcome,
-    }
-
-
-def _field(view: FieldView, manifest: Manifest, folders: Sequence[str], full: bool, brief: bool) -> Iterator[Block]:
-    standings = ", ".join(f"{count} {_words(name, manifest.asked)}" for name, count in _profile(view).items())
-    yield Heading(Cell(f"{name_text(view.path) or WHOLE}, compared as {compared_as(view.rule)}", code=True), level=2)
-    yield _facts(
-        [
-            f"{manifest.skill} {manifest.skill_version} · {manifest.model_id} · run {manifest.run_id}",
-            f"{counted(len(view.cases), 'case')} × {counted(manifest.asked, 'replicate')}: {standings}",
-        ]
-    )
-    alike = [case.standing in ("stable_right", "stable") for case in view.cases]
-    yield from _worst(_cases_of_field(view, full), alike, brief)
-    yield _next(manifest, [] if all(alike) else [view.path], folders)
-
-
-def _profile(view: FieldView) -> dict[str, int]:
-    counts = Counter(case.standing for case in view.cases)
-    return {name: counts[name] for name in _OF_FIELDS if counts[name]}  # type: ignore[index]
-
-
-def _words(standing: str, asked: int) -> str:
-    return standing.replace("_", "-") if standing != "unscored" else standing_word(standing, asked)
-
-
-def _cases_of_field(view: FieldView, full: bool) -> Sheet:
-    rows = []
-    for case in view.cases:
-        common = case.values[0].value if case.values else None
-        truth, modal = value_pair(case.truth, common, None) if full else value_pair(case.truth, common)
-        others = [f"{value_text(given.value)} ({ranges(given.replicates)})" for given in case.values[1:]]
-        others += [f"{outcome} ({ranges(indexes)})" for outcome, indexes in case.unparsed.items()]
-        rest = "; ".join(other if full else shortened(other) for other in others)
-        rows.append(
-            (
-                Cell(case.case_id, code=True),
-                value_cell(truth) if case.labelled else Cell("no ground truth", "dim"),
-                value_cell(modal) if case.values else Cell("none parsed", "dim"),
-                Cell(f"{len(case.values[0].replicates) if case.values else 0}/{case.answered}"),
-                Cell(_words(case.standing, case.answered), _OF_FIELDS[case.standing]),
-                Cell(rest if full else shortened(rest, limit=_LONGEST), code=bool(rest)),
-            )
-        )
-    return Sheet(
-        columns=("case", "truth", "commonest", "share", "standing", "other answers"),
-        rows=rows,
-        numbers=frozenset({"share"}),
-        whole=frozenset({"case"}),
-    )
-
-
-def _field_as_json(view: FieldView, manifest: Manifest) -> dict[str, Any]:
-    return {
-        "run_id": manifest.run_id,
-        "component": manifest.skill,
-        "version": manifest.skill_version,
-        "model": manifest.model_id,
-        "replicates": manifest.asked,
-        "field": view.path,
-        "compared_as": compared_as(view.rule),
-        "profile": _profile(view),
-        "cases": [
-            {
-                "case": case.case_id,
-                "labelled": case.labelled,
-                "truth": case.truth,
-                "standing": case.standing,
-                "answered": case.answered,
-                "share": case.share,
-                "values": [asdict(given) for given in case.values],
-                "unparsed": dict(case.unparsed),
-            }
-            for case in view.cases
-        ],
     }
 
 

@@ -55,8 +55,6 @@ def _rows(done: Evaluation | SkillEvaluatorError) -> Iterator[tuple[Any, ...]]:
         yield None, None, None, None, f"error: {problem}", None
     if isinstance(done, SkillEvaluatorError):
         return
-    for asked in (run.manifest for run in done.planned.runs if run.manifest.run_id in done.pending):
-        yield asked.model_id, asked.skill_version, None, None, f"waits: {done.pending[asked.run_id]}", None
     for run in done.finished:
         record = run.record
         if record.beside is not None and done.planned.roles[record.run_id] == "baseline":

@@ -11,25 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 
-from skill_evaluator.errors import RunError
-from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Price
-from skill_evaluator.providers.base import LOST, Failure, ProviderError, Request, refuse_changed, within_limits
+from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
-from skill_evaluator.runner.journal import Journal, outcomes, read_manifest
 from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import answer_cost, call_cost, dearest_cost
 from skill_evaluator.runner.runs import Run
-from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.text import counted
 
 PENDING = "batch_pending"  # the reason of calls that lie with the vendor
-_GIVEN_UP = Failure(kind="provider_error", reason=LOST, message="the run was given up while a batch had this call")
-_NEVER_SENT = Failure(kind="not_run", reason="not_submitted", message="the run was given up before this call was sent")
 _SHARE_OF_BYTES = 0.95  # of what a vendor takes, since it may count otherwise
 _UNREADABLE_S = 7 * 86_400.0  # the age at which a batch is lost if all that comes for it is, say, a proxy's page
 _MOST_REQUESTS = 10_000  # of a batch, whose answers are read in one piece
@@ -68,8 +62,6 @@ class BatchEngine:
         self._journal = BatchJournal.read(job.run.folder)
         self._places = {call: place for place, call in enumerate(job.schedule)}
         self._todo = set(job.calls)
-        had = {call for batch in self._journal.batches for call in batch.attempts}
-        self._left_out = (set(job.failed) | (self._todo - had)) if job.shared.mode == "collect" else set()
         self._remarks: list[str] = []
         self._uncreated = 0  # batches in a row
         self._refused: Failure | None = None  # why nothing more is submitted; what was is waited for all the same
@@ -79,7 +71,7 @@ class BatchEngine:
                 self._budget.reserve_now(self._most(call).usd, begun=True)
 
     async def run(self) -> None:
-        """Submit, wait and collect until every call has its outcome, or as far as the mode goes."""
+        """Submit, wait and collect until every call has its outcome, or until the user stops it."""
         try:
             while True:
                 self._remarks = []
@@ -87,7 +79,7 @@ class BatchEngine:
                 await self._collect_ended()
                 await self._submit_rest()
                 self._progress.waiting[self._job.run.manifest.run_id] = self._state()
-                if self.halted is not None or self._job.shared.mode != "wait" or not self._unfinished():
+                if self.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.event.wait(), self._settings.batch.poll_s)
@@ -241,7 +233,7 @@ class BatchEngine:
 
     async def _submit_rest(self) -> None:
         """Create batches of the calls that are in none, as far as the budget and the vendor's limits go."""
-        free = self._todo - self._left_out - self._lying()
+        free = self._todo - self._lying()
         rest = deque(call for call in self._job.calls if call in free)
         while rest and not (self.halted or self._refused or self._stop.requested):
             requests, calls = await self._next_requests(rest)
@@ -306,7 +298,7 @@ class BatchEngine:
         """Set aside what a call may cost; with nothing of this run to wait for, its refusal is the end."""
         afforded = self._budget.reserve_now(most.usd)
         if not afforded and can_wait:
-            afforded = self._job.shared.mode == "wait" and await self._budget.reserve(most.usd)
+            afforded = await self._budget.reserve(most.usd)
             if not afforded:
                 self._refused = most.refusal(request, self._budget.left_usd)
         if afforded and not self._budget.take_call():
@@ -329,7 +321,7 @@ class BatchEngine:
             self._budget.settle(self._most(call).usd, 0.0)
 
     def _unfinished(self) -> bool:
-        return bool(self._journal.open or (self._todo - self._left_out and not self._refused))
+        return bool(self._journal.open or (self._todo and not self._refused))
 
     def _remark_on(self, problem: ProviderError) -> Failure:
         failure = problem.failure(self._redact)
@@ -346,30 +338,3 @@ class BatchEngine:
             words.append(f"{calls} in {len(batches)} batch{'es' * (len(batches) > 1)} at the vendor, {age}")
         rest = f"{counted(len(self._todo), 'call')} to be sent" if self._unfinished() else ""
         return "; ".join([*words, *self._remarks]) or rest
-
-
-def give_up(folder: Path) -> list[str]:
-    """Give each call of a run in batches that has no outcome a failure, so that nothing is waited for any longer.
-
-    The vendor is not asked. Return its ids of the batches that it may go on with. Raise RunError while a second process
-    executes the run.
-    """
-    held = try_lock(folder / ".lock")
-    if held is None:
-        raise RunError(f"{folder} is being executed by another process")
-    try:
-        manifest, journal, made = read_manifest(folder), BatchJournal.read(folder), outcomes(folder)
-        attempts = {call: batch.attempts[call] for batch in journal.open for call in batch.calls.values()}
-        answers = Journal(folder)
-        for call in schedule_calls(tuple(manifest.cases), manifest.asked):
-            if call in attempts and not (call in made and made[call].answered):
-                answers.append(Replicate(call=call, error=_GIVEN_UP, latency_s=None, attempts=attempts[call]))
-            elif call not in made:
-                answers.append(Replicate(call=call, error=_NEVER_SENT, latency_s=None))
-        answers.close()
-        given_up = journal.open
-        for batch in given_up:
-            journal.collected(batch, "given up", answered=0, failed=len(batch.calls), again=0)
-    finally:
-        held.release()
-    return [batch.batch_id for batch in given_up if batch.batch_id is not None]

@@ -1,24 +1,21 @@
 """`batches.jsonl` in a run folder: which calls went to a vendor in which batch, and what became of each batch.
 
 A line is on disk before the step it announces (`intended`), or right after the one it reports. So whenever a process
-ends, the next one knows what may exist at the vendor. A `PendingRun` tells other machines the same, in a committed
-file without what was asked.
+ends, the next one knows what may exist at the vendor.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, RootModel
 
 from skill_evaluator.errors import RunError
-from skill_evaluator.files import FrozenModel, LinesWriter, StrictModel, read_lines, storing, validated
-from skill_evaluator.identifiers import CaseId, Label, RunId, Timestamp, moment, now
-from skill_evaluator.runner.journal import MANIFEST, Manifest, create_run
-from skill_evaluator.runner.schedule import Call, schedule_calls
+from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
+from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
+from skill_evaluator.runner.schedule import Call
 from skill_evaluator.text import digest
 
 BATCHES = "batches.jsonl"
@@ -200,75 +197,3 @@ def known_ids(results_dir: Path) -> frozenset[str]:
     """Return the vendors' ids of all batches of the runs in a folder."""
     journals = (BatchJournal.read(path.parent) for path in results_dir.glob(f"*/{BATCHES}"))
     return frozenset(batch.batch_id for journal in journals for batch in journal.batches if batch.batch_id)
-
-
-class PendingBatch(FrozenModel):
-    """A batch that the vendor has or may have; `places` are the first and last of its calls in the run's schedule.
-
-    Without an `id` it is only intended. `absent` is why the vendor has it not.
-    """
-
-    at: Timestamp
-    places: Annotated[list[tuple[NonNegativeInt, NonNegativeInt]], Field(min_length=1)]
-    id: Annotated[Label, Field(min_length=1)] | None = None
-    absent: Label | None = None
-
-
-class PendingRun(FrozenModel):
-    """A run with all its batches. What was collected is not told: the vendor is asked for it again."""
-
-    run_id: RunId
-    created: Timestamp
-    batches: list[PendingBatch]
-
-
-def pending_run(manifest: Manifest, journal: BatchJournal) -> PendingRun:
-    """Return what has to be known of a run's batches; raise RunError for calls that are not the run's."""
-    places = {call: place for place, call in enumerate(schedule_calls(tuple(manifest.cases), manifest.replicates))}
-    batches = []
-    for batch in journal.batches:
-        expected = {
-            journal.custom_id(manifest.run_id, places.get(call, -1), batch.number): call
-            for call in batch.calls.values()
-        }
-        if dict(batch.calls) != expected:
-            raise RunError(f"{journal.folder}: batch {batch.number} holds calls that are not of {manifest.run_id}")
-        held = _stretches(places[call] for call in batch.calls.values())
-        batches.append(PendingBatch(at=batch.at, places=held, id=batch.batch_id, absent=batch.absent_for))
-    return PendingRun(run_id=manifest.run_id, created=manifest.created, batches=batches)
-
-
-def restore_run(folder: Path, manifest: Manifest, pending: PendingRun) -> None:
-    """Make a run folder from which the batches can be collected, unless there is one; raise RunError, StorageError."""
-    if (folder / MANIFEST).exists():
-        return
-    calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    journal = BatchJournal(folder)
-    with storing(folder):
-        (folder / BATCHES).unlink(missing_ok=True)  # of a process that was ended here
-    for number, batch in enumerate(pending.batches, 1):
-        held = [place for first, last in batch.places for place in range(first, min(last, len(calls)) + 1)]
-        if not held or max(held) >= len(calls):
-            raise RunError(f"batch {number} of {pending.run_id} holds calls that the run has not")
-        journal.intend(
-            manifest.run_id,
-            {journal.custom_id(manifest.run_id, place, number): calls[place] for place in held},
-            at=batch.at,
-        )
-        if batch.id is not None:
-            journal.submitted(journal.batches[-1], batch.id)
-        elif batch.absent is not None:
-            journal.absent(journal.batches[-1], batch.absent)
-    create_run(folder, manifest.model_copy(update={"created": pending.created}))  # last: now it is whole
-
-
-def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and last place of each stretch without a gap.
-
-    >>> _stretches([4, 0, 1, 2])
-    [(0, 2), (4, 4)]
-    """
-    ordered = sorted(places)
-    firsts = [ordered[0], *(after for before, after in pairwise(ordered) if after != before + 1)]
-    lasts = [*(before for before, after in pairwise(ordered) if after != before + 1), ordered[-1]]
-    return list(zip(firsts, lasts, strict=True))

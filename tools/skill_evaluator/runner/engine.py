@@ -6,19 +6,20 @@ them, for whoever draws it.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from itertools import chain
+from typing import Any
 
 from skill_evaluator.library.config import Model, Price, Settings
 from skill_evaluator.providers.base import Caching, Completion, Failure, Provider, ProviderError, Request, ask_once
 from skill_evaluator.providers.redaction import Redactor
+from skill_evaluator.runner.cache_order import Prompt, cached_prompts, call_sequences, prompt_of
 from skill_evaluator.runner.limits import Budget, Gate, Pace, wait_before_retry
 from skill_evaluator.runner.prices import call_cost, dearest_cost, most_cost
 from skill_evaluator.runner.schedule import Call, Replicate, most_input_tokens
-from skill_evaluator.runner.turns import Prompt, Turns, cached_prompts, prompt_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,10 +70,6 @@ _TRIES_TO_REACH = 3  # attempts of a call, before anything succeeded, until a se
 _REJECTED_IN_A_ROW = 5  # bad requests before anything succeeded: the settings are wrong, not the cases
 
 
-# Wait until all batches are done; or do what can be done now; or that, with no call that no batch had or that failed.
-BatchMode = Literal["wait", "submit", "collect"]
-
-
 class Stop:
     """A request from outside (Ctrl-C) to begin no further call; those in flight are waited for."""
 
@@ -93,16 +90,14 @@ class Invocation:
     budget: Budget
     redact: Redactor
     stop: Stop
-    mode: BatchMode = "wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelJob:
     """All that is needed to make one model's calls.
 
-    `looks`: numbers of replicates after which, with no call in flight, `enough` says how many replicates are enough in
-    all, or None to go on. `caching`: how the vendor caches its prompts. `answered_before`: it is on record.
-    `concurrency` calls are in flight at most, from the beginning unless it is with `first_in_flight`.
+    `caching`: how the vendor caches its prompts. `answered_before`: it is on record. `concurrency` calls are in flight
+    at most, from the beginning unless it is with `first_in_flight`.
     """
 
     model: Model
@@ -115,8 +110,6 @@ class ModelJob:
     caching: Caching | None = None
     answered_before: bool = False
     first_in_flight: int | None = None
-    looks: Sequence[int] = ()
-    enough: Callable[[int], Awaitable[int | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +151,6 @@ class Engine:
         self.gate = Gate(job.concurrency, self._pause, first=first, fixed=fixed)
         self._pace = Pace(job.model.limits, self._pause)
         self._cached = cached_prompts(job.calls, job.request_for, job.caching)
-        self._turns = Turns(self._cached, job.caching.life_s if job.caching else 0.0)
         self._most: dict[Prompt, Most] = {}
         self._rejected = 0
         self._succeeded = False
@@ -167,42 +159,26 @@ class Engine:
         self.halted: Failure | None = None
 
     async def run(self) -> None:
-        """Make every call, or stop early and say why in `halted`; leave the rest once a look finds them `enough`."""
-        begun, enough = 0, None
+        """Make every call, or stop early and say why in `halted`."""
+        sequences = call_sequences(self._job.calls, self._cached)
+        shared = iter(sequences)
         try:
-            for look in self._job.looks:
-                await self._make_all([call for call in self._job.calls if begun <= call.replicate < look])
-                if self._ended() or self.halted is not None:
-                    return
-                begun = look
-                enough = await self._job.enough(look) if self._job.enough is not None else None
-                if enough is not None:
-                    break
-            left = (call for call in self._job.calls if begun <= call.replicate)
-            await self._make_all([call for call in left if enough is None or call.replicate < enough])
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._job.concurrency, len(sequences))):
+                    group.create_task(self._work(shared))
         except* Exception as problems:
             raise problems.exceptions[0] from None
         finally:
             with suppress(Exception):  # every answer is kept; what a provider fails to release ends with the process
                 await self._job.provider.close()
 
-    async def _make_all(self, calls: Sequence[Call]) -> None:
-        self._turns.add(calls)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._job.concurrency, len(calls))):
-                group.create_task(self._work())
-
-    async def _work(self) -> None:
-        while (call := await self._turns.next()) is not None:
-            replicate = None
-            try:
-                if not self._ended() and self.halted is None and not self._budget.take_call():
-                    self.halted = NO_CALL_LEFT
-                if self.halted is not None:
-                    return
-                replicate = await self._make(call)
-            finally:
-                self._turns.done(call, answered=replicate is not None and replicate.answered)
+    async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
+        for call in chain.from_iterable(sequences):
+            if not self._ended() and self.halted is None and not self._budget.take_call():
+                self.halted = NO_CALL_LEFT
+            if self.halted is not None:
+                return
+            replicate = await self._make(call)
             if replicate is not None:
                 self._progress.note(replicate, call_cost(self._job.model, self._job.price, replicate))
                 busy = self._on_outcome(replicate)

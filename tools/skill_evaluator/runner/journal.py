@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, ValidationError
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError, RunError
@@ -37,12 +37,11 @@ from skill_evaluator.identifiers import (
     VersionText,
     invocation_of,
 )
-from skill_evaluator.library.config import VerdictName
 from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.providers.base import first_answers
 from skill_evaluator.providers.replay import AnswerLine, line_at
 from skill_evaluator.records.record import Record, read_record
-from skill_evaluator.records.summaries import LATER, InFlight, Server, TakenAnswers
+from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers, schedule_calls
 from skill_evaluator.text import listed, nearest
 
@@ -52,49 +51,24 @@ RECORD = "record.json"
 REPORT = "report.md"
 JUDGE = "judge"  # the folder in it that holds the answers of its judge
 TOLD_LATER = ("server", "in_flight")  # of a manifest, known only once there are answers
-_PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "adaptive", "transport")
+_PLANNED = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
 _RUNS_NAMED = 5
 _HELD = 1_000_000  # bytes of answers, which take some five times as much in memory
-Role = Literal["baseline", "again", "neutral"]
+Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # each call by itself, or many in a batch (see batches.jsonl)
-
-
-class Looks(StrictModel):
-    """The looks at an adaptive run so far: after how many replicates, and against which run of a lower version.
-
-    The last look may have settled the verdict: `enough` replicates are then asked in all, the last ones unseen by it.
-    """
-
-    after: tuple[PositiveInt, ...]
-    against: RunId
-    verdict: VerdictName | None = None
-    enough: PositiveInt | None = None
-
-
-class Kept(StrictModel):
-    """What was to be kept of a run in batches by the command that began it; `collect --batches` keeps to it.
-
-    `leaderboard`: whether it is recorded; `max_cost_usd`: the cap of all.
-    """
-
-    leaderboard: bool = True
-    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 class Manifest(StrictModel):
     """What one run was to do: ask every case in `cases` `replicates` times. `digests`: of what shapes the answers.
     `inputs`: those that its version uses.
 
-    An `adaptive` run asks no more once one of its `looks` settles the verdict: `settled_after` says after how many
-    replicates. `tops_up` is such a run whose answers this one has taken over, to ask the rest.
     `not_applicable`: the component's other cases that this model is not asked, and why.
     `audit`: the stability audit it is a part of; its cases are then `<benchmark>/<scenario>/<case>`.
     `judging`: the judging it is a part of; its cases are then the questions that the judge was asked.
     `beside` is the run whose calls alternate with this one's. A run of a recorded version has a `role`: the `baseline`
-    beside the run of a new version, that version `again`, or it under a `neutral` scenario. `prompt_commit` then says
-    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `kept` is of a run in
-    batches, which a later process may collect. `server` and `in_flight` become known while it is asked. `taken`: which
-    answers are those of other runs.
+    beside the run of a new version, or that version `again`. `prompt_commit` then says
+    where its prompt is. A `draft` is recorded as such: in no leaderboard, and never a baseline. `server` and
+    `in_flight` become known while it is asked.
     """
 
     run_id: RunId
@@ -118,31 +92,15 @@ class Manifest(StrictModel):
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]
     evaluator_version: Label
-    adaptive: bool = False
-    settled_after: PositiveInt | None = None
-    looks: Looks | None = None
-    tops_up: RunId | None = None
     draft: bool = False
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    kept: Kept | None = Field(default=None, exclude_if=lambda kept: kept is None)
     server: Server | None = LATER
     in_flight: InFlight | None = LATER
-    taken: TakenAnswers | None = LATER
-
-    @property
-    def asked(self) -> int:
-        """Replicates a case that are to be asked, as far as is known."""
-        return self.settled_after or self.replicates
 
     @property
     def calls(self) -> int:
         """Calls that were planned."""
         return len(self.cases) * self.replicates
-
-    @property
-    def saved_calls(self) -> int:
-        """Calls that were planned and need not be made."""
-        return len(self.cases) * (self.replicates - self.asked)
 
     @property
     def whole(self) -> bool:
@@ -164,6 +122,13 @@ class Manifest(StrictModel):
         same = all(getattr(self, name) == getattr(other, name) for name in _PLANNED)
         return same and self.asks_like(other) and (self.beside is None) == (other.beside is None)
 
+    def is_part_of(self, other: "Manifest") -> bool:
+        """Return whether another run of the same version makes all calls of this one. Both are direct and alone."""
+        alone = all((run.role, run.beside, run.transport) == (None, None, "direct") for run in (self, other))
+        same = (self.skill_version, self.shard) == (other.skill_version, other.shard) and self.asks_like(other)
+        fewer = self.replicates <= other.replicates and self.cases.items() <= other.cases.items()
+        return alone and same and fewer
+
     def asks(self, call: Call) -> bool:
         """Return whether a call is one of the run's."""
         return call.case_id in self.cases and 0 <= call.replicate < self.replicates
@@ -180,13 +145,6 @@ class Manifest(StrictModel):
 def create_run(folder: Path, manifest: Manifest) -> None:
     """Make a run folder with its manifest; raise StorageError if it cannot be written."""
     replace_text(folder / MANIFEST, json_text(manifest.model_dump(mode="json")))
-
-
-def note_looks(folder: Path, looks: Looks) -> Manifest:
-    """Note the looks so far in the manifest; raise StorageError if it cannot be written."""
-    noted = read_manifest(folder).model_copy(update={"settled_after": looks.enough, "looks": looks})
-    create_run(folder, noted)
-    return noted
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -369,7 +327,7 @@ def has_other_answers(
     if expected is None:
         return False
     journal = outcomes(folder) if answers is None else answers
-    calls = schedule_calls(tuple(manifest.cases), manifest.asked)
+    calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
     return digest_of_answers({call: journal[call].digest for call in calls if call in journal}) != expected
 
 

@@ -47,7 +47,7 @@ class Gate:
 
     Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6.
     It may begin with `first` places: they double while answers take hardly longer than with half as many. The places
-    of a `fixed` one never change; a pause that the API demands is kept all the same.
+    of a `fixed` one never change; a pause that the API demands is always kept.
     """
 
     def __init__(
@@ -210,10 +210,6 @@ class Budget:
         """Serve the event loop that runs now; one budget may be for several, one after the other."""
         self._settled = asyncio.Event()
 
-    def lower(self, max_cost_usd: float) -> None:
-        """Lower the cap to this, unless it is lower already."""
-        self._max_cost = max_cost_usd if self._max_cost is None else min(self._max_cost, max_cost_usd)
-
     def anew(self, spent_usd: float) -> "Budget":
         """Return a budget of the same cap and the calls that are left, of which so much is spent: runs count anew."""
         budget = Budget(self._max_cost, self._calls_left)
@@ -236,11 +232,6 @@ class Budget:
     def left_usd(self) -> float:
         """What is neither spent nor set aside; infinite without a cap."""
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
-
-    @property
-    def has_ceiling(self) -> bool:
-        """Whether it limits the cost or the calls."""
-        return self._max_cost is not None or self._calls_left is not None
 
     async def reserve(self, upper_bound_usd: float) -> bool:
         """Set aside what an attempt may cost at most; refuse only when no call in flight may still turn out cheaper."""

@@ -202,7 +202,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, made: Replicate) -> float | None:
-    """Return the cost of a call: 0 of one that failed; None of one that a batch lost, since it may be billed."""
+    """Return the cost of a call: 0 if it failed, None if a batch lost it, since it may be billed."""
     if made.completion is not None:
         return answer_cost(model, price, made.completion)
     return usage_cost(price, Usage()) if made.error is not None and made.error.reason == LOST else 0.0

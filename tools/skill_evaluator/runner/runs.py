@@ -42,7 +42,6 @@ def new_runs(
     shard: Shard | None = None,
     selection: tuple[str, ...] = (),
     invocation: str | None = None,
-    adaptive: bool = False,
     transport: Transport = "direct",
 ) -> list[Run]:
     """Return a run for every model, not yet on disk; their ids begin with the invocation (by default a new one).
@@ -75,7 +74,6 @@ def new_runs(
             not_applicable=left_out,
             digests=input_digests(component, model),
             evaluator_version=__version__,
-            adaptive=adaptive,
             transport=transport,
         )
         runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))

@@ -1,7 +1,7 @@
 """The calls of a run: in which order, which part of them a shard makes, what each asks, and what became of it.
 
 Calls go replicate by replicate through all cases. So wherever a run is interrupted, no case is ahead of any other by
-more than the calls in flight.
+more than the calls in flight; only the replicates of a prompt that a vendor caches follow each other.
 """
 
 import hashlib
@@ -240,9 +240,3 @@ def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_
         raise ConfigError(f"--max-calls must not be negative: {max_calls}")
     if max_cost is not None and not max_cost >= 0:  # not a number compares false
         raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")
-
-
-def refuse_submit_only(*, submit_only: bool, batch: bool, resume: str | None) -> None:
-    """Raise RunError where nothing would be submitted."""
-    if submit_only and not (batch or resume):
-        raise RunError("--submit-only leaves batches with the vendor: use it with --batch or --resume")

@@ -15,10 +15,9 @@ from collections.abc import Callable, Container, Coroutine, Iterable, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from skill_evaluator.errors import ConfigError, PendingError, RunError
+from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import try_lock
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import BATCHES, Configuration, find_key, lack_of
@@ -27,24 +26,14 @@ from skill_evaluator.providers.batch import open_batches
 from skill_evaluator.providers.openai import told_version
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.batch import PENDING, BatchEngine, BatchJob
-from skill_evaluator.runner.engine import STOPPED, BatchMode, Engine, Invocation, ModelJob, Most, Progress, Stop
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    Journal,
-    Looks,
-    create_run,
-    note_looks,
-    outcomes,
-    read_manifest,
-    refuse_other,
-)
+from skill_evaluator.runner.batch import BatchEngine, BatchJob
+from skill_evaluator.runner.cache_order import cached_prompts, prompt_of
+from skill_evaluator.runner.engine import STOPPED, Engine, Invocation, ModelJob, Most, Progress, Stop
+from skill_evaluator.runner.journal import MANIFEST, Journal, create_run, outcomes, read_manifest, refuse_other
 from skill_evaluator.runner.limits import Budget, Gate, limits_of
 from skill_evaluator.runner.prices import dearest_cost, price_of
 from skill_evaluator.runner.runs import Run
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved, schedule_calls
-from skill_evaluator.runner.spending import month_of
-from skill_evaluator.runner.turns import cached_prompts, prompt_of
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -69,28 +58,12 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
     return usable
 
 
-def mode_of(*, submit_only: bool, collecting: bool) -> BatchMode:
-    """Return how long batches are waited for."""
-    return "collect" if collecting else "submit" if submit_only else "wait"
-
-
-class Observer(Protocol):
-    """Looks at a run between replicates, in a thread, after each number of replicates in `places`."""
-
-    @property
-    def places(self) -> Sequence[int]:
-        """The numbers of replicates after which it looks."""
-
-    def look(self, after: int) -> Looks:
-        """Return the looks up to this one, and what they settle."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
     """What the calls of runs ask, and who takes their outcomes.
 
     `on_outcome` gets every outcome once, those of earlier attempts at a run too; without it the journal alone has them.
-    `observers` are by run id. `recorded`: ids of runs whose model is on record with the same settings.
+    `recorded`: ids of runs whose model is on record with the same settings.
 
     `check` is called before any call, once the vendors' libraries are there; what it raises ends the asking.
     `meanwhile` runs in a thread once the first calls are made; before, it would hold them up.
@@ -98,7 +71,6 @@ class Questions:
 
     request_for: Callable[[Run, Call], Request]
     on_outcome: Callable[[Run, Replicate], Future[Any] | None] = lambda _run, _replicate: None
-    observers: Mapping[str, Observer] = field(default_factory=dict)
     recorded: Container[str] = ()
     check: Callable[[], None] = lambda: None
     meanwhile: Callable[[], None] = lambda: None
@@ -106,10 +78,9 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What became of runs: by id why calls were left unmade (None: none were), and where those stand not waited for."""
+    """What became of runs: by id why calls were left unmade (None: none were)."""
 
     halted: Mapping[str, Failure | None]
-    pending: Mapping[str, str]
 
     def why_stopped(self, run: Run) -> str | None:
         """Say why calls of a run were left unmade; None where none were."""
@@ -119,7 +90,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What all asking of one command shares. `mode` says how long runs whose calls go in batches are waited for.
+    """What all asking of one command shares.
 
     `concurrency` is of each model; None: as settings.yaml says. `watch` shows how the calls go.
     """
@@ -128,20 +99,6 @@ class Session:
     watch: Watch
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None
-    mode: BatchMode = "wait"
-
-    def hold_month(self, models: Iterable[Model], *, config: Path, components: Path, folder: Path) -> None:
-        """Lower the cap to what the month's cap leaves to what is asked in a folder; what is collected is paid for.
-
-        Raise ConfigError where it leaves nothing, or cannot be kept since a model has no price.
-        """
-        month = month_of(self.configuration.settings, config, components, own=folder)
-        if month is None or self.mode == "collect":
-            return
-        kinds = self.configuration.kinds
-        most = month.most_usd({model.id: price_of(model, kinds[model.provider]) for model in models})
-        if most is not None:
-            self.budget.lower(most)
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
         """Make every call of the runs that has no answer yet.
@@ -149,25 +106,7 @@ class Session:
         The budget counts what resumed runs spent before; what it has left may go to further calls. Raise ConfigError if
         a provider cannot be opened (before any call), StorageError if an answer cannot be kept.
         """
-        halted = _run_to_its_end(_ask(self, runs, questions))
-        lying = {} if self.mode == "wait" else {name: why for name, why in halted.items() if why is not None}
-        pending = {run_id: why.message for run_id, why in lying.items() if why.reason == PENDING}
-        return Asked(halted=halted, pending=pending)
-
-
-def refuse_pending(pending: Mapping[str, str]) -> None:
-    """Raise PendingError where a run is not waited for, for a command that shows nothing before all are there."""
-    if pending:
-        states = "; ".join(f"{run_id}: {state}" for run_id, state in pending.items())
-        raise PendingError(f"{states}; collect --batches takes the answers once they are there")
-
-
-def print_pending(pending: Mapping[str, str]) -> None:
-    """Print on stderr where the runs stand that are not waited for."""
-    for run_id, state in pending.items():
-        print(f"{run_id}: {state}", file=sys.stderr)
-    if pending:
-        print("collect --batches takes the answers once they are there", file=sys.stderr)
+        return Asked(halted=_run_to_its_end(_ask(self, runs, questions)))
 
 
 def print_how_to_go_on(words: Sequence[str]) -> None:
@@ -193,7 +132,6 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
         budget=session.budget,
         redact=redactor_of(configuration.keys, configuration.models),
         stop=Stop(),
-        mode=session.mode,
     )
     parts = [_RunningRun(run, questions, session) for run in runs]
     by_model: dict[str, list[_RunningRun]] = {}
@@ -260,7 +198,7 @@ class _RunningRun:
         if run.folder.exists():
             self._hold()
             refuse_other(run.folder, run.manifest)
-        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.asked)
+        self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         journal = outcomes(run.folder)
         earlier = [call for call in self.schedule if call in journal]
         self._errors: dict[Call, Replicate] = {}
@@ -277,18 +215,10 @@ class _RunningRun:
                 session.budget.count_earlier(cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
                 questions.on_outcome(run, replicate)
-        if run.manifest.taken is not None:  # a different run paid for them
-            session.budget.count_earlier(-(run.manifest.taken.cost_usd or 0.0))
         self.done = frozenset(call for call in earlier if call not in self._errors)
         self.unmade = len(self.schedule) - len(self.done)
-        self.begun = max((call.replicate for call in earlier), default=-1)
         self.failed = {call: replicate.attempts for call, replicate in self._errors.items()}
         self._journal: Journal | None = None
-
-    @property
-    def observer(self) -> Observer | None:
-        """Who looks at the run between replicates."""
-        return self.questions.observers.get(self.run.manifest.run_id)
 
     def request_for(self, call: Call) -> Request:
         """Return the request of a call, which says what its files take at most."""
@@ -353,7 +283,6 @@ class _RunningModel:
             return
         if not calls:
             return
-        observer = first.observer if len(parts) == 1 and not first.run.manifest.settled_after else None
         begins, most = calls_in_flight(model, kind, session.concurrency or shared.settings.concurrency)
         most = min(most, limits.max_concurrency or most)
         self._job = job = ModelJob(
@@ -367,9 +296,6 @@ class _RunningModel:
             shared=shared,
             caching=kind.caching_of(model),
             answered_before=first.run.manifest.run_id in first.questions.recorded,
-            # an earlier look already said to go on
-            looks=[place for place in observer.places if place > first.begun] if observer else (),
-            enough=self._enough,
         )
         engine = Engine(job, self.progress, self._keep)
         self._engines, self._gate = [engine], engine.gate
@@ -410,16 +336,6 @@ class _RunningModel:
             server = Server(concurrency=self._job.concurrency, version=version, fingerprints=commonest, renamed=renamed)
             folder = part.run.folder
             create_run(folder, read_manifest(folder).model_copy(update={"server": server, "in_flight": in_flight}))
-
-    async def _enough(self, look: int) -> int | None:
-        """Return how many replicates are enough if this look settles the verdict; the rest then leaves the schedule."""
-        (part,) = self._parts
-        if part.observer is None:
-            return None
-        manifest = note_looks(part.run.folder, await asyncio.to_thread(part.observer.look, look))
-        part.unmade -= manifest.saved_calls
-        self.progress.planned -= manifest.saved_calls
-        return manifest.settled_after
 
     def _keep(self, replicate: Replicate) -> Future[Any] | None:
         part, call = self._parts[replicate.call.arm], _without_arm(replicate.call)

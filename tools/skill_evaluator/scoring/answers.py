@@ -6,7 +6,7 @@ That is what a worker does (`scoring/parallel.py`); `CaseScore` and `Scorecard` 
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,12 +43,13 @@ from skill_evaluator.scoring.checked import (
     weighed,
     with_checks,
 )
-from skill_evaluator.text import count_leaves, fingerprint
+from skill_evaluator.text import count_leaves, digest
 
 TOO_COSTLY = "too_costly_to_score"
 TOO_COSTLY_TO_COMPARE = "too_costly_to_compare"  # the answers to a case with each other
 NO_FIELDS = FieldScores()
 _SHORT = 2_000  # characters × schemas that one value is held against
+_MAX_KEPT_TEXT = 100  # characters of a field's value
 _TRUTHS_KEPT = 32  # cases; a run asks them in turn, and what is prepared of one takes ten times as much as it
 
 
@@ -67,7 +68,7 @@ CONTRACT_KEPT = OutputContract()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The scores of one distinct text; `canonical` is its output as JSON, if any, `raw` its digest once counted."""
+    """The scores of one distinct text; `canonical` is its output as JSON, if any."""
 
     outcome: str
     metrics: Mapping[str, float | None]
@@ -77,14 +78,13 @@ class Scored:
     problem: str | None = None
     checks: CheckScores = field(default_factory=dict)
     several: bool = False  # whether the text has other candidates for the output
-    raw: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far the answers to a case agree: by metric, by field and by array; and the fingerprints of a field's values.
+    """How far the answers to a case agree, by metric, by field and by array, and the values of each field.
 
-    `metrics` is None if that is too costly to find out.
+    `metrics` is None if that is too costly to find out. In `values` a long text is a digest.
     """
 
     metrics: Mapping[str, float | None] | None
@@ -174,11 +174,18 @@ def agreement_of(answers: CaseAnswers, metrics: Mapping[str, AgreementMetric] | 
         metrics=None if metrics is None else {name: metric.score(answers) for name, metric in metrics.items()},
         stability=field_stability_by_path(answers),
         values={
-            path: Counter({fingerprint(value): count for value, count in counts.items()})
+            path: Counter({_shortened(value): count for value, count in counts.items()})
             for path, counts in values.items()
         },
         arrays=array_lengths(answers),
     )
+
+
+def _shortened(value: Hashable) -> Hashable:
+    """Return a text for several values of a path, and a digest for a long text: all of a run are kept in memory."""
+    if isinstance(value, frozenset):
+        value = repr(sorted(value, key=repr))
+    return digest(value) if isinstance(value, str) and len(value) > _MAX_KEPT_TEXT else value
 
 
 def unparseable(

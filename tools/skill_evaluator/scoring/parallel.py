@@ -1,8 +1,7 @@
-"""Where the scores of a run come from: worker processes under limits, or this one where nothing can take long.
+"""Scoring in worker processes with limits, so that no output holds up the event loop or ends the run.
 
-No answer holds up the event loop or brings down the run. A nursery is forked while the command is one thread and holds
-neither lock nor connection. It forks a worker where one is wanted, and a fresh one after each that a limit has ended.
-All of them end with the process that began them.
+The workers are forked while the command is one thread and holds neither lock nor connection; only one that a limit has
+ended is replaced later. They end with the command.
 """
 
 import contextlib
@@ -10,9 +9,8 @@ import gc
 import math
 import os
 import pickle
+import queue
 import signal
-import socket
-import struct
 import sys
 import threading
 import time
@@ -22,12 +20,13 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from skill_evaluator.comparing.sides import arrays_in, pairs_by_best
 from skill_evaluator.display import told
-from skill_evaluator.errors import ConfigError, FixtureError, RunError, SkillEvaluatorError
+from skill_evaluator.errors import ConfigError, FixtureError, SkillEvaluatorError
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.metrics.base import CaseAnswers
 from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer, Scored, agreement_of, unparseable
@@ -35,13 +34,10 @@ from skill_evaluator.scoring.answers import TOO_COSTLY, Agreement, AnswerScorer,
 if sys.platform != "win32":  # which has no fork, either
     import resource
 
-_Task = tuple[int, tuple[Any, ...]]  # how many times the usual seconds it may take, and what is to be worked with
-_NUMBER = struct.Struct("!q")
-_START = 0  # asks the nursery for a worker; any other number is a worker's, and asks how it ended
-_TIMES = (signal.SIGPROF, signal.SIGALRM)  # what a worker dies of that takes too long
-_WAITING = 10  # seconds by the clock for each second of processor time: only who waits for something needs more
-_OUTSIDE = (signal.SIGKILL, None)  # how a worker ends that may have done nothing to deserve it
+_CLOCK_SECONDS = 10  # by the clock for each second of processor time, for work that waits for something
 _ATTEMPTS = 2
+_MAX_FILES = 4096  # open files of this process that a worker closes
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _LITTLE = 10**8  # pairs × characters²: ten answers of 1.5 kB take about 10 ms
 _WORTH_IT = 16  # fewer items are worked on in the time that it takes to begin processes
 _work: list[Callable[[Any], Any]] = []  # that of the command, for the processes that it forks
@@ -146,44 +142,41 @@ class _WorkerScores(AnswerScorer):
 
 
 class Workers:
-    """As many worker processes as `count`, begun when there is work; `work` is what they do, with what is submitted.
+    """A pool of `count` forked processes that call `work` with limits on the processor time and memory of each task.
 
-    Each piece of work has `limits` on its processor time and memory. Close it, or use it in a `with`: what has not been
-    done by then is never done.
+    Open it while this process has no other thread. Close it, or use it in a `with`: tasks that have not been done by
+    then are never done.
     """
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits, count: int) -> None:
-        self._nursery, theirs = socket.socketpair()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, whose locks nobody needs
-            self._pid = os.fork()
-        if self._pid == 0:
-            _live(lambda: _Nursery(theirs, _Worker(work, limits)).serve(self._nursery))
-        theirs.close()
-        self._asking = threading.Lock()
+        self._work, self._limits = work, limits
+        self._workers = {_Worker(work, limits) for _ in range(count)}
+        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
         self._threads = ThreadPoolExecutor(count)
-        self._mine = threading.local()  # the worker of a thread
-        self._channels: set[_Channel] = set()
+        self._lock = threading.Lock()  # of the set of workers
+        self._is_closed = False
 
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Have `work(*task)` done; if that goes over a limit, what `too_costly` returns or raises stands for it.
+        """Call `work(*task)` in a worker; if that goes over a limit, call `too_costly` here in its place.
 
-        It may take `times` as long as a piece of work. It is not begun after `until`.
+        The task may take `times` as long as usual. It is too costly, too, if it has not begun by `until`.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 
     def close(self) -> None:
-        """End all workers, and forget what they have not done."""
+        """Kill all workers and cancel the tasks that have not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        with contextlib.suppress(OSError):
-            self._nursery.shutdown(socket.SHUT_RDWR)  # ends the nursery, and that every worker, whose thread then ends
-        os.waitpid(self._pid, 0)
+        with self._lock:
+            self._is_closed = True
+            for worker in self._workers:
+                os.kill(worker.pid, signal.SIGKILL)
         self._threads.shutdown()
-        for channel in self._channels:
-            channel.close()
-        self._nursery.close()
+        for worker in self._workers:
+            worker.end()
 
     def __enter__(self) -> "Workers":
         return self
@@ -191,182 +184,105 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _do(self, task: _Task, too_costly: Callable[[], Any], until: float) -> Any:
+    def _do(self, task: tuple[int, tuple[Any, ...]], too_costly: Callable[[], Any], until: float) -> Any:
         for _ in range(_ATTEMPTS if time.monotonic() < until else 0):
-            channel = self._channel()
+            if self._is_closed:
+                break
+            worker = self._idle.get()
             try:
-                result, problem = channel.exchange(task)
+                worker.connection.send(task)
+                result, problem = worker.connection.recv()
             except (OSError, EOFError, pickle.UnpicklingError):
-                if self._bury(channel) in _OUTSIDE:
+                code = self._replace(worker)
+                if code > 0:
+                    raise RuntimeError(f"a scoring process ended with exit code {code}") from None
+                if code == -signal.SIGKILL:  # from outside, such as by the system when memory is short
                     continue
                 break
             if isinstance(problem, MemoryError):
-                self._bury(channel)  # who follows has its memory in order
+                self._replace(worker)  # what the task has allocated may not be free
                 break
+            self._idle.put(worker)
             if problem is not None:
                 raise problem
             return result
         return too_costly()
 
-    def _channel(self) -> "_Channel":
-        """Return the connection to this thread's worker, which is begun if need be."""
-        channel: _Channel | None = getattr(self._mine, "channel", None)
-        if channel is None:
-            with self._asking:
-                pid, descriptors = self._ask(_START)
-            channel = self._mine.channel = _Channel(pid, socket.socket(fileno=descriptors[0]))
-            self._channels.add(channel)
-        return channel
-
-    def _bury(self, channel: "_Channel") -> int | None:
-        """Forget a worker that has ended, or is to; return the signal that ended it, None if none did."""
-        self._mine.channel = None
-        self._channels.discard(channel)
-        channel.close()
-        with self._asking:
-            status, _ = self._ask(channel.pid)
-        if os.WIFSIGNALED(status):
-            return os.WTERMSIG(status)
-        if status != 0:
-            raise RuntimeError("a worker process failed; its traceback stands above this one")
-        return None
-
-    def _ask(self, number: int) -> tuple[int, list[int]]:
-        """Return the nursery's answer, a number and perhaps a descriptor; raise RunError if it is no more."""
-        with contextlib.suppress(OSError):
-            self._nursery.sendall(_NUMBER.pack(number))
-            answer, descriptors, _, _ = socket.recv_fds(self._nursery, _NUMBER.size, 1)
-            if answer:
-                return _NUMBER.unpack(answer)[0], descriptors
-        raise RunError("the processes that score were ended from outside; the answers are kept: go on with --resume")
-
-
-class _Channel:
-    """A connection to one worker: a task goes in, what came of it comes back. Only this program's own objects do."""
-
-    def __init__(self, pid: int, connection: socket.socket) -> None:
-        self.pid = pid
-        self._connection = connection
-        self._stream = connection.makefile("rwb")
-
-    def exchange(self, task: _Task) -> Any:
-        pickle.dump(task, self._stream, pickle.HIGHEST_PROTOCOL)
-        self._stream.flush()
-        return pickle.load(self._stream)  # noqa: S301
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):  # what could not be sent to a worker that has ended
-            self._stream.close()
-        self._connection.close()
-
-
-class _Nursery:
-    """The process that forks the workers, and knows how they end."""
-
-    def __init__(self, control: socket.socket, worker: "_Worker") -> None:
-        self._control = control
-        self._worker = worker
-        self._pids: set[int] = set()
-
-    def serve(self, other_end: socket.socket) -> None:
-        """Begin workers until the process that wants them ends; then end them."""
-        other_end.close()
-        for number in (signal.SIGINT, signal.SIGTERM):  # sent to all of a terminal's or a job's processes
-            signal.signal(number, signal.SIG_IGN)
-        for number in _TIMES:
-            signal.signal(number, signal.SIG_DFL)
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-            os.environ[name] = "1"  # of this forked process; there is a worker for each core
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # running into a limit is no reason to keep the memory
-        gc.freeze()  # what is there stays in memory that all workers share
-        gc.enable()
-        try:
-            while request := self._control.recv(_NUMBER.size):
-                (number,) = _NUMBER.unpack(request)
-                if number == _START:
-                    self._start()
-                else:
-                    self._pids.discard(number)
-                    self._control.sendall(_NUMBER.pack(os.waitpid(number, 0)[1]))
-        finally:
-            for pid in self._pids:
-                os.kill(pid, signal.SIGKILL)
-            for pid in self._pids:
-                os.waitpid(pid, 0)
-
-    def _start(self) -> None:
-        ours, theirs = socket.socketpair()
-        pid = os.fork()
-        if pid == 0:
-            self._control.close()
-            ours.close()
-            _live(lambda: self._worker.serve(theirs))
-        self._pids.add(pid)
-        theirs.close()
-        with ours:
-            socket.send_fds(self._control, [_NUMBER.pack(pid)], [ours.fileno()])
+    def _replace(self, worker: "_Worker") -> int:
+        """Kill a worker if it still runs, replace it with a new one, and return its exit code."""
+        with self._lock:
+            self._workers.discard(worker)
+            code = worker.end()
+            if not self._is_closed:
+                worker = _Worker(self._work, self._limits)
+                self._workers.add(worker)
+                self._idle.put(worker)
+        return code
 
 
 class _Worker:
-    """A process that does one piece of work after the other."""
+    """A forked process and the connection to it."""
 
     def __init__(self, work: Callable[..., Any], limits: SafetyLimits) -> None:
-        self._work = work
-        self._limits = limits
-
-    def serve(self, connection: socket.socket) -> None:
-        """Do what is asked until nobody asks any more."""
-        sys.stderr = os.fdopen(os.dup(2), "w")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libraries write that find no more memory
-        stream = connection.makefile("rwb")
-        while True:
+        self.connection, theirs = Pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # a worker uses no lock of another thread
+            self.pid = os.fork()
+        if self.pid == 0:
             try:
-                task = pickle.load(stream)  # noqa: S301
-            except EOFError:
-                return
-            stream.write(self._do(task))
-            stream.flush()
+                _serve(theirs, work, limits)
+            finally:
+                os._exit(1)  # without what the parent would do at its end
+        theirs.close()
 
-    def _do(self, task: _Task) -> bytes:
-        """Return what came of a task, or the problem there was, as it is sent."""
-        times, arguments = task
+    def end(self) -> int:
+        """Kill the process if it still runs, and return its exit code (of a signal: its negative number)."""
+        self.connection.close()
+        os.kill(self.pid, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _serve(connection: Connection, work: Callable[..., Any], limits: SafetyLimits) -> None:
+    """Do the tasks that come over a connection until its other end is closed."""
+    _become_worker(connection, limits.score_megabytes)
+    while True:
         try:
-            with _limited(self._limits.score_seconds * times, self._limits.score_megabytes):
-                return pickle.dumps((self._work(*arguments), None), pickle.HIGHEST_PROTOCOL)
+            times, task = connection.recv()
+        except (EOFError, OSError):
+            return
+        signal.setitimer(signal.ITIMER_PROF, limits.score_seconds * times)
+        signal.setitimer(signal.ITIMER_REAL, limits.score_seconds * times * _CLOCK_SECONDS)
+        try:
+            reply = pickle.dumps((work(*task), None), pickle.HIGHEST_PROTOCOL)
         except (SkillEvaluatorError, MemoryError) as problem:
-            return pickle.dumps((None, problem))
+            reply = pickle.dumps((None, problem))
         except Exception:
-            return pickle.dumps((None, RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
-
-
-@contextlib.contextmanager
-def _limited(seconds: float, megabytes: int) -> Iterator[None]:
-    """Let the system end this process when what is done takes too long, and refuse it more memory.
-
-    Only the system can: the work may be inside a library that never looks up.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    with contextlib.suppress(OSError, ValueError):  # not every system says how much is used, or keeps to this limit
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + megabytes * 1_000_000
-        resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    signal.setitimer(signal.ITIMER_REAL, seconds * _WAITING)
-    try:
-        yield
-    finally:
+            reply = pickle.dumps((None, RuntimeError(f"in a worker process:\n{traceback.format_exc()}")))
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        connection.send_bytes(reply)
 
 
-def _live(serve: Callable[[], None]) -> NoReturn:
-    """Do what a forked process is for, and end it: nothing of what its parent was about to do is done here."""
-    try:
-        serve()
-        os._exit(0)
-    except OSError:  # the other end is gone
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
+def _become_worker(connection: Connection, megabytes: int) -> None:
+    """Let this forked process be ended by its limits or with its parent alone, and close the parent's files."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes of a terminal or a job
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libraries write when memory is short
+    os.closerange(3, connection.fileno())
+    os.closerange(connection.fileno() + 1, _MAX_FILES)
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"  # there is a worker for each core
+    gc.freeze()  # the objects of the parent stay in memory that all workers share
+    gc.enable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError, ValueError):  # not every system says how much is used, or keeps to this limit
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + megabytes * 1_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (limit if soft == resource.RLIM_INFINITY else min(limit, soft), hard))

@@ -78,7 +78,6 @@ class Recorder:
             prompt_commit=manifest.prompt_commit or self.origin.prompt_commit,
             dataset_commit=self.origin.dataset_commit,
             served_model=served_of(scorecard.served),
-            adaptive=None,  # what its looks mean for its scores is told by who looked
             **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summaries.accuracy(scorecard, component.metrics),

@@ -1,27 +1,21 @@
 """Replicates in, one scorecard out: every answer is scored once, and every planned call accounted for.
 
-`Scorer` takes replicates one by one, from a running engine or a journal. Of a scored one it holds outcome and
-metrics; the rest waits in a file until all are reduced, case by case. Equal texts to one case are scored once and
-counted as often as they came.
+`Scorer` takes replicates one by one, from a running engine or a journal, and holds the scores of each. Equal texts to
+one case are scored once and counted as often as they came.
 """
 
 import hashlib
 import math
 import os
-import pickle
 import sys
-import tempfile
-import weakref
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.files import storing
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.base import CaseAnswers
@@ -32,8 +26,6 @@ from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, check_p
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
 from skill_evaluator.scoring.answers import (
-    CONTRACT_KEPT,
-    NO_FIELDS,
     TOO_COSTLY_TO_COMPARE,
     Agreement,
     AnswerScorer,
@@ -47,45 +39,32 @@ from skill_evaluator.text import canonical_json
 
 _READ = (SCORED, UNPARSEABLE)  # what became of an answer that checks look at
 _AHEAD = 32  # answers that are sent to be scored before the first of them is waited for
-_COMPARED_AHEAD = 4  # cases; what was scored of the answers to each is in memory meanwhile
+_COMPARED_AHEAD = 4  # cases
 _NAMED = 5  # cases of a fault
 _MESSAGE = 300  # characters of what was said of it
 _WAITING = 256  # answers; calls take longer than scoring, but where thousands are answered at once
-_IN_MEMORY = 4_000_000  # bytes
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _CaseInProgress:
-    """What has come in of one case: replicates without an answer, scores of the others as they came, and of each text.
+class _CaseScores:
+    """What became of the replicates of one case: `failed` have no text, and `texts` has the digests of the others.
 
-    Equal texts share what is held. `aside` says where the rest of what was scored of a text is put.
+    `scores` are by digest, so that equal texts share them; `unusable` are those of refused or truncated replicates.
     """
 
     case: Case
     failed: dict[int, str] = field(default_factory=dict)
-    scored: dict[int, Scored] = field(default_factory=dict)
-    by_text: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)
-    aside: dict[bytes, int] = field(default_factory=dict)
+    texts: dict[int, bytes] = field(default_factory=dict)
+    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)
+    unusable: dict[int, Scored] = field(default_factory=dict)
 
-
-class _PutAside:
-    """What was scored of thousands of answers, in a file without a name that ends with this object."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-
-    def put(self, scored: Scored) -> int:
-        with storing(Path(tempfile.gettempdir())):
-            place = self._file.seek(0, os.SEEK_END)
-            pickle.dump(scored, self._file, pickle.HIGHEST_PROTOCOL)
-        return place
-
-    def take(self, place: int) -> Scored:
-        self._file.seek(place)
-        scored: Scored = pickle.load(self._file)  # noqa: S301
-        return scored
+    def by_replicate(self) -> dict[int, Scored]:
+        """Return the scores of each replicate that has a text; wait for them."""
+        return {
+            index: self.unusable[index] if index in self.unusable else _wait_for(self.scores[digest])
+            for index, digest in self.texts.items()
+        }
 
 
 class Scorer:
@@ -101,9 +80,8 @@ class Scorer:
         self._component = component
         self._replicates = replicates
         self._scores = scores or AnswerScorer(component, mine)
-        self._cases = {case.id: _CaseInProgress(case) for case in mine}
-        self._pending: deque[tuple[_CaseInProgress, int, bytes, Scored | Future[Scored]]] = deque()
-        self._aside = _PutAside()
+        self._cases = {case.id: _CaseScores(case) for case in mine}
+        self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
         self._usages: list[Usage] = []
         self._distinct: dict[Usage, Usage] = {}  # thousands of calls share them
         self._latencies = array("d")
@@ -113,7 +91,7 @@ class Scorer:
         self._answers: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count a replicate and begin to score it; what is scored by now is put aside.
+        """Count a replicate and begin to score it.
 
         Return what to wait for before the next is added, if many are waiting.
         """
@@ -129,14 +107,16 @@ class Scorer:
         self._usages.append(self._distinct.setdefault(replicate.completion.usage, replicate.completion.usage))
         self._latencies.extend([] if replicate.latency_s is None else [replicate.latency_s])
         self._served.append((served := replicate.completion.served_model) and sys.intern(served))
-        raw = _digest(replicate.completion.text)
-        if failure is not None:
-            scored: Scored | Future[Scored] = replace(unparseable(self._component, case.case, failure.kind), raw=raw)
+        text, index = replicate.completion.text, replicate.call.replicate
+        if failure is None:
+            case.texts[index] = self._begin(case, text)
+            self._pending.append((case, replicate.call, case.texts[index]))
         else:
-            scored = self._begin(case, raw, replicate.completion.text)
-        self._pending.append((case, replicate.call.replicate, raw, scored))
+            case.texts[index] = _digest(text)
+            case.unusable[index] = unparseable(self._component, case.case, failure.kind)
         while self._pending:
-            begun = self._pending[0][-1]
+            first, _, waiting = self._pending[0]
+            begun = first.scores[waiting]
             if isinstance(begun, Future) and (not begun.done() or begun.exception()):  # whoever waits for it is told
                 return begun if len(self._pending) > _WAITING else None
             self._count_first()
@@ -151,42 +131,39 @@ class Scorer:
 
     def begin(self, case_id: str, text: str) -> None:
         """Begin to score a text as the answer to a case, without counting it; equal texts are scored once."""
-        self._begin(self._cases[case_id], _digest(text), text)
+        self._begin(self._cases[case_id], text)
 
     def scored(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the answer to a case, without counting it."""
-        case, raw = self._cases[case_id], _digest(text)
-        scored = case.by_text[raw] = _wait_for(self._begin(case, raw, text))
+        case = self._cases[case_id]
+        digest = self._begin(case, text)
+        scored = case.scores[digest] = _wait_for(case.scores[digest])
         return scored
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
         """Take the scores of checks that something else decides, by case and text; what failed stays failed."""
-        while self._pending:
-            self._count_first()
         for (case_id, text), scores in judged.items():
-            case, raw = self._cases[case_id], _digest(text)
-            if before := next((one for one in case.scored.values() if one.raw == raw and one.outcome in _READ), None):
+            case, digest = self._cases[case_id], _digest(text)
+            before = _wait_for(case.scores[digest]) if digest in case.scores else None
+            if before is not None and before.outcome in _READ:
                 checks = {**before.checks, **scores}
-                after = replace(before, checks=checks, metrics=with_checks(before.metrics, case.case, checks))
-                case.by_text[raw] = after
-                case.scored |= {index: after for index, one in case.scored.items() if one is before}
+                metrics = with_checks(before.metrics, case.case, checks)
+                case.scores[digest] = replace(before, checks=checks, metrics=metrics)
 
-    def scorecard(self, replicates: int | None = None) -> Scorecard:
+    def scorecard(self) -> Scorecard:
         """Reduce all replicates so far, once they are scored; a planned call without an outcome is `not_run`.
 
-        `replicates` is the number planned, where a run stopped early with fewer; no later replicate may have come.
         Raise FixtureError for a truth that is too costly to score.
         """
         while self._pending:
             self._count_first()
-        planned = replicates or self._replicates
-        scored = list(self._case_scores(range(planned)))
+        scored = list(self._case_scores())
         reasons = Counter({TOO_COSTLY_TO_COMPARE: [compared for _, compared in scored].count(False)})
         for (_, reason), calls in self._faults.items():
             reasons[reason] += len(calls)
         return Scorecard(
             cases=tuple(case for case, _ in scored),
-            replicates=planned,
+            replicates=self._replicates,
             reasons=dict(sorted((+reasons).items())),
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             usages=tuple(self._usages),
@@ -206,67 +183,55 @@ class Scorer:
                 kind=kind, reason=reason, count=len(calls), n_cases=len(cases), cases=cases[:_NAMED], message=message
             )
 
-    def _begin(self, case: _CaseInProgress, raw: bytes, text: str) -> Scored | Future[Scored]:
-        if raw not in case.by_text:
-            case.by_text[raw] = self._scores.begin(case.case.id, text)
-        return case.by_text[raw]
+    def _begin(self, case: _CaseScores, text: str) -> bytes:
+        """Begin to score a text unless it has scores, and return its digest."""
+        digest = _digest(text)
+        if digest not in case.scores:
+            case.scores[digest] = self._scores.begin(case.case.id, text)
+        return digest
 
     def _count_first(self) -> None:
-        """Wait for the scores of the first replicate that is not counted, count it, and put what it takes aside."""
-        case, index, raw, begun = self._pending[0]
-        scored = _wait_for(begun)
+        """Wait for the scores of the first replicate that is not counted, and count its faults."""
+        case, call, digest = self._pending[0]
+        scored = case.scores[digest] = _wait_for(case.scores[digest])
         self._pending.popleft()
         if scored.problem is not None:
-            self._faults.setdefault((scored.outcome, scored.problem), {})[Call(case.case.id, index)] = ""
+            self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
         if scored.several:
             several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
-            several[Call(case.case.id, index)] = "one of several values was scored"
-        if not scored.raw:
-            if scored.outcome == SCORED and raw not in case.aside:
-                case.aside[raw] = self._aside.put(scored)
-            if not _wait_for(case.by_text[raw]).raw:
-                case.by_text[raw] = replace(scored, fields=NO_FIELDS, contract=CONTRACT_KEPT, canonical=None, raw=raw)
-            scored = _wait_for(case.by_text[raw])
-        case.scored[index] = scored
+            several[call] = "one of several values was scored"
 
-    def _case_scores(self, planned: range) -> Iterator[tuple[CaseScore, bool]]:
+    def _case_scores(self) -> Iterator[tuple[CaseScore, bool]]:
         """Yield the score of each case, and whether its answers could be compared, which workers begin ahead."""
-        begun: deque[tuple[_CaseInProgress, CaseAnswers, list[tuple[Scored, int]], Agreement | Future[Agreement]]]
-        begun = deque()
+        begun: deque[tuple[_CaseScores, CaseAnswers, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
-            texts = {raw: self._aside.take(place) for raw, place in case.aside.items()}
-            times = Counter(scored.raw for scored in case.scored.values() if scored.outcome == SCORED)
             answers = CaseAnswers(self._component.plan)
-            for scored in case.scored.values():
-                answers.add(scored.raw, texts[scored.raw].canonical if scored.outcome == SCORED else None)
-            parsed = [(replace(scored, canonical=None), times[raw]) for raw, scored in texts.items()]
-            begun.append((case, answers, parsed, self._scores.begin_agreement(answers)))
-            del texts, answers, parsed  # which are of one case what all else is of all cases
+            for index, scored in case.by_replicate().items():
+                answers.add(case.texts[index], scored.canonical if scored.outcome == SCORED else None)
+            begun.append((case, answers, self._scores.begin_agreement(answers)))
             while begun and (len(begun) > _COMPARED_AHEAD or not isinstance(begun[0][-1], Future)):
-                yield self._case_score(*begun.popleft(), planned)
+                yield self._case_score(*begun.popleft())
         while begun:
-            yield self._case_score(*begun.popleft(), planned)
+            yield self._case_score(*begun.popleft())
 
     def _case_score(
-        self,
-        case: _CaseInProgress,
-        answers: CaseAnswers,
-        parsed: list[tuple[Scored, int]],
-        begun: Agreement | Future[Agreement],
-        planned: range,
+        self, case: _CaseScores, answers: CaseAnswers, begun: Agreement | Future[Agreement]
     ) -> tuple[CaseScore, bool]:
-        labelled, agreement = case.case.labelled, _wait_for(begun)
+        labelled, agreement, planned = case.case.labelled, _wait_for(begun), range(self._replicates)
+        by_replicate = case.by_replicate()
+        times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
+        parsed = [(_wait_for(case.scores[digest]), count) for digest, count in times.items()]
         reproducibility = agreement.metrics
         if reproducibility is None:  # which the model is to blame for
             metrics = self._component.agreement
             reproducibility = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in metrics.items()}
         fields = [(scored.fields, count) for scored, count in parsed]
-        outcomes = {**case.failed, **{index: scored.outcome for index, scored in case.scored.items()}}
+        outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
         checks = [
             CheckedCase(
                 check=check,
                 scores=tuple(
-                    case.scored[index].checks[check.id].score if index in case.scored else None for index in planned
+                    by_replicate[index].checks[check.id].score if index in by_replicate else None for index in planned
                 ),
             )
             for check in case.case.checks
@@ -277,7 +242,7 @@ class Scorer:
             labelled=labelled,
             outcomes=tuple(outcomes.get(index, NOT_RUN) for index in planned),
             metrics={
-                name: tuple(case.scored[index].metrics[name] if index in case.scored else None for index in planned)
+                name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
             },
             fields=total_fields(fields) | {path: one.total for path, one in checked.items()},

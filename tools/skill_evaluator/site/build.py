@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.audit.results import AuditResult, read_audit
+from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import told
 from skill_evaluator.display.options import (
     AUDITS,
@@ -45,7 +45,6 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.leaderboard import load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.repository import Repository
-from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.site.cases import write_cases
 from skill_evaluator.site.compare import write_comparisons
 from skill_evaluator.site.component import MOST_CHANGES, change_rows, component_page, overview_rows, regression
@@ -54,14 +53,11 @@ from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.run import write_runs
 from skill_evaluator.site.writing import SiteFolder, fitting, refuse_page_name
 from skill_evaluator.text import counted, nearest
-from skill_evaluator.verdicts.decide.results import Comparisons
-from skill_evaluator.verdicts.history.baselines import AUDIT_RESULT
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-ASKING = "connect-src 'self'"  # of a site of one's own, which takes notes
 _HERE = Path(__file__).parent
 _LONGEST_OF_AUDIT = 5_000  # characters of a sentence: the verdict on a cohort names many figures
 _REMEDY = "mend the file that is named, or take it back from git (git checkout -- FILE), and build again"
@@ -109,9 +105,8 @@ def write_pages(site: SiteFolder) -> None:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    policy = f"{POLICY}; {ASKING}" if site.own else POLICY
     for name, page in PAGES.items():
-        shown = {"page": page, "name": name, "pages": PAGES, "policy": policy, "version": __version__}
+        shown = {"page": page, "name": name, "pages": PAGES, "policy": POLICY, "version": __version__}
         site.write(name, templates.get_template("page.html").render(**shown) + "\n")
     for asset in (*_SHARED, *(page.script for page in PAGES.values())):
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
@@ -122,7 +117,7 @@ def write_pages(site: SiteFolder) -> None:
 def write_audits(site: SiteFolder, folder: Path) -> tuple[str | None, dict[str, str | None]]:
     """Write the page of each audit that was reported on; return the newest that can be read, and its models' grades."""
     results: dict[str, AuditResult] = {}
-    paths = sorted(folder.glob(f"*/{AUDIT_RESULT}"), reverse=True)
+    paths = sorted(folder.glob(f"*/{REPORTED}"), reverse=True)
     if not paths:
         site.write_data("audits", {"audits": []})
         return None, {}
@@ -175,7 +170,6 @@ def build_site(build: SiteBuild) -> SiteFolder:
     rows: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
     regressed: dict[str, Any] = {}
-    list(side_by_side(partial(_keep_verdicts, build, settings), names, large=True))
     for name in told(names, len(names), "pages of components"):
         result = attempted(name, partial(_write_component, site, build, name, settings, grades))
         if isinstance(result, StorageError):  # of the site itself
@@ -208,15 +202,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
 def _recorded(build: SiteBuild, settings: Settings, name: str) -> RecordedComponent:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
-    return RecordedComponent(component=component, archive=archive, settings=settings, config=build.config)
-
-
-def _keep_verdicts(build: SiteBuild, settings: Settings, name: str) -> None:
-    """Draw the verdicts on a component, which are kept; what is wrong with it is told where it is written."""
-    with suppress(Exception):
-        recorded = _recorded(build, settings, name)
-        if recorded.standing() is not None:
-            recorded.kept.of_runs(recorded.archive.entries, Comparisons, recorded.comparisons)
+    return RecordedComponent(component=component, archive=archive, settings=settings)
 
 
 def _write_component(
@@ -239,8 +225,8 @@ def _write_component(
     runs = _rows(recorded)
     page = component_page(name, component.version, standing, runs)
     site.write_data(f"components/{name}", {**page, "remarks": [*page["remarks"], *remarks]})
-    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names), build.fixtures)
-    write_comparisons(site, recorded, standing, build.fixtures, names)
+    write_runs(site, *write_cases(site, recorded, standing, runs, build.fixtures, names))
+    write_comparisons(site, recorded, build.fixtures, names)
     return overview_rows(name, standing, grades), list(change_rows(name, standing)), regression(standing)
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.declarations import aligned_by
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
-from skill_evaluator.errors import RunError, SkillEvaluatorError
+from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.judges.people.steps import differences
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
@@ -29,11 +28,10 @@ from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_answers, outcomes, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, ArrayMatch, CaseView, DistinctOutput, Leaf, case_view
+from skill_evaluator.scoring.answer_views import MOST_OUTPUTS, CaseView, DistinctOutput, Leaf, recorded_case_view
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting
+from skill_evaluator.site.writing import SiteFolder, cut_name, data_script, fitting, program_digest
 from skill_evaluator.text import canonical_json, counted, digest, listed
-from skill_evaluator.verdicts.history.cache import program_digest
 from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
 
 _DOCUMENT = 100_000  # characters of a document
@@ -43,7 +41,6 @@ _VALUE = 240  # of a value, around the place where truth and output differ
 _VALUES = 6_000  # of all values of an output together, where they are few
 _NAME = 200
 _LEAVES = 100  # of an output, those that differ first
-_ITEMS = 50  # of an array
 _ERRORS = 20
 _TEXTS = 2  # that say the same
 _REPLICATES = 50
@@ -214,15 +211,14 @@ def _spread(record: Record, kept: CaseRecord) -> str:
 
 
 def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    explained = output.explanation
-    answer = explained.answer
+    answer = output.answer
     parsed = answer.parsed
     failure = answer.replicate.failure if answer.replicate else None
-    differing = [leaf for leaf in explained.leaves if leaf.outcome not in ("right", "unscored")]
-    alike = [leaf for leaf in explained.leaves if leaf.outcome in ("right", "unscored")]
-    checks = [_check(check, score) for check, (score, _) in explained.checks if score is not None][:_LEAVES]
+    differing = [leaf for leaf in output.leaves if leaf.outcome not in ("right", "unscored")]
+    alike = [leaf for leaf in output.leaves if leaf.outcome in ("right", "unscored")]
+    checks = [_check(check, score) for check, (score, _) in output.checks if score is not None][:_LEAVES]
     shown = differing[:_LEAVES]
-    longest = max(_VALUE, _VALUES // max(1, len(explained.leaves)))
+    longest = max(_VALUE, _VALUES // max(1, len(output.leaves)))
     return {
         "replicates": ranges(output.replicates),
         "times": len(output.replicates),
@@ -231,16 +227,15 @@ def _output(record: Record, output: DistinctOutput) -> dict[str, Any]:
         "message": abridged(failure.message, 2 * _VALUE) if failure and failure.kind != "refused" else "",
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(parsed.found) if parsed else None,
-        "score": explained.metrics.get(record.primary_metric),
-        "metrics": dict(explained.metrics),
+        "score": output.metrics.get(record.primary_metric),
+        "metrics": dict(output.metrics),
         "unmarked": output.unmarked,
         "differing": [one for one in checks if one["outcome"] != "right"] + [_leaf(leaf, longest) for leaf in shown],
         "alike": [one for one in checks if one["outcome"] == "right"]
         + [_leaf(leaf, longest) for leaf in alike[: _LEAVES - len(shown)]],
-        "counts": Counter([*(leaf.outcome for leaf in explained.leaves), *(one["outcome"] for one in checks)]),
-        "left": max(0, len(explained.leaves) - _LEAVES),
-        "arrays": [_array(array) for array in explained.arrays[:_ITEMS]],
-        "errors": [abridged(error, 2 * _VALUE) for error in explained.schema_errors[:_ERRORS]],
+        "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
+        "left": max(0, len(output.leaves) - _LEAVES),
+        "errors": [abridged(error, 2 * _VALUE) for error in output.schema_errors[:_ERRORS]],
         "texts": [_cut(text, _TEXT) for text in output.texts[:_TEXTS]],
         "others": len(output.texts) - min(len(output.texts), _TEXTS),
     }
@@ -272,18 +267,6 @@ def _leaf(leaf: Leaf, longest: int) -> dict[str, Any]:
         "truth": parts[0],
         "output": parts[1],
         "how": how_compared(leaf),
-    }
-
-
-def _array(array: ArrayMatch) -> dict[str, Any]:
-    return {
-        "at": abridged(array.at, _NAME) or WHOLE,
-        "aligned": aligned_by(array.rule),
-        "items": [
-            {"truth": item.truth, "output": item.output, "why": abridged(item.why, _VALUE)}
-            for item in array.items[:_ITEMS]
-        ],
-        "left": max(0, len(array.items) - _ITEMS),
     }
 
 
@@ -320,12 +303,13 @@ def write_cases(
     others.
     """
     component = recorded.component
+    digests = recorded.archive.digests()
     case_ids = {row.run_id: frozenset(case.case_id for case in row.per_case) for row in rows}
     runs = [
         ShownRun(
             entry=entry,
             case_ids=case_ids[entry.run_id],
-            digest=standing.kept.records.get(entry.run_id, ""),
+            digest=digests.get(entry.run_id, ""),
             recorded=recorded,
             names=names,
         )
@@ -364,7 +348,7 @@ def _write_lists(site: SiteFolder, name: str, runs: Sequence["ShownRun"], newest
         if {run.id for run in of_it} != newest:
             yield version
             key = f"case-lists/{name}/{version}"
-            known = [program_digest(SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
+            known = [program_digest(*SHOWN_BY), [(run.names is None, run.digest) for run in of_it]]
             first_line = f"/* {digest(canonical_json(known))} */"
             if not site.keeps(f"data/{key}.js", first_line):
                 index = cases_index(name, {run.entry.model_id: run.record for run in of_it})
@@ -381,7 +365,7 @@ def _write_case(
     name = f"data/{key}.js"
     room = min(_LARGEST_RUN, _LARGEST_FILE // max(1, len(runs)))
     shared = {
-        "program": program_digest(SHOWN_BY),
+        "program": program_digest(*SHOWN_BY),
         "case": None if case is None else case.digest,
         "why": why,
         "rules": {name: component.digests.get(name) for name in JUDGED_BY},
@@ -473,18 +457,10 @@ class ShownRun:
             _, journal = self._answers
             changed = None if case.was(kept.digest) else "the case was changed since it was asked"
             replicates = [journal.get(Call(case_id, index)) for index in range(len(kept.outcomes))]
-            view = case_view(self.recorded.component, case, replicates, kept, changed, most)
+            view = recorded_case_view(self.recorded.component, case, replicates, kept, changed, most)
             return with_answers(run_part(record, kept, None, self._remarks), record, view)
         except SkillEvaluatorError as problem:
             return run_part(record, kept, f"The raw answers cannot be shown: {problem}")
-
-    def answer(self, case_id: str, replicate: int) -> str:
-        """Return the text of an answer, empty where the call failed; raise RunError for none of this run."""
-        kept = next((kept for kept in self.record.per_case if kept.case_id == case_id), None)
-        if kept is None or replicate >= len(kept.outcomes):
-            raise RunError(f"run {self.id} has no replicate {replicate} of a case {case_id[:100]!a}")
-        answered = self._answers[1].get(Call(case_id, replicate))
-        return answered.completion.text if answered and answered.completion else ""
 
     def script(self, key: str, case_id: str, case: Case | None, room: int) -> str:
         """Return the shown part of a case, within a number of bytes."""

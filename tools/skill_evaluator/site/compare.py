@@ -3,7 +3,7 @@
 Finished comparisons come in, of which every figure is that of `compare`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -21,12 +21,11 @@ from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.writing import SiteFolder, data_script
+from skill_evaluator.site.writing import SiteFolder, data_script, program_digest
 from skill_evaluator.text import canonical_json, digest, listed
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
-from skill_evaluator.verdicts.history.cache import program_digest
-from skill_evaluator.verdicts.history.component import ComponentStanding, RecordedComponent
+from skill_evaluator.verdicts.history.component import RecordedComponent
 
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40
@@ -132,30 +131,16 @@ _LONGEST = 2_000  # characters of a sentence
 
 
 def write_comparisons(
-    site: SiteFolder,
-    recorded: RecordedComponent,
-    standing: ComponentStanding,
-    fixtures: Path | None,
-    names: PublicNames | None,
+    site: SiteFolder, recorded: RecordedComponent, fixtures: Path | None, names: PublicNames | None
 ) -> None:
-    """Write what is compared of a component; draw nothing where the site has it already.
-
-    With `names` its texts are private, and only these are in it.
-    """
-    component, entries, documents = recorded.component, recorded.archive.entries, names is None
-    known = [program_digest(_SHOWN_BY), standing.kept.digest_of(entries), documents, component.digests.get("schema")]
-    first_line = f"/* {digest(canonical_json(known))} */"
-    keys = [f"compare/{component.name}/versions", f"compare/{component.name}/models"]
-    kept = [site.keeps(f"data/{key}.js", first_line) for key in keys]
-    if all(kept) and not documents:  # else the answers that changed are to be found, too
-        return
-    comparisons = standing.kept.of_runs(entries, Comparisons, recorded.comparisons)
+    """Write the comparisons of a component. With `names` its texts are private, and only these are in it."""
+    comparisons = recorded.comparisons()
     comparisons = comparisons if names is None else names.comparisons(comparisons)
     read = lru_cache(maxsize=16)(lambda folder, *_: outcomes(folder))  # each run is in several comparisons
-    shown = _BothAnswers(site, recorded, standing, fixtures, read)
-    answers: Answers = shown.of if documents else lambda _: None
-    for key, value in zip(keys, (version_parts(comparisons, answers), model_parts(comparisons, answers)), strict=True):
-        site.write(f"data/{key}.js", f"{first_line}\n{data_script(key, value, _LONGEST)}")
+    answers: Answers = _BothAnswers(site, recorded, fixtures, read).of if names is None else lambda _: None
+    key = f"compare/{recorded.component.name}"
+    site.write_data(f"{key}/versions", version_parts(comparisons, answers), _LONGEST)
+    site.write_data(f"{key}/models", model_parts(comparisons, answers), _LONGEST)
 
 
 @dataclass(frozen=True)
@@ -164,13 +149,16 @@ class _BothAnswers:
 
     site: SiteFolder
     recorded: RecordedComponent
-    standing: ComponentStanding
     fixtures: Path | None
     read: Callable[..., Any]  # the answers in a folder, of a size and a time
 
     @cached_property
     def _cases(self) -> Sequence[Case]:
         return load_cases(self.recorded.component, self.fixtures)
+
+    @cached_property
+    def _digests(self) -> Mapping[str, str]:
+        return self.recorded.archive.digests()
 
     def of(self, model: ModelVerdict) -> str | None:
         """Return the key of the answers that changed; None where those of one of the two runs are not here."""
@@ -193,9 +181,9 @@ class _BothAnswers:
             self.site.write_data(key, {"blocks": [word_block(f"The cases cannot be read: {problem}")]}, _LONGEST)
             return
         known = [
-            program_digest(_SHOWN_BY),
+            program_digest(*_SHOWN_BY),
             sizes,
-            [self.standing.kept.records.get(run_id) for run_id in runs],
+            [self._digests.get(run_id) for run_id in runs],
             [[case.id, case.digest] for case in cases],
             component.digests,
         ]

@@ -5,21 +5,13 @@ Its rows have the beginning of each answer; the texts are a file of their own, l
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import NonNegativeInt, StringConstraints
-
-from skill_evaluator.display.safe_text import abridged, code_block
-from skill_evaluator.errors import FixtureError, RunError, SkillEvaluatorError
-from skill_evaluator.files import LinesWriter, StrictModel, read_checked
-from skill_evaluator.identifiers import CaseId, FileName
-from skill_evaluator.library.case_table import place_of_new, write_cases
-from skill_evaluator.library.cases import SOURCE, Case
+from skill_evaluator.display.safe_text import abridged
+from skill_evaluator.library.cases import Case
 from skill_evaluator.site.cases import JUDGED_BY, SHOWN_BY, ShownRun
-from skill_evaluator.site.writing import SiteFolder, data_script, fitting
+from skill_evaluator.site.writing import SiteFolder, data_script, fitting, program_digest
 from skill_evaluator.text import canonical_json, digest, listed
-from skill_evaluator.verdicts.history.cache import program_digest
 
 _OUTPUTS = 50  # distinct ones of a case
 _ROWS = 2_000_000  # characters of all rows of a run
@@ -29,22 +21,19 @@ _LEAVES = 5  # that differ
 _VALUE = 60
 
 
-def write_runs(site: SiteFolder, runs: Sequence[ShownRun], cases: Mapping[str, Case], fixtures: Path | None) -> None:
+def write_runs(site: SiteFolder, runs: Sequence[ShownRun], cases: Mapping[str, Case]) -> None:
     """Write the page of each run; their answers may be shown, and `cases` are what they answer."""
     for run in runs:
         key = f"runs/{run.recorded.component.name}/{run.id}"
         for part in ("rows", "texts"):
             site.when_opened(f"data/{key}/{part}.js", partial(_write_run, site, run, cases, key))
-        if site.own:
-            site.later[f"data/{key}/notes.js"] = partial(_write_notes, site, run, key)
-            site.noting[key] = partial(_keep, site, run, cases, fixtures, key)
 
 
 def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: str) -> None:
     """Write the rows and the texts of a run, unless those are there that show the same."""
     digests = run.recorded.component.digests
     known = {
-        "program": program_digest(SHOWN_BY),
+        "program": program_digest(*SHOWN_BY),
         "rules": [digests.get(name) for name in JUDGED_BY],
         "cases": [cases[case_id].digest if case_id in cases else None for case_id in sorted(run.case_ids)],
         **run.shown(True),
@@ -73,7 +62,6 @@ def _write_run(site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], key: 
         "remarks": [
             why if len(ids) == len(run.case_ids) else f"{listed(sorted(ids), 4)}: {why}" for why, ids in whys.items()
         ],
-        "own": site.own,
         "rows": kept,
         "left": left,
     }
@@ -104,46 +92,3 @@ def _worst(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what puts the rows in order: what was not scored, then the lowest scores, those without one last."""
     score = 2.0 if row["score"] is None else row["score"]
     return row["outcome"] == "scored", score, -len(row["off"]), row["case"], -row["times"]
-
-
-class Note(StrictModel):
-    """What a person says of an answer: a line of the run's notes. `new_case` waits for its document."""
-
-    case_id: CaseId
-    replicate: NonNegativeInt
-    note: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
-    new_case: FileName | None = None
-
-
-def _notes_of(run: ShownRun) -> Path:
-    return run.recorded.component.records_dir.with_name("notes") / f"{run.id}.jsonl"
-
-
-def _write_notes(site: SiteFolder, run: ShownRun, key: str) -> None:
-    shown: dict[str, Any] = {"notes": [], "problem": ""}
-    try:
-        if (path := _notes_of(run)).exists():
-            shown["notes"] = [note.model_dump() for _, note in read_checked(path, Note.model_validate, RunError)]
-    except SkillEvaluatorError as problem:
-        shown["problem"] = str(problem)
-    site.write_data(f"{key}/notes", shown, None)
-
-
-def _keep(
-    site: SiteFolder, run: ShownRun, cases: Mapping[str, Case], fixtures: Path | None, key: str, note: Note
-) -> str:
-    """Keep a note, and make the case that it asks for; return where they are."""
-    path, told = _notes_of(run), ""
-    answer = run.answer(note.case_id, note.replicate)
-    if note.new_case is not None:
-        if note.new_case in cases:
-            raise FixtureError(f"case '{note.new_case}' exists already; choose a different id")
-        place = place_of_new(run.recorded.component, fixtures, [note.new_case], "choose a different id")
-        of = f"Noted on case {note.case_id}, replicate {note.replicate} of run {run.entry.run_id}, which answered:"
-        write_cases(place, {note.new_case: {SOURCE: f"{note.note}\n\n{of}\n\n{code_block(answer)}\n"}})
-        told = f" {place / note.new_case} waits for its document and ground truth; {SOURCE} there says why."
-    lines = LinesWriter(path)
-    lines.append(note.model_dump(exclude_none=True))
-    lines.close()
-    _write_notes(site, run, key)
-    return f"Kept in {path}.{told}"

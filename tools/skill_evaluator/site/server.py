@@ -1,10 +1,9 @@
-"""The site on this machine, for whoever has its address: files go out, notes on answers come in.
+"""The site on this machine, for whoever has its address.
 
 A different site in the same browser can read nothing: it does not know the token, and only a page of this origin may
 use the scripts that hold the data.
 """
 
-import json
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -30,23 +29,20 @@ from skill_evaluator.display.options import (
     options,
 )
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
-from skill_evaluator.site.build import ASKING, POLICY, SiteBuild, build_site
-from skill_evaluator.site.run import Note
+from skill_evaluator.site.build import POLICY, SiteBuild, build_site
 
-_HEADERS = {"Content-Security-Policy": f"{POLICY}; {ASKING}; frame-ancestors 'none'", **loopback.HEADERS}
+_HEADERS = {"Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'", **loopback.HEADERS}
 
 Later = Mapping[str, Callable[[], None]]
-Noting = Mapping[str, Callable[[Note], str]]
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Later = MappingProxyType({})
 
 
 class SiteServer(loopback.LoopbackServer):
     """A folder with a site; `port` 0 takes a free one. Raises OSError where the port is taken."""
 
-    def __init__(self, folder: Path, port: int = 0, later: Later = _NOTHING, noting: Noting = _NOTHING) -> None:
-        """Listen, and answer nobody before `serve_forever`; `later` makes files, `noting` keeps what is sent."""
+    def __init__(self, folder: Path, port: int = 0, later: Later = _NOTHING) -> None:
+        """Listen, and answer nobody before `serve_forever`; `later` makes files."""
         self._later = dict(later)
-        self._noting = dict(noting)
         self._making = threading.Lock()
         super().__init__(port, partial(_Request, directory=str(folder)))
 
@@ -57,19 +53,11 @@ class SiteServer(loopback.LoopbackServer):
                 self._later[name]()
                 del self._later[name]
 
-    def note(self, name: str, note: Note) -> str:
-        """Keep a note that was sent to a name; return where it is, and raise RefusedError or SkillEvaluatorError."""
-        with self._making:
-            if name not in self._noting:
-                raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "there is nothing here")
-            return self._noting[name](note)
-
     def server_close(self) -> None:
         """Listen no more; make nothing more, and wait for what is being made: the folder may go now."""
         super().server_close()
         with self._making:
             self._later.clear()
-            self._noting.clear()
 
 
 class _Request(SimpleHTTPRequestHandler):
@@ -98,19 +86,6 @@ class _Request(SimpleHTTPRequestHandler):
             return None
         return super().send_head()
 
-    def do_POST(self) -> None:
-        """Keep a note, and answer with where it is or why it is refused."""
-        try:
-            loopback.refuse_other_sites(self)
-            name = unquote(self.server.path_inside(self))
-            status, answer = HTTPStatus.OK, self.server.note(name, loopback.sent(self, Note, "note"))
-        except (loopback.RefusedError, SkillEvaluatorError) as problem:
-            status, answer = getattr(problem, "status", HTTPStatus.BAD_REQUEST), str(problem)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
     def end_headers(self) -> None:
         """Send the headers that keep other sites out."""
         for name, value in _HEADERS.items():
@@ -137,7 +112,7 @@ def serving(request: ServedSite) -> Iterator[SiteServer]:
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
         site = build_site(SiteBuild(out=Path(folder), own=True, **places))
         try:
-            server = SiteServer(Path(folder), request.port, site.later, site.noting)
+            server = SiteServer(Path(folder), request.port, site.later)
         except OSError as problem:
             raise ConfigError(
                 f"cannot listen on {loopback.HOST}:{request.port}: {problem.strerror}; choose another --port"

@@ -8,6 +8,7 @@ import shutil
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import read_text, replace_text, storing
 from skill_evaluator.identifiers import is_file_name
-from skill_evaluator.text import digest
+from skill_evaluator.text import canonical_json, digest
 
 MARKER = ".skill-evaluator-site"
 LONGEST = 300  # characters of a name or a sentence; the records have the whole
@@ -34,13 +35,11 @@ class SiteFolder:
     def __init__(self, folder: Path, *, own: bool = False) -> None:
         """Take an empty or new folder, or a folder with a site; raise StorageError for any other.
 
-        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for, and
-        `noting` when a note is sent to a name.
+        A site for one's `own` eyes is served by whoever built it: `later` is what to do when a file is asked for.
         """
         self._folder = folder
         self.own = own
         self.later: dict[str, Callable[[], None]] = {}
-        self.noting: dict[str, Callable[[Any], str]] = {}
         self._names: set[str] = set()
         self.written = 0
         self.removed = 0
@@ -159,6 +158,14 @@ def fitting(rows: Iterable[Any], most: int) -> tuple[list[Any], int]:
     sizes = accumulate(len(json.dumps(_shown(row, LONGEST), separators=(",", ":"))) for row in every)
     kept = bisect_right(list(sizes), most)
     return every[:kept], len(every) - kept
+
+
+@lru_cache
+def program_digest(*patterns: str) -> str:
+    """Return the digest of the package's files that match one of the patterns."""
+    package = Path(__file__).parents[1]
+    files = sorted(path for pattern in patterns for path in package.glob(pattern))
+    return digest(canonical_json([digest(path.read_bytes()) for path in files]))
 
 
 def data_script(key: str, value: Any, longest: int | None = None) -> str:

@@ -16,7 +16,6 @@ from skill_evaluator.display.pages import Block, Heading, Line, Lines, Only, Pag
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.runner.prices import AMOUNTS
-from skill_evaluator.runner.session import print_pending
 from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
@@ -82,10 +81,7 @@ def size_page(size: AuditSize, reason: str = "") -> Page:
 
 
 def print_audit_runs(asked: "AskedAudit", form: Format) -> None:
-    """Print the runs whose calls are made to stdout, and to stderr which ones wait and the command that comes next."""
-    print_pending(asked.pending)
-    if not asked.runs:
-        return
+    """Print the runs to stdout, and the command that comes next to stderr."""
     rows = [
         {
             "model_id": run.model_id,
@@ -113,8 +109,7 @@ def print_audit_runs(asked: "AskedAudit", form: Format) -> None:
         Lines(stopped),
     ]
     print_page(form, json=lambda: {"audit": asked.audit.id, "runs": rows}, page=lambda: page_of("", blocks))
-    if asked.next_words:
-        print(asked.next_words, file=sys.stderr)
+    print(asked.next_words, file=sys.stderr)
 
 
 def _counts(run: "AuditRun") -> list[Cell]:

@@ -5,7 +5,7 @@ Leaves answers, not judgements: `audits/<id>/` holds what was asked and one run 
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,14 +25,13 @@ from skill_evaluator.display.options import FOLDERS, words_of
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import Configuration
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import MANIFEST, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import sum_of
 from skill_evaluator.runner.runs import Run, check_writable, settings_digest
 from skill_evaluator.runner.schedule import Shard
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, with_keys
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 from skill_evaluator.text import nearest
 
 
@@ -49,29 +48,22 @@ class AuditRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedAudit:
-    """An audit with its runs whose calls are made, and where those stand that wait at a vendor (`pending`, by run id).
-
-    `models`: how many were to be asked.
-    """
+    """An audit with its runs. `models`: how many were to be asked."""
 
     request: AuditRunRequest
     audit: AuditManifest
     folder: Path
     models: int
     runs: Sequence[AuditRun]
-    pending: Mapping[str, str]
 
     @property
     def complete(self) -> bool:
-        """Whether every model answered enough, but those that wait; nothing is known while all do."""
-        asked = len(self.runs) + len(self.pending) == self.models
-        return not self.runs or (asked and all(run.complete for run in self.runs))
+        """Whether every model answered enough."""
+        return len(self.runs) == self.models and all(run.complete for run in self.runs)
 
     @property
     def next_words(self) -> str:
-        """The command that comes next, and what for; empty while nothing is left but to wait."""
-        if self.complete and self.pending:
-            return ""
+        """The command that comes next, and what for."""
         request = self.request
         if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
             words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
@@ -88,14 +80,11 @@ class AskedAudit:
         return f"to go on where this stopped: {shlex.join(words)}"
 
 
-def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configuration | None = None) -> AskedAudit:
-    """Draw an audit or take one up, ask what has no answer, and count what became of every call.
-
-    With the configuration for `collecting`, take what batches have brought by now, and ask nothing anew.
-    """
+def run_audit(request: AuditRunRequest, *, watch: Watch) -> AskedAudit:
+    """Draw an audit or take one up, ask what has no answer, and count what became of every call."""
     refuse_wrong(request)
     plan = None if request.plan is None else read_audit_plan(request.plan)
-    drawn, folder = _draw(request, plan, collecting)
+    drawn, folder = _draw(request, plan)
     audit = drawn.manifest
     usable = with_keys(drawn.models, drawn)
     runs = runs_of(audit, list(usable.values()), Shard.parse(request.shard) if request.shard else None, folder)
@@ -110,14 +99,11 @@ def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configurati
         watch=watch,
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
-        mode=mode_of(submit_only=request.submit_only, collecting=collecting is not None),
     )
-    session.hold_month(usable.values(), config=request.config, components=request.components, folder=folder)
     asked = session.ask(runs, Questions(request_for=drawn.request))  # answers are scored when all are gathered
-    finished = [run for run in runs if run.manifest.run_id not in asked.pending]
-    tallies = gather([folder], request).tallies if finished else {}
+    tallies = gather([folder], request).tallies
     made = []
-    for run in finished:
+    for run in runs:
         tally, stopped = tallies[run.model.id], asked.why_stopped(run)
         enough = tally.answered >= drawn.settings.required_coverage * tally.planned
         made.append(
@@ -132,14 +118,10 @@ def run_audit(request: AuditRunRequest, *, watch: Watch, collecting: Configurati
     if any("max_cost" in (run.stopped or "") for run in made):  # go on under a cap that suffices for all
         most = sum_of(asked_models(drawn, drawn.sizes(), str)).cost_upper_usd or 0.0
         request = replace(request, max_cost=round(most + 0.01, 2))
-    return AskedAudit(
-        request=request, audit=audit, folder=folder, models=len(drawn.models), runs=made, pending=asked.pending
-    )
+    return AskedAudit(request=request, audit=audit, folder=folder, models=len(drawn.models), runs=made)
 
 
-def _draw(
-    request: AuditRunRequest, plan: AuditPlan | None, collecting: Configuration | None
-) -> tuple[DrawnAudit, Path]:
+def _draw(request: AuditRunRequest, plan: AuditPlan | None) -> tuple[DrawnAudit, Path]:
     """Take up the audit of a plan or of `--resume`, or draw a new one; return it with the folder it is kept in."""
     if plan is not None:
         shards = {job.shard for job in plan.jobs if not request.models or job.model_id in request.models}
@@ -158,7 +140,7 @@ def _draw(
             if audit_id not in ids:
                 raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
             folder = request.audits / audit_id
-        return drawn_audit(_as_begun(read_audit_manifest(folder / AUDIT), request), request, collecting), folder
+        return drawn_audit(_as_begun(read_audit_manifest(folder / AUDIT), request), request), folder
     commit = commit_of(request.components)
     drawn = new_audit(request, keyed=True, commit=commit, transport="batch" if request.batch else "direct")
     for doubt in drawn.manifest.doubts:

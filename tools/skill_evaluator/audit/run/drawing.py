@@ -39,10 +39,8 @@ from skill_evaluator.runner.prices import (
     sum_of,
 )
 from skill_evaluator.runner.runs import Run, new_invocation, settings_digest
-from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts, refuse_submit_only
+from skill_evaluator.runner.schedule import Call, Shard, build_request, refuse_amounts
 from skill_evaluator.runner.session import with_keys
-from skill_evaluator.runner.spending import month_of
-from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 
 _BENCHMARK_OUTPUT = "choice"
@@ -318,7 +316,6 @@ def refuse_wrong(request: AuditRunRequest) -> None:
     """Raise ConfigError, RunError or AuditError for what no audit can be asked."""
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
-    refuse_submit_only(submit_only=request.submit_only, batch=request.batch, resume=request.resume)
     if request.resume is not None and (not request.resume or request.plan is not None):
         raise AuditError("--resume takes an audit's id, its folder or nothing, and cannot be combined with --plan")
 
@@ -373,10 +370,6 @@ def plan_audit(request: AuditPlanRequest) -> tuple[AuditPlan, AuditSize]:
     settings, sizes = drawn.settings, drawn.sizes()
     jobs = audit_jobs(drawn.manifest, drawn.models, drawn.kinds, sizes, settings.jobs)
     jobs = capped(jobs, request.max_cost)
-    month = month_of(settings, request.config, request.components)
-    if month is not None:
-        costs = by_key((job.model_id, job.cost_upper_usd) for job in jobs)
-        month.refuse({model_id: total_or_none(each) for model_id, each in costs.items()}, request.max_cost)
     jobs = sharing(jobs, drawn.models, settings.ceilings)
     plan = AuditPlan(reason=request.reason, audit=drawn.manifest, jobs=jobs)
     replace_text(request.out, json_text(plan.model_dump(mode="json")))

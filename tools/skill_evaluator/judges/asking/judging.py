@@ -34,8 +34,7 @@ _CHANGES_NAMED = 3
 class Judging(FrozenModel):
     """The file judging.json. `rubric`: the digest of what is looked for; `criteria`: their ids, or the dimensions.
 
-    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings. Of a
-    judging in batches, `options` are those of the command that began it: `collect --batches` goes on with them.
+    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings.
     `skill`: the component whose answers are judged; null for items of a file.
     """
 
@@ -53,7 +52,6 @@ class Judging(FrozenModel):
     seed: int
     replicates: ReplicateCount
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
     evaluator_version: Label
 
     def changes_since(self, earlier: "Judging") -> list[str]:

@@ -1,12 +1,6 @@
-"""What every command that asks judges takes, and how a process takes it that collects batches later."""
+"""What every command that asks judges takes."""
 
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, Self, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
 
 from skill_evaluator.display.options import (
     JUDGEMENTS,
@@ -15,19 +9,13 @@ from skill_evaluator.display.options import (
     ConfigOption,
     MaxCalls,
     MaxCost,
-    SubmitOnly,
     argument,
     flag,
     option,
     options,
     rare,
 )
-from skill_evaluator.errors import JudgeError
 from skill_evaluator.runner.journal import Transport
-
-_SAID_AGAIN = frozenset(
-    ("batch", "components", "config", "dry_run", "fixtures", "format", "out", "resume", "submit_only")
-)
 
 
 @options
@@ -55,49 +43,17 @@ class JudgingRequest(ConfigOption):
         """How judges are asked: call by call, unless the command says otherwise."""
         return "direct"
 
-    @property
-    def leaves_batches(self) -> bool:
-        """Whether batches are left with the vendor."""
-        return False
-
-    @property
-    def remembered(self) -> dict[str, Any]:
-        """What a later process needs to go on, as JSON has it: nothing, unless it is asked in batches."""
-        return {}
-
 
 @options
 class BatchJudgingRequest(JudgingRequest):
-    """What a command takes that may ask in batches, which a later process may collect."""
+    """What a command takes that may ask in batches."""
 
     batch: Batch = False
-    submit_only: SubmitOnly = False
 
     @property
     def transport(self) -> Transport:
         """How judges are asked."""
         return "batch" if self.batch else "direct"
-
-    @property
-    def leaves_batches(self) -> bool:
-        """Whether batches are left with the vendor."""
-        return self.submit_only
-
-    @property
-    def remembered(self) -> dict[str, Any]:
-        """What a later process needs to go on, as JSON has it; whoever collects names the folders."""
-        own = (field.name for field in fields(self) if field.name not in _SAID_AGAIN)
-        return {name: to_jsonable_python(getattr(self, name)) for name in own if self.batch}
-
-    @classmethod
-    def recalled(cls, remembered: Mapping[str, Any], **said: Any) -> Self:
-        """Return the request again; raise JudgeError for what was not written by `remembered`."""
-        hints = {name: hint for name, hint in get_type_hints(cls).items() if name not in _SAID_AGAIN}
-        try:
-            kept = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in remembered.items()}
-            return cls(**kept, **said)
-        except (KeyError, TypeError, ValidationError) as problem:
-            raise JudgeError(f"this version does not know its options ({problem!r}); continue with --resume") from None
 
 
 @options

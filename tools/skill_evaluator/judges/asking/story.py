@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.display.options import COMPONENTS
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
@@ -18,7 +17,6 @@ from skill_evaluator.judges.asking.questions import question_sizes
 from skill_evaluator.judges.asking.reading import commonest_failure
 from skill_evaluator.judges.asking.results import JudgeRecord, record_of
 from skill_evaluator.library.config import Model, select_models
-from skill_evaluator.library.sources import components_of
 from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner.engine import Stop
@@ -26,8 +24,8 @@ from skill_evaluator.runner.journal import outcomes
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import COST_OF_BATCHES, Estimate, estimate, price_of, refuse_unpriced
 from skill_evaluator.runner.runs import Run, check_writable
-from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts, refuse_submit_only
-from skill_evaluator.runner.session import Questions, Session, Watch, mode_of, refuse_pending, with_keys
+from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,23 +94,18 @@ class AskedJudging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The judges that are asked, and how; `collecting` takes what batches have brought by now.
-
-    `watch` shows how the calls go; without it nothing is shown.
-    """
+    """The judges that are asked, and how. `watch` shows how the calls go; without it nothing is shown."""
 
     request: JudgingRequest
     configuration: Configuration
     models: Sequence[Model]
     watch: Watch | None = None
-    collecting: bool = False
 
     @classmethod
     def of(
         cls,
         request: JudgingRequest,
         watch: Watch | None = None,
-        collecting: Configuration | None = None,
         judges: tuple[str, ...] | None = None,
     ) -> "Bench":
         """Read the configuration and the judges, by default those of the request; raise ConfigError or JudgeError."""
@@ -122,8 +115,7 @@ class Bench:
         if request.dry_run and request.resume is not None:
             raise JudgeError("--dry-run cannot be combined with --resume")
         batch = request.transport == "batch"
-        refuse_submit_only(submit_only=request.leaves_batches, batch=batch, resume=request.resume)
-        configuration = collecting or read_configuration(request.config)
+        configuration = read_configuration(request.config)
         if not named:
             names = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {names}")
@@ -135,9 +127,7 @@ class Bench:
         for model in models:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
-        return cls(
-            request=request, configuration=configuration, models=models, watch=watch, collecting=collecting is not None
-        )
+        return cls(request=request, configuration=configuration, models=models, watch=watch)
 
     def voices(self, written: Mapping[str, Sequence[str | None]], strict: Sequence[str]) -> Voices:
         """Return how much each judge counts; `strict` are the criteria that want no judge of a writer's family."""
@@ -157,7 +147,6 @@ class Bench:
             seed=request.seed,
             replicates=request.replicates,
             transport=request.transport,
-            options=request.remembered,
         )
 
     def size(self, asking: Asking) -> JudgingSize:
@@ -177,36 +166,21 @@ class Bench:
         notes = [*asking.notes, *([COST_OF_BATCHES] if batch else [])]
         return JudgingSize(judging=self.planned(asking), judges=judges, notes=notes)
 
-    def session(
-        self, folder: Path, models: Sequence[Model], *, budget: Budget | None = None, resumes: bool = False
-    ) -> Session:
-        """Return how models are asked: within a budget, by default what the options and the month's cap allow them.
-
-        Raise ConfigError where the month leaves nothing, or has no price of one.
-        """
+    def session(self, *, budget: Budget | None = None) -> Session:
+        """Return a session that calls models within a budget; the default is that of the options."""
         request = self.request
-        session = Session(
+        return Session(
             configuration=self.configuration,
             watch=self.watch or _unseen,
             budget=budget or Budget(request.max_cost, request.max_calls),
             concurrency=request.concurrency,
-            mode=mode_of(submit_only=request.leaves_batches, collecting=self.collecting and resumes),
         )
-        if budget is None:
-            default = request.config.parent / COMPONENTS
-            components = components_of(default, request.config, default)
-            session.hold_month(models, config=request.config, components=components, folder=folder)
-        return session
 
-    def ask(
-        self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None, further: Sequence[Model] = ()
-    ) -> AskedJudging:
+    def ask(self, asking: Asking, *, inside: Path | None = None, budget: Budget | None = None) -> AskedJudging:
         """Ask every judge every question that has no answer yet; raise JudgeError where `--resume` does not fit.
 
-        Raise PendingError where answers are in batches that are not waited for.
-
         `inside`: the folder of a further stage of a judging, which goes on where that stage stopped. `budget`: what
-        other calls have left; default: what the options and the month's cap allow these models and any `further` ones.
+        other calls have left; default: what the options allow.
         """
         _warn(asking)
         request = self.request
@@ -216,8 +190,7 @@ class Bench:
         if resumed is not None:
             judging, folder = taken_up(judging, resumed, request.out)
         usable = list(with_keys(self.models, self.configuration).values())
-        resumes = resumed is not None
-        session = self.session(folder, [*usable, *further], budget=budget, resumes=resumes)
+        session = self.session(budget=budget)
         check_writable(folder / RUNS, "--out DIR")
         if not (folder / JUDGING).exists():
             write_judging(folder, judging)
@@ -229,7 +202,6 @@ class Bench:
             )
         )
         asked = session.ask(runs, ask)  # answers are read when all are there; until then the journal has them
-        refuse_pending(asked.pending)
         return AskedJudging(
             judging=judging,
             folder=folder,

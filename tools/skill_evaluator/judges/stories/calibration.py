@@ -516,7 +516,7 @@ def calibrate_sentences(request: CalibrateRequest, bench: Bench, labels: Labels,
     if request.resume is not None:
         judging, folder = taken_up(judging, request.resume, request.out)
     (model,) = with_keys(bench.models, bench.configuration).values()
-    session = bench.session(folder, [model])
+    session = bench.session()
     write_judging(folder, judging)
     judge = SentencesJudge(model=model, asked_for=judging.id, seed=judging.seed, folder=folder / RUNS)
     asked = ask_sentences(list(items.values()), judge, session)

@@ -33,14 +33,13 @@ from skill_evaluator.judges.people.queue import queue_in
 from skill_evaluator.judges.stories.batches import read_comparison, read_regression, read_scoring
 from skill_evaluator.judges.stories.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 
 STRONG = "strong"  # the folder of the second stage
 _BOTH = 2
-_NOT_AGAIN = ("resume", "dry_run", "batch", "submit_only", "format")  # of what was typed
+_NOT_AGAIN = ("resume", "dry_run", "batch", "format")  # of what was typed
 _PLANNED = ("judges", "seed", "replicates")  # what a plan says
 Drawn = Callable[[Any], str]
 """Results of judges → the page that says what may be wrong with them."""
@@ -71,15 +70,10 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return chosen
 
 
-def judge(
-    request: JudgedRequest, watch: Watch | None, drawn: Drawn, collecting: Configuration | None = None
-) -> Judged | JudgingSize:
-    """Read what is judged, ask the judges and say what comes of it; of a dry run, what that would take.
-
-    `collecting`: the configuration with which what batches have brought is collected.
-    """
+def judge(request: JudgedRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
+    """Read what is judged, ask the judges and say what comes of it; of a dry run, what that would take."""
     pair = cascade_judges(request)
-    bench = Bench.of(request, watch, collecting, pair)
+    bench = Bench.of(request, watch, pair)
     batch: JudgedBatch
     match request:
         case ScoreRequest():
@@ -115,7 +109,7 @@ def judge_cascade(batch: JudgedBatch, bench: Bench, request: JudgedRequest, draw
     if request.dry_run:
         note = f"at most: {strong_model.id} is asked only what {cheap_model.id} leaves open, and the audited share"
         return bench.size(replace(batch.asking, notes=[*batch.asking.notes, note]))
-    first = replace(bench, models=[cheap_model]).ask(batch.asking, further=[strong_model])
+    first = replace(bench, models=[cheap_model]).ask(batch.asking)
     if not first.complete:
         print(f"{strong_model.id} is asked once {cheap_model.id} has answered", file=sys.stderr)
         return _judged(first, first, bench)

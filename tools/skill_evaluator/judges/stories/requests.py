@@ -1,6 +1,5 @@
 """What the commands of judges are asked for; help and completion import this alone."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,6 @@ from skill_evaluator.display.options import (
     rare,
     shared,
 )
-from skill_evaluator.judges.asking.judging import JudgeMode
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
 from skill_evaluator.judges.calibration.labels import Split
 from skill_evaluator.judges.calibration.results import PROBE_NAMES
@@ -70,11 +68,6 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
-REQUESTS: Mapping[JudgeMode, type[JudgedRequest]] = {
-    "score": ScoreRequest,
-    "pairwise": PairwiseRequest,
-    "regression": RegressionRequest,
-}
 
 
 @options

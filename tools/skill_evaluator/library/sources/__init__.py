@@ -7,7 +7,7 @@
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -43,14 +43,13 @@ _LONGEST = 80
 @cache
 def formats() -> Mapping[str, Source]:
     """Return every format by its `kind`; few libraries have any but our own, and the others need not wait."""
-    from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills, text_versions
+    from skill_evaluator.library.sources import own, prompt_yml, promptfoo, skills
 
     return {
         "own": own.OWN,
         "prompt_yml": prompt_yml.PROMPT_YML,
         "promptfoo": promptfoo.PROMPTFOO,
         "skills": skills.SKILLS,
-        "text_versions": text_versions.TEXT_VERSIONS,
     }
 
 
@@ -72,11 +71,6 @@ class WrittenAt:
             return written
         out = LeftOut(what="cases", count=left, reason="leave_out in settings.yaml names it")
         return replace(written, rows=rows, left_out=(*written.left_out, out))
-
-    def versions(self, tree: FileTree) -> Iterator[Written]:
-        """Yield the versions that lie side by side, the current one first; raise ComponentError."""
-        yield self.read(tree)
-        yield from self.source.earlier(tree, self.key)
 
     def here(self, limits: SafetyLimits) -> Written:
         """Read it as it is now; raise ComponentError."""

@@ -208,12 +208,10 @@ def faultless(prompt: Prompt, where: Path) -> Prompt:
 class Source:
     """A format: what it looks for, where it finds components, and how one is read; ComponentError where it cannot be.
 
-    `earlier` yields the versions before the current one, the newest first, of a format that keeps them side by side.
     `lost` yields what belongs to no component.
     """
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
     read: Callable[[FileTree, str], Written]
-    earlier: Callable[[FileTree, str], Iterator[Written]] = lambda tree, key: iter(())
     lost: Callable[[FileTree], Iterator[LeftOut]] = lambda tree: iter(())

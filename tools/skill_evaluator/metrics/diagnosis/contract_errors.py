@@ -4,15 +4,16 @@ The errors of the schema by path, rule and message; whether they are extra keys 
 calls things: a renamed key is one missing and one extra.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.comparing.schema_paths import children, references_of, target_of
+from skill_evaluator.comparing.schema_paths import same_value
 
 _EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
 _BRANCHES = ("anyOf", "oneOf")
+_COMBINED = ("allOf", *_BRANCHES, "if", "then", "else")
 _LONGEST = 200  # a message quotes the value it is about
 
 
@@ -100,27 +101,13 @@ def top_names(schema: Mapping[str, Any] | None) -> TopNames:
     >>> sorted(names.required), sorted(names.named or ())
     (['shop'], ['shop', 'total'])
     """
-    required: set[str] = set()
-    named: set[str] = set()
-    by_pattern = False
-    for node, certain in _whole_value(schema, schema or {}, True, frozenset()):
-        named.update(node.get("properties", ()))
-        required.update(node.get("required", ()) if certain else ())
-        by_pattern |= "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping)
-    return TopNames(frozenset(required), frozenset(named) if named and not by_pattern else None)
+    nodes = [node for node in same_value(schema, schema or {}, _COMBINED) if isinstance(node, Mapping)]
+    certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
+    named = frozenset(name for node in nodes for name in node.get("properties", ()))
+    required = frozenset(name for node in certain for name in node.get("required", ()))
+    by_pattern = any("patternProperties" in node or _is_open(node) for node in nodes)
+    return TopNames(required, named if named and not by_pattern else None)
 
 
-def _whole_value(
-    node: Any, root: Mapping[str, Any], certain: bool, seen: frozenset[str]
-) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield the schemas of the whole value, each with whether it must hold (False for one branch of several)."""
-    if not isinstance(node, Mapping):
-        return
-    yield node, certain
-    for reference in references_of(node):
-        if reference not in seen:
-            yield from _whole_value(target_of(reference, root), root, certain, seen | {reference})
-    for child in children(node, ("allOf",)):
-        yield from _whole_value(child, root, certain, seen)
-    for child in children(node, ("anyOf", "oneOf", "if", "then", "else")):
-        yield from _whole_value(child, root, False, seen)
+def _is_open(node: Mapping[str, Any]) -> bool:
+    return isinstance(node.get("additionalProperties"), Mapping)

@@ -27,16 +27,6 @@
     return table(caption, columns, rows, { class: "leaves stacked", mark: (row) => (field && row.field === field ? "sought" : null) });
   }
 
-  function array(shown) {
-    const columns = [
-      { title: "In truth", number: true, cell: (item) => (item.truth === null ? "–" : String(item.truth)) },
-      { title: "In answer", number: true, cell: (item) => (item.output === null ? "–" : String(item.output)) },
-      { title: "Why", cell: (item) => el("bdi", {}, item.why) },
-    ];
-    return el("details", {}, el("summary", {}, el("bdi", {}, shown.at), `: how its items met (aligned ${shown.aligned})`),
-      table(`Items of ${shown.at}`, columns, shown.items), shown.left ? el("p", { class: "soft" }, `${shown.left} more items are left out here.`) : null);
-  }
-
   function raw(output) {
     return el("details", {}, el("summary", {}, output.texts.length > 1 ? "The answers as they came" : "The answer as it came"),
       output.texts.map((shown, place) => [
@@ -62,7 +52,6 @@
       output.left ? el("p", { class: "soft" }, `${output.left} more leaves are left out here.`) : null,
       output.errors.length ? el("div", {}, el("p", { class: "soft" }, "It breaks the schema:"), el("ul", { class: "remarks" }, output.errors.map((words) => el("li", {}, el("bdi", {}, words))))) : null,
       rest.length ? el("details", { class: "rest" }, el("summary", {}, `${rest.length} ${rest.length === 1 ? "leaf" : "leaves"} ${rest[0].outcome === "unscored" ? "without a truth" : rest.length === 1 ? "that agrees" : "that agree"}`), leaves("Leaves that agree", rest, field)) : null,
-      output.arrays.map(array),
       output.texts.length ? raw(output) : null);
   }
 

@@ -5,10 +5,10 @@
   const MOST = 50; // rows before a reader asks for more
   const AROUND = 70; // characters beside what was sought
   const OUTCOMES = { right: "✓", wrong: "✗", missing: "∅", extra: "+" };
-  const SHOWS = { "": "all answers", off: "those not right", unscored: "those not scored", noted: "those with a note" };
+  const SHOWS = { "": "all answers", off: "those not right", unscored: "those not scored" };
 
   const isRight = (row) => row.outcome === "scored" && !row.off.length && (row.score === null || row.score === 1);
-  const KEPT = { "": () => true, off: (row) => !isRight(row), unscored: (row) => row.outcome !== "scored", noted: (row, run) => run.notes.some((note) => isOf(note, row)) };
+  const KEPT = { "": () => true, off: (row) => !isRight(row), unscored: (row) => row.outcome !== "scored" };
   const value = (text) => el("bdi", { class: "value" }, text);
 
   /** Return the beginning of an answer, or the place in it that was sought, which is marked. */
@@ -39,35 +39,6 @@
       to(field, el("bdi", { class: "path" }, at)), " ", value(truth || "–"), " → ", value(output || "–"))), row.more ? to("", `${row.more} more`) : null];
   }
 
-  const isOf = (note, row) => note.case_id === row.case && row.replicates.split(", ").some((part) => { const [first, last = first] = part.split("-").map(Number); return first <= note.replicate && note.replicate <= last; });
-
-  /** Send a note to who serves this page; return where it is kept, or throw why it is not. */
-  async function keep(run, note) {
-    const answer = await fetch(`runs/${encodeURIComponent(run.component)}/${encodeURIComponent(run.run)}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(note) });
-    const words = await answer.json();
-    if (!answer.ok) throw new Error(words);
-    run.notes.push(note);
-    return words;
-  }
-
-  /** Return what people noted on an answer, and the fields of one more note. */
-  function notes(row, run) {
-    const id = `note-${row.at}`;
-    const text = el("textarea", { id, rows: "3" }), name = el("input", { id: `${id}-case` }), told = el("p", { class: "soft", role: "status" });
-    const list = el("ul", { class: "remarks" });
-    const show = () => list.replaceChildren(...run.notes.filter((note) => isOf(note, row)).map((note) => el("li", {}, el("bdi", {}, note.note), note.new_case ? [" → ", el("bdi", {}, note.new_case)] : null)));
-    const send = async () => {
-      try {
-        told.textContent = await keep(run, { case_id: row.case, replicate: parseInt(row.replicates, 10), note: text.value, ...(name.value.trim() ? { new_case: name.value.trim() } : {}) });
-        text.value = name.value = "";
-        show();
-      } catch (problem) { told.textContent = problem.message; }
-    };
-    show();
-    return [list, el("details", { class: "note" }, el("summary", {}, "Add a note"), el("label", { for: id }, "Note"), text,
-      el("label", { for: `${id}-case` }, "Id of a new case to make of it (may stay empty)"), name, el("button", { type: "button", class: "print", onclick: send }, "Keep")), told];
-  }
-
   /** Return every column that a reader may choose, those first that are shown if nothing is chosen. */
   function columnsOf(run, texts, sought) {
     const others = [...new Set(run.rows.flatMap((row) => Object.keys(row.metrics)))].filter((name) => name !== run.metric);
@@ -77,13 +48,12 @@
       { title: run.metric, sort: "score", number: true, cell: (row) => share(row.score) },
       { title: "What differs", cell: (row) => differing(row, run) },
       { title: "Answer", cell: (row) => answer(row, texts, sought) },
-      ...(run.own ? [{ title: "Notes", cell: (row) => notes(row, run) }] : []),
       ...others.map((name) => ({ title: name, number: true, more: true, cell: (row) => share(row.metrics[name]) })),
     ];
   }
 
   function matching(run, now, texts, sought) {
-    const kept = run.rows.filter((row) => (!now.field || row.fields.includes(now.field)) && (KEPT[now.show] || KEPT[""])(row, run)
+    const kept = run.rows.filter((row) => (!now.field || row.fields.includes(now.field)) && (KEPT[now.show] || KEPT[""])(row)
       && (!sought || [row.case, row.outcome, row.reason || "", (texts && texts[row.at]) || row.text, ...row.off.flat()].some((text) => text.toLowerCase().includes(sought))));
     const order = { case: (a, b) => a.case.localeCompare(b.case), score: (a, b) => (a.score ?? 2) - (b.score ?? 2) }[now.sort];
     return order ? kept.sort((a, b) => (now.down ? order(b, a) : order(a, b))) : kept;
@@ -114,7 +84,7 @@
     const seek = (event) => { clearTimeout(waiting); waiting = setTimeout(() => draw({ q: event.target.value }), 150); };
     return el("div", { class: "filters", role: "search" },
       el("div", { class: "wide" }, el("label", { for: "search" }, "Search in the answers"), el("input", { id: "search", type: "search", value: now.q || "", oninput: seek })),
-      choice("Show", "show", Object.entries(SHOWS).filter(([name]) => run.own || name !== "noted"), "show"),
+      choice("Show", "show", Object.entries(SHOWS), "show"),
       choice("Field that differs", "field", [["", "any"], ...fields.map((name) => [name, name])], "field"));
   }
 
@@ -125,7 +95,6 @@
     if (!rows.some((row) => row.component === component && row.model)) throw new Error(`There is nothing recorded of '${component}'.`);
     if (!(await load(`cases/${component}`)).runs.some((shown) => shown.run === id)) throw new Error(`No answers of a run '${id}' are here: they are private, in a run folder elsewhere, or not of a model's newest two versions.`);
     const run = { component, ...(await load(`runs/${component}/${id}/rows`)) };
-    Object.assign(run, run.own ? await load(`runs/${component}/${id}/notes`) : { notes: [] });
     const whole = () => load(`runs/${component}/${id}/texts`);
     run.rows.forEach((row, at) => Object.assign(row, { at, whole }));
     const place = el("div", {});
@@ -147,7 +116,6 @@
       finding(component, regressed[component]),
       el("p", { class: "lede" }, `${run.metric} `, share(run.score), `, ${run.planned.toLocaleString("en")} calls. Failures come first; answers to a case that say the same are one row.`),
       run.remarks.map((words) => el("p", { class: "notice" }, words)),
-      run.problem ? el("p", { class: "notice" }, `The notes cannot be read: ${run.problem}`) : null,
       filters(run, state.read(), draw), place,
     ];
   });

@@ -41,28 +41,14 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewording:
-    """The spread of a model's score between neutral wordings.
-
-    `sigma` is a standard deviation on the scale of the metric (0 to 1), `n` the number of scenarios behind it, and
-    `source` says in words where it comes from.
-    """
-
-    sigma: float
-    n: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """The records of one model to compare; `absent` says why there is no baseline to compare with.
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
     runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
-    `look` the number of times that runs were held against it, this one included. `rewording` is what another wording
-    would do to the baseline's model, where that was measured. `passed_over` says which recorded runs and cases do not
-    count. `side_by_side`: no day stands between them, though no record says so. `any_served`: whichever model answered.
-    `unproved_judge` decided checks of the candidate and is not calibrated.
+    `look` the number of times that runs were held against it, this one included. `passed_over` says which
+    recorded runs and cases do not count. `side_by_side`: no day stands between them, though no record says so.
+    `any_served`: whichever model answered. `unproved_judge` decided checks of the candidate and is not calibrated.
     """
 
     baseline: Record | None
@@ -74,7 +60,6 @@ class Pair:
     anchor_again: tuple[Record, ...] = ()
     look: int = 1
     passed_over: tuple[str, ...] = ()
-    rewording: Rewording | None = None
     side_by_side: bool = False
     any_served: bool = False
     unproved_judge: str | None = None
@@ -183,12 +168,6 @@ def served_change(baseline: Record, candidate: Record) -> Change | None:
     return change_of(baseline.served_model, candidate.served_model, candidate.requested)
 
 
-def is_measured_alike(record: Record, other: Record, *digests: str) -> bool:
-    """Return whether two records were scored by the same rules, and have these digests in common."""
-    same_scorer = record.scorer_version == other.scorer_version
-    return same_scorer and all(record.digests.get(name) == other.digests.get(name) for name in digests)
-
-
 def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
     if baseline.run_id == candidate.run_id and baseline == candidate:
         return
@@ -268,12 +247,6 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
     if baseline.evaluator_version != candidate.evaluator_version:
         yield f"the evaluator was {baseline.evaluator_version}, then {candidate.evaluator_version} (same scorer)"
     for name, record in (("baseline", baseline), ("candidate", candidate)):
-        if record.saved_calls:
-            means = {} if record.adaptive is None else record.adaptive.corrected
-            mean, metric = means.get(record.primary_metric), record.primary_metric
-            remedy = "without --adaptive a run is asked whole"
-            remedy = f"{metric} {mean.strict_mean:.3f} when corrected for that" if mean else remedy
-            yield f"--adaptive stopped the {name}'s run early, so its mean is too high or too low: {remedy}"
         if record.stopped:
             yield f"the {name}'s run is incomplete: {record.stopped}"
     if baseline.transport != candidate.transport:

@@ -25,7 +25,6 @@ from skill_evaluator.verdicts.decide.results import (
     ModelVerdict,
     RunSummary,
     Scope,
-    Waived,
     Watch,
 )
 from skill_evaluator.verdicts.decide.rules import (
@@ -211,12 +210,11 @@ def _model(
     if common is not None and not common.barriers:
         cases = named_cases(common, compared.primary(rules.primary_metric), rules)
     if common is not None and not common.barriers and common.cases:
-        weighed = [result for result in results if not result.is_waived]
-        verdicts = {gate: model_verdict(_deciding(weighed, gate, rules)) for gate in GATES}
+        verdicts = {gate: model_verdict(_deciding(results, gate, rules)) for gate in GATES}
         agreement = [one for one in results if one.kind == "reproducibility"]
         stability = model_verdict(("critical", one.verdict) for one in agreement)
         losses = Losses(
-            fields=tuple(one.metric for one in weighed if one.harmed),
+            fields=tuple(one.metric for one in results if one.harmed),
             cases=tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm),
             critical_cases=rules.critical_cases,
             earlier_run=failed_before(pair, rules, models) if covered else None,
@@ -262,7 +260,7 @@ def _deciding(results: Sequence[MeasureResult], gate: Gate, rules: VerdictRules)
 def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdict: VerdictName) -> str | None:
     """Return the uncalibrated judge that the verdict rests on. Return None if other drops decide."""
     judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
-    others = (one for one in results if (one.metric, one.kind) not in judged and not one.is_waived)
+    others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
     return None if verdict == "regressed" and suffices else compared.judge
 
@@ -296,9 +294,6 @@ def _result(
         verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
         if lost and gate == "these":
             verdict = "regressed"
-        elif is_critical and verdict == "regressed" and effect and pair.rewording:
-            is_rewording = -effect.difference <= pair.rewording.sigma  # as far as a neutral one moves this model
-            verdict = "inconclusive" if is_rewording else verdict
         verdict = judged_verdict(verdict, measured, pair, rules.policy.harm)
         verdict = bounded_verdict(verdict, missing, tolerance, required)
         scopes[gate] = _scope(test, levels, supported_verdict(verdict, compared, measured, rules))
@@ -308,17 +303,6 @@ def _result(
     surely = gating.q is not None and gating.q <= levels.fall
     harmed = is_field and covered and (lost or (surely and difference < -rules.policy.harm))
     harmed = harmed and judged_verdict("regressed", measured, pair, rules.policy.harm) == "regressed"
-    waived = None
-    waiver = rules.waiver_for(measure, pair.candidate.model_id)
-    if waiver is not None and (gating.verdict == "regressed" or harmed):
-        below = waiver.breaks_floor(measured.after.mean)
-        waived = Waived(
-            reason=waiver.reason,
-            expires=waiver.expires.isoformat(),
-            in_force=rules.today <= waiver.expires and not below,
-            down_to=waiver.down_to,
-            below=below,
-        )
     return MeasureResult.view(
         gating,
         metric=measure.name,
@@ -332,7 +316,6 @@ def _result(
         **scopes,
         harmed=harmed,
         missing=missing,
-        waived=waived,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )

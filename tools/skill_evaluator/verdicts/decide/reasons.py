@@ -5,7 +5,6 @@ arithmetic, with the difference as it is and a smaller error.
 """
 
 import math
-import shlex
 from bisect import bisect_left
 from calendar import month_name
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +15,19 @@ from scipy.special import stdtr, stdtrit
 from skill_evaluator.display import FEWEST_CASES
 from skill_evaluator.library.config import Gate
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.comparability import Common, Pair, Rewording, moment_of
+from skill_evaluator.verdicts.decide.comparability import Common, Pair, moment_of
 from skill_evaluator.verdicts.decide.effects import MISSED, Effect
 from skill_evaluator.verdicts.decide.lost_answers import missing_reasons
 from skill_evaluator.verdicts.decide.measuring import Compared, Measured, samples
-from skill_evaluator.verdicts.decide.results import CaseChange, Fall, MeasureResult, joined_falls, less_repeatable
+from skill_evaluator.verdicts.decide.results import (
+    CaseChange,
+    Fall,
+    MeasureResult,
+    calibration_words,
+    joined_falls,
+    less_repeatable,
+)
 from skill_evaluator.verdicts.decide.rules import OF_OTHERS, Losses, VerdictRules, measure_verdict, spending
 
 _MOST = 20  # times as many cases or replicates; more is no advice
@@ -148,7 +153,6 @@ def reasons_of(
     for result in weighed:
         if result.tier == "critical" and result.missing is not None:
             yield from missing_reasons(result.metric, result.missing, result.tolerance, rules.required_coverage)
-    yield from _reasons_of_rewording(compared.pair.rewording, weighed)
     if common.cases and not common.barriers:
         yield from _premise(compared.pair)
     if compared.pair.side_by_side and compared.pair.candidate.is_from_elsewhere:
@@ -167,10 +171,6 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
         return _more_than_one_case(compared.pair)
     for _, remedy in _unsupported(compared.common, results, rules) if compared.common else ():
         return remedy
-    rewording = compared.pair.rewording
-    for _, result in _critical(compared, results):
-        if rewording and result.difference and -rewording.sigma <= result.difference < 0.0:
-            return next(_reasons_of_rewording(rewording, [result]))
     for measured, result in _critical(compared, results):
         if (still_open := open_measure(measured, result, compared.pair, rules)) is not None:
             return still_open[1]
@@ -178,16 +178,6 @@ def remedy_of(compared: Compared, results: Sequence[MeasureResult], coverage: fl
     if lacking or (judge := compared.judge) is None:
         return _MISSING if lacking else None
     return calibration_words(judge)
-
-
-def calibration_words(judge: str) -> str:
-    """Say how a judge gets calibrated, or trusted without labels."""
-    calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
-    return (
-        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
-        "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
-        f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
-    )
 
 
 def _unsupported(common: Common, results: Sequence[MeasureResult], rules: VerdictRules) -> Iterator[tuple[str, str]]:
@@ -218,17 +208,6 @@ def _lift(compared: Compared, results: Sequence[MeasureResult]) -> Iterator[str]
             and None not in (result.baseline, result.candidate)
         ):
             yield f"{result.metric}: with {name} {result.candidate:.3f}, without {result.baseline:.3f}"
-
-
-def _reasons_of_rewording(rewording: Rewording | None, results: Sequence[MeasureResult]) -> Iterator[str]:
-    """Yield how far a rewording of the same prompt would have moved what fell."""
-    for result in results:
-        if rewording is None or result.tier != "critical" or result.difference is None or result.difference >= 0:
-            continue
-        yield (
-            f"{result.metric}: {-result.difference:.3f} lower; neutral rewordings move this model by "
-            f"{rewording.sigma:.3f} ({rewording.source})"
-        )
 
 
 def falls_of(losses: Losses, results: Sequence[MeasureResult]) -> list[Fall]:
@@ -263,7 +242,7 @@ def _reasons_of_measures(results: Sequence[MeasureResult], rules: VerdictRules) 
     alpha = rules.alpha
     for result in results:
         if result.verdict == "regressed" and result.kind != "reproducibility":
-            yield f"{_moved(result, 'fell')}{' (waived)' * result.is_waived}"
+            yield _moved(result, "fell")
     for result in results:
         fell = result.difference is not None and result.difference < 0
         if fell and result.verdict == "unchanged" and result.q is not None and result.q <= alpha:

@@ -3,6 +3,7 @@
 Frozen models without a decision in them; their JSON Schema is generated.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from skill_evaluator.library.config import Gate, VerdictName
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
+from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.lost_answers import Missing
 
@@ -36,16 +38,6 @@ class Scope(FrozenModel):
     n: int = 0
     detectable_drop: float | None = None
     verdict: VerdictName
-
-
-class Waived(FrozenModel):
-    """Somebody's acceptance of a regression: in force, expired, or `below` its floor (`down_to`)."""
-
-    reason: str
-    expires: str
-    in_force: bool
-    down_to: float | None = None
-    below: bool = False
 
 
 class MeasureResult(FrozenModel):
@@ -72,18 +64,12 @@ class MeasureResult(FrozenModel):
     both: Scope
     harmed: bool = False
     missing: Missing | None = None
-    waived: Waived | None = None
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
 
     def by(self, gate: Gate) -> Scope:
         """Return the scope that a gate looks at."""
         return {"these": self.these, "beyond": self.beyond, "both": self.both}[gate]
-
-    @property
-    def is_waived(self) -> bool:
-        """Whether it regressed and a waiver that is in force accepts that."""
-        return self.waived is not None and self.waived.in_force
 
 
 class CaseChange(FrozenModel):
@@ -195,6 +181,16 @@ class RunSummary(FrozenModel):
         return f"{self.skill_version} ({', '.join(marks)})" if marks else self.skill_version
 
 
+def calibration_words(judge: str) -> str:
+    """Say how a judge gets calibrated, or trusted without labels."""
+    calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
+    return (
+        f"label {FEWEST_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
+        "and set `policy.judge.calibration: calibration.json` in settings.yaml, "
+        f"or trust it without labels: `policy.judge.trusted: [{judge}]`"
+    )
+
+
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
     """Word how far the agreement of replicates fell. Return an empty string if it did not fall significantly."""
     fell = (one for one in results if (one.kind, one.verdict) == ("reproducibility", "regressed"))
@@ -250,10 +246,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """What moved beyond chance, for better or worse: critical and supporting measures, and lost fields and cases.
-
-        Between two runs of one version it is the model that moved. Then a waiver has nothing to say.
-        """
+        """The critical and supporting measures that moved beyond chance, and the fields and cases that were lost."""
         measures = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)

@@ -1,27 +1,17 @@
 """The rules that turn a measured effect into a verdict, and a verdict into an exit code. Nothing else decides.
 
-The policy of settings.yaml and the waivers come in as the `VerdictRules` of one component. The verdicts follow from the
+The policy of settings.yaml comes in as the `VerdictRules` of one component. The verdicts follow from the
 small to the large: `measure_verdict` on a metric or field, `model_verdict` from those of one model, `component_verdict`
 from those of all models, and `exit_code` for the process.
 """
 
-import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
-from skill_evaluator.library.config import (
-    ComponentPolicy,
-    MetricPolicy,
-    Policy,
-    Settings,
-    VerdictName,
-    Waiver,
-    load_waivers,
-)
+from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.stats import ROUNDING
@@ -65,14 +55,12 @@ def spending(look: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component, the waivers, and the day on which they are looked at."""
+    """The policy for one component."""
 
     policy: Policy
     skill: str
     primary_metric: str
     required_coverage: float
-    waivers: Sequence[Waiver]
-    today: datetime.date
 
     @property
     def alpha(self) -> float:
@@ -124,20 +112,6 @@ class VerdictRules:
         """Return whether a score could fall by more than its tolerance; only that of the primary metric has to."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
-    def waiver_for(self, measure: Measure, model_id: str) -> Waiver | None:
-        """Return the waiver of a measure that ends last, in force or expired; None without any.
-
-        Of those that end on the same day the one with the highest floor counts.
-        """
-        waivers = [
-            waiver
-            for waiver in self.waivers
-            if waiver.component == self.skill
-            and waiver.model in (None, model_id)
-            and measure.name == (waiver.field if measure.kind == "field" else waiver.metric)
-        ]
-        return max(waivers, key=lambda waiver: (waiver.expires, waiver.down_to or 0.0), default=None)
-
     @property
     def critical_cases(self) -> tuple[str, ...]:
         """The cases whose loss alone is a regression."""
@@ -158,8 +132,8 @@ class VerdictRules:
         return [policy for policy in declared if policy is not None]
 
 
-def rules_for(settings: Settings, config: Path, candidate: Record) -> VerdictRules:
-    """Return the rules for a candidate, as settings and waivers stand today; raises ConfigError."""
+def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
+    """Return the rules for a candidate by the present settings."""
     own = settings.policy.components.get(candidate.skill)
     return VerdictRules(
         policy=settings.policy,
@@ -168,8 +142,6 @@ def rules_for(settings: Settings, config: Path, candidate: Record) -> VerdictRul
         required_coverage=(
             settings.required_coverage if own is None or own.required_coverage is None else own.required_coverage
         ),
-        waivers=load_waivers(config, settings.limits),
-        today=datetime.datetime.now(datetime.UTC).date(),
     )
 
 

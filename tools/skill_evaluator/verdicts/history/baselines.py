@@ -1,18 +1,14 @@
-"""Which recorded runs a run is held against: its baseline, its anchor, the other runs of both, and its rewordings.
+"""Which recorded runs a run is held against: its baseline, its anchor, and the other runs of both.
 
 A record in, a `Pair` out. Chosen from everything that is recorded of a component; nothing is compared here.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
-from statistics import fmean, variance
 
-from skill_evaluator.errors import AuditError, LeaderboardError
-from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
@@ -28,20 +24,9 @@ from skill_evaluator.records.selection import (
     usual_baseline,
     versions_patched_to,
 )
-from skill_evaluator.stats import by_key
-from skill_evaluator.verdicts.decide.comparability import (
-    Pair,
-    Rewording,
-    Scores,
-    as_asked,
-    common_part,
-    is_measured_alike,
-    served_change,
-    strict_scores,
-)
+from skill_evaluator.verdicts.decide.comparability import Pair, as_asked, common_part, served_change
 
 _PROMPT = "prompt"
-AUDITS = "audits"  # beside the folder of components
 _HALF = "the baseline that was asked beside it is not complete, so it is judged against a recorded run"
 _SHARED = 0.5  # of the candidate's cases must be in a version that nobody accepted, for it to be the anchor
 
@@ -141,7 +126,6 @@ def pair_of(
         anchor_again=() if since is None else _again(since, archive),
         look=1 if anchor is None else _look(entry, anchor, archive),
         passed_over=tuple(skipped),
-        rewording=None if before is None else rewording_of(before, archive, archive.folder.parents[1] / AUDITS),
     )
     return as_asked(pair)
 
@@ -149,10 +133,9 @@ def pair_of(
 def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
     """Return the other complete runs of a version, oldest first: of equal prompt, scorer, schema and settings.
 
-    Baselines that were asked beside a candidate are among them. Runs that `--adaptive` stopped early are not: their
-    scores are those that it stops at. A run in which the model had moved (`drift`) begins a series of its own: runs
-    before it are pooled with none after it. With `patched` runs of the versions count that this one is a PATCH of, and
-    whichever model answered them; without, those that the same one answered.
+    Baselines that were asked beside a candidate are among them. A run in which the model had moved (`drift`) begins a
+    series of its own: runs before it are pooled with none after it. With `patched` runs of the versions count that this
+    one is a PATCH of, and whichever model answered them; without, those that the same one answered.
     """
     run = entry_of(record)
     if run.scenario is not None:
@@ -163,7 +146,6 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
         for other in runs_alike(archive.runs_of(run.model_id), run)
         if other.version in versions
         and other.run_id != run.run_id
-        and not other.adaptive
         and other.is_comparable(run)
         and other.digests.get(_PROMPT) == run.digests.get(_PROMPT)
     ]
@@ -178,12 +160,8 @@ def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[
 def _may_be_copied(record: Record, other: Record) -> bool:
     """Return whether two runs of a version can be alike without saying anything of chance.
 
-    Replayed answers are the same every time, a provider that keeps to seeds repeats itself under an equal one, and a
-    run may have taken answers of an earlier run.
+    Replayed answers are the same every time, and a provider that keeps to seeds repeats itself under an equal one.
     """
-    first, second = ({one.run_id, *(one.taken.run_ids if one.taken else ())} for one in (record, other))
-    if first & second:
-        return True
     keeps_to_seeds = record.settings is not None and "seed" not in record.settings.unavailable
     return record.provider == "replay" or (keeps_to_seeds and record.seed == other.seed)
 
@@ -220,128 +198,3 @@ def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:
         if precedence(run.version) > start and run.is_comparable(anchor) and run.order <= candidate.order
     }
     return len(held | {candidate.run_id})
-
-
-AUDIT_RESULT = "report.json"
-_REWORDED = ("prompt", "schema", "contract", "datasets", "settings")  # a run under a scenario shares them
-_FEWEST = 2  # scenarios that can differ
-_MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
-_PER_CENT = 100.0
-
-
-def rewording_of(baseline: Record, archive: Archive, audits: Path) -> Rewording | None:
-    """Return what rewordings do to the baseline's model; None where nothing was measured.
-
-    Of the baseline's own runs under scenarios and an audit of the component, the one with more scenarios counts; the
-    own runs where both have as many.
-    """
-    own = neutral_sigma(baseline, scenario_runs(archive, baseline))
-    audited = audited_sigma(audits, baseline)
-    if own is None or audited is None:
-        return own or audited
-    return own if own.n >= audited.n else audited
-
-
-def scenario_runs(archive: Archive, baseline: Record) -> list[Record]:
-    """Return the complete runs of a baseline's version and model under scenarios that can be held against it."""
-    named = [
-        archive.record(entry)
-        for entry in archive.entries
-        if entry.complete
-        and entry.scenario is not None
-        and (entry.model_id, entry.version) == (baseline.model_id, baseline.skill_version)
-    ]
-    return [record for record in named if is_measured_alike(record, baseline, *_REWORDED)]
-
-
-def neutral_sigma(baseline: Record, under_scenarios: Iterable[Record]) -> Rewording | None:
-    """Return the standard deviation over scenarios of the primary metric's mean, less what replicates explain.
-
-    The cases are those that all the runs and the baseline have
-    unchanged. Runs of one scenario are pooled. None for fewer than two scenarios, or without a common case.
-
-    The variance that replicates explain is that of a case's mean, by the scatter of its replicates. What is left is
-    multiplied by what the root of an estimate lacks on average, as the audit does.
-    """
-    by_scenario = by_key((f"{one.scenario}\n{one.digests.get('scenario')}", one) for one in under_scenarios)
-    tables = [_pooled_scores(records, baseline.primary_metric) for _, records in sorted(by_scenario.items())]
-    digests = {case.question for case in baseline.per_case}
-    common = sorted(digests.intersection(*tables)) if len(tables) >= _FEWEST else []
-    if not common:
-        return None
-    means = [fmean(fmean(table[key]) for key in common) for table in tables]
-    explained = fmean(_variance_of_mean([table[key] for key in common]) for table in tables)
-    return Rewording(
-        sigma=_without_noise(variance(means), explained, len(means) - 1),
-        n=len(means),
-        source=f"{len(means)} scenarios around {baseline.skill_version}",
-    )
-
-
-def _pooled_scores(records: Sequence[Record], metric: str) -> dict[tuple[str, ...], Scores]:
-    """Return the strict scores of one scenario's runs, by case and its digest; cases without a score are left out."""
-    pooled: dict[tuple[str, ...], Scores] = {}
-    for record in records:
-        for case in record.per_case:
-            scores = strict_scores(case, metric)
-            if scores:
-                key = case.question
-                pooled[key] = (*pooled.get(key, ()), *scores)
-    return pooled
-
-
-def _variance_of_mean(cases: Sequence[Scores]) -> float:
-    """Return the variance of a mean over cases that replicates explain; 0 where no case has two replicates.
-
-    A case with one replicate is taken to vary as the others do.
-    """
-    within = [variance(scores) for scores in cases if len(scores) > 1]
-    if not within:
-        return 0.0
-    usual = fmean(within)
-    of_means = [(variance(scores) if len(scores) > 1 else usual) / len(scores) for scores in cases]
-    return sum(of_means) / len(cases) ** 2
-
-
-def _without_noise(seen: float, explained: float, degrees: int) -> float:
-    """Return √(seen − explained), times 1 + (seen ÷ (seen − explained))² ÷ 4ν, which its root lacks on average.
-
-    0 where noise alone explains what was seen. The correction is the audit's, at most 1 + 9 ÷ 4ν.
-    """
-    left = seen - explained
-    if left <= 0.0:
-        return 0.0
-    return math.sqrt(left) * (1.0 + min((seen / left) ** 2, _MOST_ADDED) / (4.0 * degrees))
-
-
-class _AuditedSpread(FrozenModel):
-    fluctuation: float
-
-
-class _AuditedModel(FrozenModel):
-    model: str
-    benchmarks: dict[str, _AuditedSpread] = {}
-
-
-class _AuditFile(FrozenModel):
-    """The keys of an audit's report.json that are read here; spreads are in per cent."""
-
-    scenarios: list[str]
-    models: list[_AuditedModel]
-
-
-def audited_sigma(audits: Path, baseline: Record) -> Rewording | None:
-    """Return the fluctuation of the baseline's model in the newest audit of its component; None without any.
-
-    The noise of scenario × question is in it. Raise AuditError for a broken file.
-    """
-    for path in sorted(audits.glob(f"*/{AUDIT_RESULT}"), reverse=True):
-        audit = validated(_AuditFile, read_json(path, AuditError), path, AuditError)
-        model = next((model for model in audit.models if model.model == baseline.model_id), None)
-        if model is not None and (own := model.benchmarks.get(baseline.skill)) is not None:
-            return Rewording(
-                sigma=own.fluctuation / _PER_CENT,
-                n=len(audit.scenarios),
-                source=f"the audit {path.parent.name} ({len(audit.scenarios)} scenarios)",
-            )
-    return None

@@ -7,13 +7,13 @@ import datetime
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Settings, load_waivers
+from skill_evaluator.library.config import Settings
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import (
     Acceptance,
@@ -47,7 +47,6 @@ from skill_evaluator.verdicts.history.baselines import (
     rest_of_family,
     versions_of_families,
 )
-from skill_evaluator.verdicts.history.cache import KeptVerdicts, kept_verdicts
 from skill_evaluator.verdicts.history.series import History, history_of, shipping_advice
 from skill_evaluator.verdicts.planning.advice import ModelRanking
 
@@ -57,15 +56,11 @@ _MOST_MODELS = 8  # whose pairs are
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStanding:
-    """A component with at least one complete run: the newest record of each model, its history and its ranking.
-
-    `kept` holds more that was drawn of it. The age of a model in the ranking is that of the day on which it was drawn.
-    """
+    """A component with at least one complete run: the newest record of each model, its history and its ranking."""
 
     newest: Mapping[str, Record]
     history: History
     ranking: ModelRanking
-    kept: KeptVerdicts = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +81,12 @@ class Chosen:
             raise LeaderboardError(told)
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
 
-    def judged(self, settings: Settings, config: Path) -> ComparisonResult:
+    def judged(self, settings: Settings) -> ComparisonResult:
         """Compare what was chosen, under today's rules."""
         from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 
         first = self.pairs[0].candidate
-        rules = rules_for(settings, config, first)
+        rules = rules_for(settings, first)
         return compare_records(first.skill, self.pairs, rules, left_out=self.left_out, rest=self.rest)
 
 
@@ -125,23 +120,15 @@ class Accepted:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedComponent:
-    """A component with its recorded runs, and with the settings and waivers by which they are judged."""
+    """A component with its recorded runs, and with the settings by which they are judged."""
 
     component: Component
     archive: Archive
     settings: Settings
-    config: Path
-
-    @cached_property
-    def kept(self) -> KeptVerdicts:
-        """The verdicts that are kept of the component under today's rules."""
-        today = datetime.datetime.now(datetime.UTC).date()
-        waivers = [(waiver, today <= waiver.expires) for waiver in load_waivers(self.config, self.settings.limits)]
-        return kept_verdicts(self.archive, self.component.results_dir, self.settings, waivers)
 
     def rules(self, candidate: Record) -> VerdictRules:
         """Return the rules for a candidate, as they stand today."""
-        return rules_for(self.settings, self.config, candidate)
+        return rules_for(self.settings, candidate)
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
         """Return the recorded runs of these models, or of all; raise LeaderboardError without any."""
@@ -151,7 +138,7 @@ class RecordedComponent:
         return runs_of_models(self.archive.entries, models, where)
 
     def standing(self) -> ComponentStanding | None:
-        """Return what is known of the component; None where no run is complete. Draw only what is not kept."""
+        """Return what is known of the component; None where no run is complete."""
         newest = newest_of_versions(self.archive.entries)
         if not newest:
             return None
@@ -160,7 +147,6 @@ class RecordedComponent:
             newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
             history=history,
             ranking=ranking,
-            kept=self.kept,
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
@@ -185,7 +171,7 @@ class RecordedComponent:
     def advised(self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None) -> tuple[History, ModelRanking]:
         """Return the history of some runs and their ranking, by default of the highest version; both advise alike."""
         self.refuse_incomplete(runs)
-        shipped = ranking = ranking or self.kept.of_runs(runs, ModelRanking, lambda: self.ranking(runs))
+        shipped = ranking = ranking or self.ranking(runs)
         history, versions = self.history(runs), {model.skill_version for model in ranking.models}
         if history.to_ship not in versions:
             choices = choose(runs, history.to_ship, None).choices
@@ -198,9 +184,6 @@ class RecordedComponent:
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Judge each version beside the one before; only a model's highest is also held against the anchor."""
-        return self.kept.of_runs(entries, History, lambda: self._judged_history(entries))
-
-    def _judged_history(self, entries: Sequence[RecordedRun]) -> History:
         archive, by_model = self.archive, {}
         for model_id, versions in sorted(runs_of_versions(entries).items()):
             newest = [runs[-1] for runs in versions.values()]
@@ -215,7 +198,7 @@ class RecordedComponent:
                 for run in newest
             ]
         latest = max((pairs[-1].candidate for pairs in by_model.values()), key=lambda record: record.timestamp)
-        return history_of(self.component.name, by_model, self.rules(latest), self.kept.steps)
+        return history_of(self.component.name, by_model, self.rules(latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
         """Rank the models of a version, by default of the highest, each with its verdict against a lower version.
@@ -269,7 +252,7 @@ class RecordedComponent:
         return Chosen(pairs=pairs, rest=rest, left_out=choices.left_out)
 
     def incomplete_below(self, candidate: RecordedRun) -> str:
-        """Name the newest incomplete run of a lower version with its date. Return an empty string if there is none."""
+        """Name the newest incomplete run of a lower version and its date, or return an empty string."""
         of, entries = (candidate.model_id, candidate.scenario), self.archive.entries
         runs = [(run.timestamp, run.version, (run.model_id, run.scenario)) for run in entries if not run.complete]
         for path in self.component.results_dir.glob(f"*/{MANIFEST}"):
@@ -331,10 +314,10 @@ class RecordedComponent:
         by_model = runs_of_versions(entries)
         every = {version for versions in by_model.values() for version in versions}
         newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.chosen(None, version).judged(self.settings, self.config) for version in newest}
+        versions = {version: self.chosen(None, version).judged(self.settings) for version in newest}
         names = combinations(sorted(by_model)[:_MOST_MODELS], 2)
         beside = (models_pair(entries, pair, self.archive) for pair in names)
-        models = [Chosen(pairs=[pair]).judged(self.settings, self.config) for pair in beside if pair is not None]
+        models = [Chosen(pairs=[pair]).judged(self.settings) for pair in beside if pair is not None]
         return Comparisons(versions=versions, models=models)
 
     def verdict_on(
@@ -358,13 +341,13 @@ class RecordedComponent:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
             policy = policy.model_copy(update={"gate": "these"})
             settings = self.settings.model_copy(update={"policy": policy})
-            return Chosen(pairs=pairs).judged(settings, self.config).model_copy(update={"asked_again": True})
+            return Chosen(pairs=pairs).judged(settings).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
         rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         alone = [prompt_pair(record, archive) for record in records if record.scenario == SCHEMA_ALONE]
         pairs += [pair for pair in alone if pair is not None]
-        return Chosen(pairs=pairs, rest=rest).judged(self.settings, self.config) if pairs else None
+        return Chosen(pairs=pairs, rest=rest).judged(self.settings) if pairs else None
 
     def ranking_of(
         self,
@@ -396,25 +379,20 @@ class RecordedComponent:
 def _to_accept(
     entries: Sequence[RecordedRun], version: str | None, models: Sequence[str], skill: str
 ) -> tuple[str, dict[str, list[RecordedRun]]]:
-    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none.
-
-    A run that `--adaptive` stopped early is no baseline, and nothing to accept.
-    """
-    runs = runs_of_versions(entry for entry in entries if not entry.adaptive)
+    """Return the version to accept, and its complete runs by model; raise LeaderboardError where a model has none."""
+    runs = runs_of_versions(entries)
     complete = [run for versions in runs.values() for of_version in versions.values() for run in of_version]
     complete.sort(key=lambda run: run.standing)
     unusable = [run for run in entries if run.usable is not None and version in (None, run.version)]
     hint = "".join(f"; {run.usable:.0%} of the outputs of {run.run_id} could be read" for run in unusable[:1])
     if not complete:
-        raise LeaderboardError(f"no run of '{skill}' is complete and was asked to the end: nothing to accept{hint}")
+        raise LeaderboardError(f"no run of '{skill}' is complete: there is nothing to accept{hint}")
     version = version or complete[-1].version
     accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
     lacking = [model_id for model_id in models if model_id not in accepted]
     if not accepted or lacking:
         of_model = f" of {', '.join(lacking)}" if lacking else ""
         there = listed(list(dict.fromkeys(run.version for run in reversed(complete))), most=10)
-        stopped = any(entry.adaptive and entry.version == version for entry in entries)
-        hint += "; --adaptive stopped a run of it early: evaluate it without --adaptive" * stopped
         raise LeaderboardError(f"no complete record{of_model} of '{version}' to accept; there are: {there}{hint}")
     return version, accepted
 

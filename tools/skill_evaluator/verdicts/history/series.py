@@ -3,7 +3,7 @@
 Pairs of records and the rules come in, frozen models go out; their JSON Schema is generated.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from statistics import fmean
 
@@ -12,6 +12,7 @@ from pydantic import Field
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.archive import precedence
+from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
@@ -59,12 +60,6 @@ class Step(FrozenModel):
         )
 
 
-class Steps(FrozenModel):
-    """The steps of the models of one version, a family, by the run id of each candidate."""
-
-    by_run: dict[str, Step]
-
-
 class Point(FrozenModel):
     """A version: the strict mean of the primary metric over all its runs, and the step that led there.
 
@@ -96,7 +91,7 @@ class Point(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """One model, the lowest version first. `remarks` name what was stopped early and what was passed over."""
+    """One model, the lowest version first. `remarks` name the records that were passed over."""
 
     model_id: str
     points: list[Point]
@@ -176,32 +171,24 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     return Advice(version=shipped, model_id=name, reason=f"{why}; {of_model}")
 
 
-Draw = Callable[[Sequence[Pair]], Steps]
-
-
-def history_of(
-    skill: str,
-    by_model: Mapping[str, Sequence[Pair]],
-    rules: VerdictRules,
-    steps_of: Callable[[Sequence[Sequence[Pair]], Draw], Iterable[Steps]] = lambda families, draw: map(draw, families),
-) -> History:
+def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
     """Return the history of a component.
 
     Each version of a model is the candidate of a pair, lowest first, and the baseline is the version that it is judged
-    against: None for the lowest. `steps_of` may return steps that were drawn before.
+    against: None for the lowest.
     """
     from skill_evaluator.verdicts.decide.comparison import compare_records
 
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)  # one family, as in `compare`
 
-    def drawn(pairs: Sequence[Pair]) -> Steps:
+    def steps_of(pairs: Sequence[Pair]) -> dict[str, Step]:
         models = compare_records(skill, pairs, rules).models
-        return Steps(by_run={model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models})
+        return {model.candidate.run_id: Step.of(model, rules.primary_metric) for model in models}
 
     steps: dict[str, Step] = {}
-    for of_family in steps_of(list(families.values()), drawn):
-        steps |= of_family.by_run
+    for of_family in side_by_side(steps_of, list(families.values()), "versions"):
+        steps |= of_family
     models = [
         ModelHistory(
             model_id=model_id,
@@ -223,7 +210,5 @@ def history_of(
 
 
 def _remarks(versions: Sequence[Pair]) -> list[str]:
-    """Return which versions of a model were stopped early, and which records were passed over."""
-    stopped = ", ".join(pair.candidate.skill_version for pair in versions if pair.candidate.saved_calls)
-    early = [f"stopped early by --adaptive, at a mean too high or too low: {stopped}"] if stopped else []
-    return [*early, *dict.fromkeys(words for pair in versions for words in pair.passed_over)]
+    """Return which records of a model were passed over."""
+    return list(dict.fromkeys(words for pair in versions for words in pair.passed_over))

@@ -5,7 +5,7 @@ Two models are compared as two versions are, by the same rules (`compare_records
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -104,7 +104,7 @@ def rank_models(
     if not shared:
         unlike |= {pair.candidate.model_id: "no case was answered by all models" for pair in comparable}
     family = _ranked(shared, rules.primary_metric)
-    all_met = _meet(skill, family, replace(rules, waivers=()))
+    all_met = _meet(skill, family, rules)
     hidden = {pair.candidate.model_id for pair in rest}
     models = [model for model in family if model.name not in hidden]
     met = [one for one in all_met if not {one.higher.name, one.lower.name} & hidden]

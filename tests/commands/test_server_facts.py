@@ -1,71 +1,10 @@
-"""`doctor --probe`: whether a server's answers depend on its load; and what a run keeps of its server."""
+"""What a run keeps of the server that answered."""
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.library import SKILL, Library, read
-
-ALONE = 10  # calls that are made one by one
-SLOW_S = 0.4  # so that all calls that are made at once are in flight together
-
-
-def question_of(asked: Asked) -> str:
-    text: str = asked.body["messages"][1]["content"]
-    return text
-
-
-def loaded(server: ChatServer) -> Callable[[Asked], Reply]:
-    """Answers to three of five questions are otherwise once calls came at the same time."""
-
-    def reply(asked: Asked) -> Reply:
-        moved = server.most_in_flight > 1 and "What" in question_of(asked)
-        return Reply(
-            text=f"{question_of(asked)} {'so' if moved else 'thus'}", delay_s=SLOW_S if server.requests > ALONE else 0.0
-        )
-
-    return reply
-
-
-def test_answers_that_depend_on_load_are_said_to(served: Library, server: ChatServer) -> None:
-    server.reply = loaded(server)
-    ended = served.call("doctor", "--probe", "served")
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out.splitlines() == [
-        "served: 42 of 42 calls answered, cost unknown",
-        "answers depend on load: 3 of 5 questions get other answers with 32 in flight than one by one",
-    ]
-    assert (server.requests, len({seed for _, seed in server.times})) == (42, 1)
-
-
-def test_answers_that_do_not_are_said_not_to(served: Library, server: ChatServer) -> None:
-    served.served_by(server.url, price={"input": 1, "output": 10}, limits={"max_concurrency": 4})
-    server.reply = lambda asked: Reply(text=question_of(asked), delay_s=0.02)
-    ended = served.call("doctor", "--probe", "served", "--format", "json")
-    assert ended.code == 0
-    assert ended.json == {
-        "model": "served",
-        "calls": 42,
-        "answered": 42,
-        "cost_usd": pytest.approx(42 * (40 + 20 * 10) / 1e6),
-        "verdict": "no answer depended on load: 0 of 5 questions get other answers with 4 in flight than one by one",
-    }
-    assert server.most_in_flight == 4
-
-
-def test_what_differs_alone_says_nothing_of_load(served: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=str(server.requests))
-    ended = served.call("doctor", "--probe", "served")
-    assert ended.out.splitlines()[1].startswith("nothing is known of load: none was answered alike")
-    server.reply = lambda asked: Reply(status=401, text=f"no such key: {asked.key}")
-    key = {"SERVED_API_KEY": "sk-of-this-machine"}
-    served.served_by(server.url, api_key_env="SERVED_API_KEY")
-    ended = served.call("doctor", "--probe", "served", env=key)
-    assert (ended.code, key["SERVED_API_KEY"] in ended.out) == (4, False)
-    assert ended.out.splitlines()[0] == "served: 0 of 1 calls answered, cost $0.0000"
-    assert served.call("doctor", "--probe", "serve").refuses("unknown model 'serve'")
 
 
 def facts(library: Library) -> tuple[Any, Any]:

@@ -154,7 +154,7 @@ def test_a_worktree_is_of_its_own_branch(repository: GitRepository, tmp_path: Pa
     assert commit_of(repository.root / "a") == second
 
 
-def test_a_repository_that_git_refuses_for_its_owner_has_no_commit(
+def test_repository_that_git_refuses_for_its_owner_has_no_commit_and_is_an_error_in_ci(
     repository: GitRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompt = repository.write("a/prompt.md")
@@ -162,7 +162,11 @@ def test_a_repository_that_git_refuses_for_its_owner_has_no_commit(
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     with pytest.raises(subprocess.CalledProcessError, match="128"):
         repository.git("log", "-1")
+    monkeypatch.delenv("CI", raising=False)
     assert commit_of(prompt) is None
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(GitError, match="dubious ownership"):
+        commit_of(prompt)
 
 
 def test_where_git_is_not_installed_there_is_no_commit(repository: GitRepository) -> None:

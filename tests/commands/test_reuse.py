@@ -118,16 +118,17 @@ def test_complete_models_are_not_called_again_while_another_is_unfinished(served
 
 
 def test_run_of_another_process_is_left_alone(served: Library, server: ChatServer) -> None:
-    go_on = threading.Event()
+    held, go_on = threading.Event(), threading.Event()
 
     def waiting(one: Asked) -> Reply:
         if server.requests > 3 and not go_on.is_set() and one.times == 1:
+            held.set()
             go_on.wait(60)
         return varied(one)
 
     server.reply = waiting
     with served.start() as process:
-        wait_until(lambda: len(only_journal(served)) >= 2, 90)
+        assert held.wait(90)
         server.reply = varied
         second = served.evaluate_here()
         go_on.set()

@@ -332,6 +332,10 @@ def _confusion(known: Recorded, caption: str, row: Row) -> Mapping[str, Sequence
     raise AssertionError(f"no source is named for the table '{caption}'")
 
 
+def _failed_of_1000(record: Mapping[str, Any], row: Row) -> float:
+    return round(1000 * record["failures"][_text(row, "Reason")] / record["planned"], 1)
+
+
 _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]] = {
     "Components beside models": lambda known, row: {
         **_run(known.newest(_text(row, "Model"))),
@@ -341,7 +345,7 @@ _TABLES: Mapping[str, Callable[[Recorded, Row], Mapping[str, Sequence[Figure]]]]
     "More of each model": _of_ranking,
     "Every version of every model": _of_version,
     "The figures": lambda known, row: _run(known.newest(_text(row, "Model"))),
-    "Failures": lambda known, row: {"Calls": [known.newest(_text(row, "Model"))["failures"][_text(row, "Reason")]]},
+    "Failures": lambda known, row: {"Of 1,000 calls": [_failed_of_1000(known.newest(_text(row, "Model")), row)]},
     "Fields beside models": _of_map,
     "Leaves of each field": _of_field,
     "Lengths of arrays": _of_array,

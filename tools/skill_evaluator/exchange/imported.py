@@ -385,7 +385,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     latencies = [each.seconds for each in outputs if each.seconds is not None]
     read = total_or_none(each.input_tokens for each in outputs)
     written = total_or_none(each.output_tokens for each in outputs)
-    return Record(
+    values = dict(
         run_id=f"{run.tool}-{content}-{re.sub('[:/]', '_', model_id)[:60]}",
         timestamp=run.timestamp or "",
         skill=run.skill if run.skill and is_component_name(run.skill) else "results",
@@ -413,6 +413,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
             for case, each in zip(scores, cases.values(), strict=True)
         ],
     )
+    return validated(Record, values, Path(f"results of {run.tool}"), LeaderboardError)
 
 
 def _component_of(record: Record, components: Path, limits: SafetyLimits) -> Component:

@@ -81,8 +81,8 @@ def test_a_shipped_component_runs_on_the_local_model(component: str, checkout: P
     wanted = ("-m", "smollm2-135m-instruct", "-n", str(replicates), "--case", case, "--format", "json")
     command = [sys.executable, "tools/evaluate_skill.py", component, *wanted]
     done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=HANGS_AFTER_S, check=False)
-    assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)["runs"][0]
+    assert done.returncode == (0 if row["complete"] else 4), done.stderr  # so small a model may write too little JSON
     assert row["coverage"] == 1.0
     assert row["scored"] + sum(row["failures"].values()) == row["planned"]
     assert Path(checkout, row["record"]).is_file()

@@ -56,17 +56,20 @@ def built(library: Library, documents: bool) -> tuple[Path, str]:
     return site, "\n".join(path.read_text("utf-8") for path in sorted((site / "data").rglob("*.js")))
 
 
+REGRESSED = {
+    "before": "1.0.0",
+    "verdict": "regressed",
+    "beyond": "regressed",
+    "difference": None,
+    "ci95": None,
+    "q": None,
+}
+
+
 def test_a_reason_loses_private_names_whatever_its_words_are(measured: Library) -> None:
     falls = [("e", "0.9 → 0.1"), ("kind", "0.9 → 0.1")]
-    told = {
-        "before": "1.0.0",
-        "verdict": "regressed",
-        "beyond": "regressed",
-        "difference": None,
-        "ci95": None,
-        "q": None,
-    }
-    step = Step.model_validate({**told, "reasons": ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"], "falls": falls})
+    reasons = ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"]
+    step = Step.model_validate({**REGRESSED, "reasons": reasons, "falls": falls})
     shown = PublicNames(load_component(measured.root / "components", SKILL))._said(step)
     hidden = "a field that the schema does not name"
     assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e"]
@@ -78,16 +81,8 @@ def test_check_of_a_case_is_shown_by_the_name_that_its_format_gives(measured: Li
     checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
     rows = CaseRows(rows=[("one", 1, {"checks": checks})])
     falls = [("checks.client", "0.9 → 0.1"), ("checks.contains-mr-secret", "0.9 → 0.1"), ("", "0.9 → 0.1")]
-    told = {
-        "before": "1.0.0",
-        "verdict": "regressed",
-        "beyond": "regressed",
-        "difference": None,
-        "ci95": None,
-        "q": None,
-    }
     shown = PublicNames(replace(component, rows=rows))._said(
-        Step.model_validate({**told, "reasons": [], "falls": falls})
+        Step.model_validate({**REGRESSED, "reasons": [], "falls": falls})
     )
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]
 

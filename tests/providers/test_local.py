@@ -186,7 +186,7 @@ def test_a_run_that_was_killed_and_resumed_has_the_answers_of_one_that_was_not(t
             assert len(only_journal(library)) < 2 * len(CASES)
         with library.start(*(["--resume"] if killed else [])) as process:
             done = ended(process, seconds=600)
-        assert done.code == 0, done.err
+        assert done.code in (0, 4), done.err  # 4: the answers of so small a model need not be usable
         lines = journal(library.run_folder())
         texts.append({(line["case_id"], line["replicate"]): line["text"] for line in lines})
     assert texts[0] == texts[1]

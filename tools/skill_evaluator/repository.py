@@ -303,7 +303,7 @@ def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, st
     if code:
         words = _CREDENTIALS.sub("", complaint)
         raise GitError(f"git {arguments[0]} failed: {words}", output=output.decode("utf-8", "replace"), code=code)
-    return output
+    return bytes(output)
 
 
 def _folder_of(path: Path) -> Path:

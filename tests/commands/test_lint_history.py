@@ -184,42 +184,12 @@ def test_rows_and_records_from_before_they_had_digests_are_accepted(
     assert ["digest" in row for row in board()["runs"]] == [True, False, False]
 
 
-def test_a_row_that_a_later_evaluator_added_for_an_older_record_is_accepted(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A crash came between the two, and an upgrade before the run was resumed."""
-    value = board()
-    path = Path(FOLDER, "evals", "records", value["runs"][0]["run_id"] + ".json")
-    older = {key: part for key, part in read(path).items() if key not in ("draft", "pass_hat_k")}
-    path.write_text(json.dumps({**older, "pass_hat_k": {}}))
-    del value["runs"][0]
-    write_board(value)
-    append_rows(Path(BOARD), SKILL, [read_record(path).row()])
-    assert linted(capsys, base=None) == (0, [], "")
-
-
 def test_a_draft_needs_no_row_and_may_be_removed_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evaluate(root, "--draft")
     (draft,) = (path for path in record_files() if read(path)["draft"])
     commit(root)
     assert linted(capsys) == (0, [], "")
     draft.unlink()
-    assert linted(capsys) == (0, [], "")
-
-
-def test_rows_that_came_with_their_records_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = git(root, "rev-parse", "HEAD")
-    evaluate(root, "--seed=3")
-    assert len(board()["runs"]) == 3
-    assert linted(capsys, base) == (0, [], "")
-    commit(root)
-    assert linted(capsys, base) == (0, [], "")
-
-
-def test_another_layout_of_the_same_values_is_no_change(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_board(board(), indent=8, sort_keys=True)
-    for path in record_files():
-        path.write_text(json.dumps(read(path)))
     assert linted(capsys) == (0, [], "")
 
 

@@ -64,20 +64,6 @@ def test_every_field_is_shown_with_the_keyword_its_comparison_is_inferred_from(l
     ]
 
 
-def test_the_keyword_is_found_wherever_the_comparison_is_read_from(library: Library) -> None:
-    node = {"$anchor": "day", "type": "string", "format": "date"}
-    properties = {"due": {"$ref": "#day"}, "a.b": {"type": "integer"}, "x[]": {"enum": ["y"]}}
-    other = {"dependentSchemas": {"due": {"properties": {"by": {"type": "boolean"}}}}}
-    schema = {"type": "object", "$defs": {"day": node}, "properties": properties, **other}
-    describe(library, {}, schema, *[{"due": "2024-01-02"}] * 3)
-    assert {field["path"]: field["why"] for field in linted(library)["fields"]} == {
-        "due": "format: date",
-        "a.b": "type: integer",
-        "x[]": "enum",
-        "by": "type: boolean",
-    }
-
-
 def test_what_is_declared_is_said_to_be_with_its_options(library: Library) -> None:
     declared = {
         "number": {"weight": 2},

@@ -280,16 +280,6 @@ def test_an_unknown_base_is_said_and_the_rest_is_checked(root: Path, capsys: pyt
         assert linted(capsys, base)[0] == 2, base
 
 
-def test_a_base_beside_the_history_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    git(root, "checkout", "-qb", "other")
-    Path("new.txt").write_text("x")
-    other = commit(root)
-    git(root, "checkout", "-q", "main")
-    code, problems, err = linted(capsys, other)
-    assert (code, problems) == (0, [])
-    assert err.startswith(f"warning: '{other}' is not in the history of HEAD")
-
-
 def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_a_figure()
     Path(FOLDER, "prompt.md").write_text(Path(FOLDER, "prompt.md").read_text().replace("Extract", "Read"))
@@ -306,21 +296,3 @@ def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytes
     assert edited.startswith(f"::error file={BOARD},line=")
     named = lines[int(edited.partition("line=")[2].partition("::")[0]) - 1]
     assert board()["runs"][1]["run_id"] in named
-
-
-def test_components_may_be_at_the_root_of_their_repository(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.rmtree(root / ".git")
-    monkeypatch.chdir(root / "components")
-    git(Path.cwd(), "init", "-qb", "main")
-    commit(Path.cwd())
-    path = Path(SKILL, "leaderboard.json")
-    path.write_text(path.read_text().replace('"cost_usd": 0.0', '"cost_usd": 1.0'))
-    _, problems, _ = linted(capsys, components=Path(), fixtures=root / "fixtures")
-    assert sum(problem.startswith(f"{SKILL}/leaderboard.json:") for problem in problems) == len(problems) == 4
-
-
-def test_outside_of_a_repository_a_base_is_an_error_of_one_line(library: Library) -> None:
-    refused = library.call("lint", "--base", "main")
-    assert refused.refuses("error: components is not in a git repository; run this in a clone\n")

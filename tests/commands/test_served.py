@@ -152,9 +152,7 @@ def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     assert "next: " in ending(done)
 
 
-def test_a_first_run_that_another_model_answered_ends_with_a_warning_which_lint_repeats(
-    library: Library, vendor: Vendor
-) -> None:
+def test_first_run_that_another_model_answered_ends_with_a_warning(library: Library, vendor: Vendor) -> None:
     library.served_by(vendor.server.url, api_id="deployed", price={"input": 3, "output": 15})
     vendor.serve("other-2024-08-06")
     done = evaluate(library, "1.0.0")
@@ -163,9 +161,7 @@ def test_a_first_run_that_another_model_answered_ends_with_a_warning_which_lint_
         "where that is meant, say `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
     )
     assert (done.code, done.err.splitlines()[-1]) == (0, f"warning: {words}")
-    record, shown = library.records()[0], library.call("lint", SKILL)
-    assert record["cost_usd"] is None  # nobody says what that model costs
-    assert (shown.code, f"record {record['run_id']}: {words}" in " ".join(shown.out.split())) == (0, True)
+    assert library.records()[0]["cost_usd"] is None  # nobody says what that model costs
     entry = {"id": "other-2024-08-06", "api_id": "deployed", "provider": "openai", "base_url": vendor.server.url}
     library.models({**entry, "price": {"input": 3, "output": 15}})
     named = evaluate(library, "1.0.0")

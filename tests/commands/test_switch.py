@@ -1,5 +1,6 @@
 """`switch`: rows of components, models that cannot be called any more, and exit codes."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 

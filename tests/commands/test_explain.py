@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.support.chat_server import notice
-from tests.support.git import IDENTITY
 from tests.support.library import ROOT, SKILL, Ended, Library
 from tests.support.shell import blocks, is_excerpt
 
@@ -151,14 +149,6 @@ def test_field_is_shown_in_every_case(library: Library) -> None:
     assert re.search(r"^gamma +unparseable +\(the whole answer\) +– +– +0", out, re.M)
 
 
-def test_field_inside_arrays_is_named_by_any_of_its_paths(library: Library) -> None:
-    truth = {"lines": [{"code": "A", "price": 1}, {"code": "B"}]}
-    answered(library, truth, [truth])
-    for path in ("lines[].code", "lines[→1].code", "lines[0].code"):
-        (output,) = outputs(library, "--case", "alpha", "--field", path)
-        assert verdicts(output) == {"lines[0].code": "right", "lines[1].code": "right"}
-
-
 def test_an_answer_that_could_not_be_parsed_is_shown_as_it_came(once: Library) -> None:
     ended = explain(once, "--case", "prose")
     assert "replicate 0: unparseable, prose · " in ended.out
@@ -199,14 +189,6 @@ def test_what_the_schema_holds_against_an_answer_is_listed(once: Library) -> Non
     assert 'xxx" is not of types ' in row
 
 
-def test_a_case_without_ground_truth_has_its_leaves_unscored(library: Library) -> None:
-    run = answered(library, {"title": "alpha"}, [{"title": "alpha", "lines": [{"code": "A"}]}])
-    (library.root / "fixtures" / SKILL / "cases" / "alpha" / "ground_truth.json").unlink()
-    ended = library.call("explain", run, "--case", "alpha", "--format", "json")
-    assert ended.err == "warning: changed since these answers were given: case 'alpha'\n"
-    assert {field["verdict"] for field in ended.json["cases"][0]["outputs"][0]["fields"]} == {"unscored"}
-
-
 def test_the_document_is_shortened_unless_all_of_it_is_wanted(once: Library) -> None:
     short = explain(once, "--case", "document").out
     assert "line 5\n… (40 lines, 310 characters in all: --full shows them)\n" in short
@@ -237,19 +219,6 @@ def test_values_from_outside_stay_text_and_break_no_table(once: Library) -> None
     assert not {"\x1b", "\x07", "\u202e"} & set(text + page + field)
     data = explain(once, "--case", "hostile", "--format", "json").json
     assert data["cases"][0]["truth"]["tags"] == list(HOSTILE)
-
-
-def test_an_answer_that_is_a_text_is_compared_as_a_whole(library: Library) -> None:
-    prompt = f"---\nname: {SKILL}\nversion: 1.0.0\noutput: text\n---\nSum it up.\n"
-    library.write(f"components/{SKILL}/prompt.md", prompt)
-    (library.component / "schema.json").unlink()
-    for case_id in ("alpha", "beta", "gamma"):
-        library.write(f"fixtures/{SKILL}/cases/{case_id}/ground_truth.json", '"short"')
-    library.record_answers({("alpha", 0): "short", ("alpha", 1): "long"})
-    library.evaluate_here("--case", "alpha", "--replicates", "2")
-    out = explain(library, "--case", "alpha", "--replicate", "1").out
-    row = next(line for line in out.splitlines() if line.startswith("wrong"))
-    assert re.search(r'\(the whole answer\)  "short"  "long"  1 +string', row)
 
 
 def test_what_holds_fields_is_none_itself(library: Library) -> None:
@@ -306,26 +275,6 @@ def test_a_run_is_named_by_its_folder_or_its_id(library: Library) -> None:
     assert missing.err.startswith("error: no run folder '2026', and no run of that id below components")
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
-
-
-def test_the_command_that_is_printed_next_runs_where_the_cases_lie_elsewhere(library: Library) -> None:
-    (library.root / "fixtures").rename(library.root / "my fixtures")
-    there = ("--fixtures", "my fixtures")
-    prompt = library.component / "prompt.md"
-    first = library.evaluate_here(*there)
-    explained = library.call("explain", library.run_folder().name, "--case", "alpha", *there)
-    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
-    second = library.evaluate_here(*there)
-    printed = [re.findall(r"^next: .*`skill-evaluator (.+)`", ended.out, re.M) for ended in (first, second, explained)]
-    assert [shlex.split(command)[0] for (command,) in printed] == ["try", "accept", "compare"]
-    ended = [library.call(*shlex.split(command), env=IDENTITY) for (command,) in printed]
-    assert [each.code for each in ended] == [4, 0, 0], "only `try` wants more answers than are recorded"
-
-
-def test_a_run_is_explained_when_its_model_is_gone(library: Library) -> None:
-    library.evaluate_here()
-    library.models({"id": "other", "provider": "openai"})
-    assert "fields: 4 right" in explain(library, "--case", "beta").out
 
 
 def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> None:

@@ -24,7 +24,7 @@ from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
-NAMES = ("audit.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
+NAMES = ("check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
 
 
 def skill_evaluator(root: Path, *arguments: str) -> Ended:
@@ -201,33 +201,26 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         {"id": "mine", "provider": "openai", "base_url": "http://127.0.0.1/v1", "api_key_env": "MINE_API_KEY"},
     ]
     write_models(root, *models)
-    stale = [
-        f".github/workflows/{name} has not the jobs that the keys of models.yaml ask for: "
+    stale = (
+        ".github/workflows/evaluate.yml has not the jobs that the keys of models.yaml ask for: "
         "skill-evaluator init --workflows"
-        for name in ("audit.yml", "evaluate.yml")
-    ]
+    )
     linted = skill_evaluator(root, "lint")
-    assert (linted.code, linted.err.splitlines()) == (0, [f"warning: {line}" for line in stale])
+    assert (linted.code, linted.err.splitlines()) == (0, [f"warning: {stale}"])
     strict = skill_evaluator(root, "lint", "--strict")
-    assert (strict.code, strict.err.splitlines()[-1]) == (2, f"error: {'; '.join(stale)}")
+    assert (strict.code, strict.err.splitlines()[-1]) == (2, f"error: {stale}")
 
     made = skill_evaluator(root, "init", "--workflows")
     assert made.out.splitlines() == [
-        "written  .github/workflows/audit.yml",
         "written  .github/workflows/evaluate.yml",
         "jobs of their own for 4 keys: eval-anthropic, eval-google, eval-mine, eval-openai",
     ]
     assert skill_evaluator(root, "lint", "--strict").err == ""
-    jobs = {
-        name: yaml.safe_load((root / ".github/workflows" / name).read_text()) for name in ("evaluate.yml", "audit.yml")
-    }
-    given = {
-        name: {
-            id_: job["secrets"]["PROVIDER_API_KEY"]
-            for id_, job in workflow["jobs"].items()
-            if "PROVIDER_API_KEY" in job.get("secrets", {})
-        }
-        for name, workflow in jobs.items()
+    jobs = yaml.safe_load((root / ".github/workflows/evaluate.yml").read_text())["jobs"]
+    secrets = {
+        id_: job["secrets"]["PROVIDER_API_KEY"]
+        for id_, job in jobs.items()
+        if "PROVIDER_API_KEY" in job.get("secrets", {})
     }
     keys = {
         "": "${{ secrets.PROVIDER_API_KEY }}",
@@ -236,15 +229,11 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         "-mine": "${{ secrets.MINE_API_KEY }}",
         "-openai": "${{ secrets.OPENAI_API_KEY }}",
     }
-    assert given == {
-        "evaluate.yml": {f"{job}{leg}": key for job in ("evaluate", "judge") for leg, key in keys.items()},
-        "audit.yml": {f"run{leg}": key for leg, key in keys.items()},
-    }
-    assert set(jobs["evaluate.yml"]["jobs"]["collect"]["needs"]) == {"plan", *given["evaluate.yml"]}
-    for name, workflow in jobs.items():
-        for id_ in given[name]:
-            trusted = {"id-token": "write"} if id_.endswith(("-anthropic", "-openai")) else {}
-            assert workflow["jobs"][id_]["permissions"] == {"contents": "read", **trusted}
+    assert secrets == {f"{job}{leg}": key for job in ("evaluate", "judge") for leg, key in keys.items()}
+    assert set(jobs["collect"]["needs"]) == {"plan", *secrets}
+    for id_ in secrets:
+        trusted = {"id-token": "write"} if id_.endswith(("-anthropic", "-openai")) else {}
+        assert jobs[id_]["permissions"] == {"contents": "read", **trusted}
 
     (root / ".evaluator" / "models.yaml").write_bytes(laid_out[".evaluator/models.yaml"] or b"")
     skill_evaluator(root, "init", "--workflows")

@@ -73,7 +73,6 @@ IGNORED = (
     "judgements/",
     ".evaluator/reviews/.reviews.lock",
     "/plan.json",
-    "/audit-plan.json",
     "/collected/",
     "/site/",
 )

@@ -470,10 +470,10 @@ def _look_into_runs(runs: Runs) -> None:
     runs.call("score.json", "score", folder, *_JSON)
     explained: Sequence[tuple[str, str, Sequence[str]]] = (
         ("order", birch.name, ("--case=cork",)),
-        ("order-unparsed", birch.name, ("--case=acme", "--replicate=2")),
-        ("order-without-truth", birch.name, ("--case=dyer", "--replicate=1")),
-        ("choice", f"{capitals}ash", ("--case=france", "--replicate=3")),
-        ("text", f"{minutes}ash", ("--case=monday", "--replicate=1", "--full")),
+        ("order-unparsed", birch.name, ("--case=acme",)),
+        ("order-without-truth", birch.name, ("--case=dyer",)),
+        ("choice", f"{capitals}ash", ("--case=france",)),
+        ("text", f"{minutes}ash", ("--case=monday", "--full")),
         ("field", birch.name, ("--field=total",)),
         ("field-of-items", birch.name, ("--field=lines[].count", "--case=cork")),
     )

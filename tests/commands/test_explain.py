@@ -123,9 +123,7 @@ def test_case_shows_its_outputs_with_replicates_the_commonest_first(library: Lib
     assert "case alpha\nreplicate 1-2: scored · schema_valid 1.000 · exact_match 1.000" in out
     assert "replicate 0: unparseable, prose · " in out
     assert re.search(r"^right +year +2024 +2024 +1-2 .*\nmissing +year +2024 +– +3 ", out, re.M)
-    fenced = explain(library, "--case", "alpha", "--replicate", "2").out
-    assert "replicate 2: scored, JSON in a code fence · " in fenced
-    (empty,) = outputs(library, "--case", "alpha", "--replicate", "3")
+    (empty,) = (output for output in outputs(library, "--case", "alpha") if output["replicates"] == [3])
     assert verdicts(empty) == {"title": "missing", "year": "missing"}
 
 
@@ -164,9 +162,8 @@ def test_reasoning_is_shown_apart_from_the_output(library: Library) -> None:
     assert 'reasoning of replicate 0 (29 characters)\n<think>hm\n{"year": 1}</think>\n' in ended.out
     first = outputs(library, "--case", "alpha")[0]
     assert set(verdicts(first).values()) == {"right"}
-    cut = explain(library, "--case", "alpha", "--replicate", "1")
-    assert "replicate 1: unparseable, in_reasoning · " in cut.out
-    assert "\nwhat to do: raise params: {max_output_tokens}" in cut.out
+    assert "replicate 1: unparseable, in_reasoning · " in ended.out
+    assert "\nwhat to do: raise params: {max_output_tokens}" in ended.out
     assert first["reasoning"].startswith("<think>hm")
 
 
@@ -235,8 +232,6 @@ def test_what_holds_fields_is_none_itself(library: Library) -> None:
 REFUSED: Mapping[tuple[str, ...], str] = {
     ("--case", "alpa"): "unknown case 'alpa' in {run} (did you mean 'alpha'?)",
     ("--field", "yeer"): "unknown field 'yeer' of 'notice-extraction' for --field (did you mean 'year'?)",
-    ("--case", "alpha", "--replicate", "2"): "no replicate 2 in {run}: they are numbered 0 to 1",
-    ("--case", "alpha", "--replicate", "-1"): "no replicate -1 in {run}: they are numbered 0 to 1",
     (): "say what of the run to explain: --case ID or --field PATH (its cases: alpha, beta, gamma)",
 }
 
@@ -288,7 +283,7 @@ def test_the_page_of_the_commands_shows_what_they_print(library: Library) -> Non
     fenced = f"Here it is:\n```json\n{json.dumps({**slips, 'tags': ['urgent', 'new']})}\n```"
     run = answered(library, truth, [fenced, truth, "I cannot read it.", truth])
     library.write(f"fixtures/{SKILL}/cases/alpha/document.md", "ORDER 17\nA-1  12.50\nB-2   4.00\nC-3   7.00\nurgent\n")
-    answer = library.call("explain", run, "--case", "alpha", "--replicate", "0").out
+    answer = library.call("explain", run, "--case", "alpha").out
     (example,) = [block for block in blocks(ROOT / "docs" / "tour.md", "text") if "lines[→2].code" in block]
     assert is_excerpt(example, answer), answer
 

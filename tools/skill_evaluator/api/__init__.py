@@ -285,7 +285,7 @@ class Library:
         return self.recorded(skill).archive.accepted
 
     def explain(
-        self, run: str, *, case: str | None = None, replicate: int | None = None, field: str | None = None
+        self, run: str, *, case: str | None = None, field: str | None = None
     ) -> "tuple[Manifest, list[CaseView]]":
         """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
@@ -294,7 +294,7 @@ class Library:
         from skill_evaluator.evaluation.saved import explain
 
         places = (self.components, self.config, self.fixtures, self.settings)
-        return explain(run, *places, case=case, replicate=replicate, field=field)
+        return explain(run, *places, case=case, field=field)
 
     def score(self, run: str | Path) -> "tuple[Finished, Component]":
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.

@@ -59,9 +59,9 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
+    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's or a cloud's."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
-    return None if model.base_url else Caching(floor_tokens=floor)
+    return Caching(floor_tokens=floor) if model.is_direct or model.place else None
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -112,24 +112,18 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
     from anthropic import AsyncAnthropic, omit
     from anthropic.lib.credentials import WorkloadIdentityCredentials
 
-    from skill_evaluator.providers.sdk import SdkConnection, requests_of, without_environment
+    from skill_evaluator.providers.sdk import SdkConnection, without_environment
 
-    connection = SdkConnection(settings, identity)
     credentials: dict[str, Any] = {"auth_token": key or "no-key"}
     if identity is not None:
         named: dict[str, Any] = {
             variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
         }
         credentials = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)}
-    client = AsyncAnthropic(
-        **credentials,
-        base_url=(model.base_url or VENDOR_URL).rstrip("/"),
-        default_headers=without_environment("ANTHROPIC_CUSTOM_HEADERS", omit),
-        http_client=connection.http_client,
-        max_retries=0,
-        timeout=None,
-    )
-    connection.send_by, connection.close_by = requests_of(client), client.close
+    url = (model.base_url or VENDOR_URL).rstrip("/")
+    headers = without_environment("ANTHROPIC_CUSTOM_HEADERS", omit)
+    connection = SdkConnection(model, settings, identity)
+    connection.open_client(model, key, lambda options: AsyncAnthropic(base_url=url, **credentials, **options), headers)
     return connection
 
 

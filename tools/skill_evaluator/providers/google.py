@@ -196,23 +196,27 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
 
     from skill_evaluator.providers.sdk import SdkConnection
 
-    connection = SdkConnection(settings, identity)
-    url = model.base_url or ("" if identity else VENDOR_URL)
+    connection = SdkConnection(model, settings, identity)
+    is_vertex = identity is not None or connection.place is not None
+    url = model.base_url or ("" if is_vertex else VENDOR_URL)
     version = _VERSION_AT_END.search(url)
     http_options: dict[str, Any] = {
-        "api_version": version[1] if version else "v1beta1" if identity else "v1",
+        "api_version": version[1] if version else "v1beta1" if is_vertex else "v1",
         "httpx_async_client": connection.http_client,
         "retry_options": {"attempts": 1},
     }
     if url:
         http_options["base_url"] = url[: version.start()] if version else url.rstrip("/")
-    place: dict[str, Any] = {"vertexai": False, "api_key": key or "no-key"}
+    access: dict[str, Any] = {"vertexai": False, "api_key": key or "no-key"}
     if identity is not None:
         project = identity.identifiers["GOOGLE_CLOUD_PROJECT"]
         location = identity.identifiers.get("GOOGLE_CLOUD_LOCATION", "global")
         credentials = _pool_credentials(identity)
-        place = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
-    client = Client(**place, http_options=http_options)  # type: ignore[arg-type]
+        access = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
+    if connection.place is not None:
+        client = connection.place.client(model, key, {"http_options": http_options})
+    else:
+        client = Client(**access, http_options=http_options)  # type: ignore[arg-type]
     connection.send_by = _requests_of(client.aio, model)
 
     async def close() -> None:

@@ -60,8 +60,8 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
-    return None if model.base_url else Caching(floor_tokens=_FLOOR)
+    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's."""
+    return Caching(floor_tokens=_FLOOR) if model.is_direct else None
 
 
 def sampling(model: Model) -> Sampling:
@@ -96,7 +96,7 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> RemotePr
     """Open a connection to one model."""
     settings_sent = sampling(model)
     fixed = {"model": model.api_name, **settings_sent.fixed}
-    usual_name = "max_tokens" if model.base_url else "max_completion_tokens"
+    usual_name = "max_completion_tokens" if model.is_direct or model.place == "azure" else "max_tokens"
     limit_name = next((name for name in LIMIT_NAMES if name in model.params.extra), usual_name)
 
     def body(request: Request) -> Mapping[str, Any]:
@@ -136,24 +136,18 @@ def _connected(model: Model, key: str | None, settings: Settings, identity: Iden
     """Open the SDK's client; what it would read from the environment is given, or left out."""
     from openai import AsyncOpenAI, omit
 
-    from skill_evaluator.providers.sdk import SdkConnection, requests_of, without_environment
+    from skill_evaluator.providers.sdk import SdkConnection, without_environment
 
-    connection = SdkConnection(settings, identity)
     credentials: dict[str, Any] = {"api_key": key or "no-key"}
     if identity is not None:
         named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
         provider = {"token_type": "jwt", "get_token": identity.token}
         credentials = {"workload_identity": {**named, "provider": provider}}
-    environment = without_environment("OPENAI_CUSTOM_HEADERS", omit)
-    client = AsyncOpenAI(
-        **credentials,
-        base_url=(model.base_url or VENDOR_URL).rstrip("/"),
-        default_headers={**environment, "OpenAI-Organization": omit, "OpenAI-Project": omit},  # type: ignore[dict-item]
-        http_client=connection.http_client,
-        max_retries=0,
-        timeout=None,
-    )
-    connection.send_by = requests_of(client)
+    url = (model.base_url or VENDOR_URL).rstrip("/")
+    headers = without_environment("OPENAI_CUSTOM_HEADERS", omit)
+    headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), omit)
+    connection = SdkConnection(model, settings, identity)
+    connection.open_client(model, key, lambda options: AsyncOpenAI(base_url=url, **credentials, **options), headers)
     return connection
 
 
@@ -211,7 +205,7 @@ KIND = ProviderKind(
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     caching=caching,
-    accepts=lambda model: () if model.base_url else ("pdf", "image"),
+    accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
     file_tokens=file_tokens,
 )
 _ENDED = {  # and what became of the requests without a result

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import httpx2
 
 from skill_evaluator.errors import ConfigError
-from skill_evaluator.library.config import Settings
+from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import ProviderError
 from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.places import Options, place_of
+from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.transport import Http
 from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, marked
 
@@ -39,17 +41,18 @@ _EXCHANGE: ContextVar[_SdkCall] = ContextVar("exchange")  # an SDK sends in the 
 class Transport(httpx2.AsyncBaseTransport):
     """The transport of an SDK's HTTP client. It puts files in the place of their marks and keeps the answer."""
 
-    def __init__(self, http: Http, identity: Identity | None) -> None:
+    def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
         self._http = http
-        self._identity = identity
+        self._note_access = note_access
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request of an SDK; errors of the transport leave the SDK as they are, or as the cause of its own."""
         exchange = _EXCHANGE.get()
         exchange.answer = exchange.fault = None
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
-        if self._identity is not None:
-            self._identity.note_access(headers.get("authorization", "").removeprefix("Bearer "))
+        authorization = headers.get("authorization", "")
+        if self._note_access is not None and authorization.startswith("Bearer "):
+            self._note_access(authorization.removeprefix("Bearer "))
         try:
             content = Content.filled(await request.aread(), exchange.files)
             answer = await self._http.send(request.method, str(request.url), headers, content)
@@ -76,9 +79,11 @@ class Send(Protocol):
 class SdkConnection:
     """A vendor's SDK client. Its answers are the bodies that the transport received, so that no paid one is lost."""
 
-    def __init__(self, settings: Settings, identity: Identity | None = None) -> None:
+    def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
+        self.place = place_of(model)
+        note_access = identity.note_access if identity is not None else remember if self.place else None
         self.http_client = httpx2.AsyncClient(
-            transport=Transport(Http(settings.timeout_s, settings.limits.response_bytes), identity),
+            transport=Transport(Http(settings.timeout_s, settings.limits.response_bytes), note_access),
             headers={"accept-encoding": "gzip"},
             timeout=None,
             trust_env=False,
@@ -100,6 +105,8 @@ class SdkConnection:
 
         `body` is JSON, or the fields of a form with a `file`: its name, its lines of JSON, its type.
         """
+        if self.place is not None and self.place.signs:
+            body = json.loads(b"".join(Content.of(body).read()))
         (body, lines), files = marked([body, file and file[1]])
         form_file = file and (file[0], "".join(json.dumps(line) + "\n" for line in lines).encode(), file[2])
         exchange = _SdkCall(files)
@@ -115,6 +122,12 @@ class SdkConnection:
             raise ValueError("the SDK sent nothing")
         return exchange.answer
 
+    def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
+        """Open the client of OpenAI's or Anthropic's SDK, directly or for the model's place."""
+        options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
+        client = open_direct(options) if self.place is None else self.place.client(model, key, options)
+        self.send_by, self.close_by = _requests_of(client), client.close
+
     async def close(self) -> None:
         """Close all connections."""
         await self.close_by()
@@ -128,10 +141,13 @@ class SdkConnection:
             if self._identity is not None and isinstance(link, self._identity.faults):
                 return self._identity.error_of(link)
             link = link.__cause__ or link.__context__
+        if self.place is not None and not isinstance(problem, (ValueError, TypeError)):
+            message = f"the login of the cloud was not found or not taken: {problem}"
+            return ProviderError("no_login", message, kind="no_credentials", fatal=True)
         return ValueError(str(problem))
 
 
-def requests_of(client: Any) -> Send:
+def _requests_of(client: Any) -> Send:
     """Return how the low-level methods of `AsyncOpenAI` and `AsyncAnthropic`, `get` to `delete`, make a request."""
 
     async def send(

@@ -26,7 +26,7 @@ def pins(lock: Path) -> dict[str, str]:
 
 PINS = pins(LOCK)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = ("charts", "github", "keyless", "local")  # what the workflows use
+EXTRAS = ("charts", "github", "local")  # what the workflows use
 
 
 def test_the_locks_are_laid_out_as_they_are_here_and_agree() -> None:

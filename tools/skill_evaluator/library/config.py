@@ -231,6 +231,18 @@ class Model(StrictModel):
         exclude_if=lambda server: server is None,
         description="what serves base_url: no setting of its calls is then left to its defaults",
     )
+    place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
+        default=None, exclude_if=lambda place: place is None, description="the cloud that serves the vendor's model"
+    )
+    region: Label | None = Field(
+        default=None, exclude_if=lambda region: region is None, description="of place bedrock or vertex"
+    )
+    project: Label | None = Field(
+        default=None, exclude_if=lambda project: project is None, description="of place vertex"
+    )
+    api_version: Label | None = Field(
+        default=None, exclude_if=lambda version: version is None, description="of place azure"
+    )
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(
         default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
@@ -269,6 +281,11 @@ class Model(StrictModel):
     def api_name(self) -> str:
         """The model's name in its API."""
         return self.api_id or self.id
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the vendor itself serves the model, so that its prices, limits and names hold."""
+        return self.base_url is None and self.place is None
 
     @property
     def on_private_network(self) -> bool:

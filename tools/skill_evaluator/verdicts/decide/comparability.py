@@ -217,7 +217,7 @@ def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] |
 
 def _is_other_address(changes: Sequence[ValueChange], baseline: Record, candidate: Record) -> bool:
     """Return whether nothing but the place that answers come from changed, and the same model gives them."""
-    places = ("base_url", "params.file") if candidate.provider == "replay" else ("base_url",)
+    places = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
     elsewhere = bool(changes) and all(change.path in places for change in changes)
     return elsewhere and baseline.served_model == candidate.served_model
 

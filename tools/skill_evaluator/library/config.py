@@ -58,28 +58,14 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are reduced to one verdict; see docs/judge.md. A judge without a weight has 1.
+    """How several judges are reduced to one verdict: scores by their mean, verdicts by majority.
 
-    `same_family` is about criteria with `different_model_family`: a judge of the family that wrote an output is
-    refused, has half its weight, or counts in full.
+    A judge without a weight has 1. `same_family`: whether a judge of the family that wrote an output is refused if a
+    criterion requires another family, or outputs are checked for regressions.
     """
 
-    scores: Literal["mean", "median"] = Field(default="mean", description="of scores; of verdicts it is the majority")
     weights: dict[ModelId, PositiveFloat] = {}
-    same_family: Literal["refuse", "half", "allow"] = "refuse"
-
-
-class JudgeCascade(StrictModel):
-    """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judge.md.
-
-    `alpha` and `delta` are for a threshold that labels choose: with confidence 1 − δ at least 1 − α of what the cheap
-    judge settles agrees with people.
-    """
-
-    judges: tuple[ModelId, ModelId] | None = Field(default=None, description="the cheap one, then the strong one")
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    delta: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    audit: Share = Field(default=0.05, description="what part of the cheap judge's verdicts the strong one checks")
+    same_family: Literal["refuse", "allow"] = "refuse"
 
 
 class ComponentJudge(StrictModel):
@@ -103,7 +89,7 @@ DeclaredJudge = Annotated[
 
 
 class JudgePolicy(StrictModel):
-    """Who judges, what regressions that a judge finds lead to beyond the fixed rules, and how several are reduced."""
+    """The judges, the ship rules that a team can set, and how several judges are combined."""
 
     model: ModelId | None = Field(
         default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
@@ -114,7 +100,9 @@ class JudgePolicy(StrictModel):
     )
     blocking: tuple[str, ...] = Field(default=(), description="dimensions in which any regression blocks, besides")
     panel: JudgePanel = JudgePanel()
-    cascade: JudgeCascade = JudgeCascade()
+    cascade: tuple[ModelId, ModelId] | None = Field(
+        default=None, description="the cheap judge, then the strong one for what the cheap one leaves open"
+    )
     alert_above: Share | dict[str, Share] | None = Field(
         default=None,
         description="the share of regressions in each dimension, or by its name, above which a batch alerts",

@@ -309,7 +309,6 @@ class Models(StrictModel):
         return self
 
 
-Gate = Literal["these", "both", "beyond"]
 Design = Literal["beside", "recorded"]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
@@ -342,16 +341,15 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse; `gate` says which verdict decides: on these cases, beyond them, or both.
+    """When a version counts as worse.
 
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
-    summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
+    summed up since the last accepted version, and `design` whether the baseline is interleaved.
     `served` says whether a verdict needs one model to have answered both versions.
     Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
     and reproducibility metrics are advisory.
     """
 
-    gate: Gate = "these"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)

@@ -67,13 +67,16 @@ def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
 
 
-_AWS_KEY = ("AWS_BEARER_TOKEN_BEDROCK",)
-PLACES: Mapping[tuple[str, str], CloudPlace] = {
-    ("openai", "azure"): CloudPlace(needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure),
+PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
+    ("openai", "azure"): CloudPlace(
+        needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
+    ),
     ("openai", "bedrock"): CloudPlace(needs=("region",), client=_openai_on_bedrock, signs=True),
     ("anthropic", "bedrock"): CloudPlace(needs=("region",), client=_anthropic_on_bedrock, signs=True),
     ("anthropic", "vertex"): CloudPlace(needs=("project",), client=_anthropic_on_vertex),
-    ("anthropic", "foundry"): CloudPlace(needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry),
+    ("anthropic", "foundry"): CloudPlace(
+        needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry
+    ),
     ("google", "vertex"): CloudPlace(needs=("project",), client=_google_on_vertex),
 }
 

@@ -34,7 +34,7 @@ from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
 from skill_evaluator.text import letters_of, nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, contradicted_profile
 
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
@@ -188,7 +188,7 @@ def lint_component(
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
-            *_served_otherwise(component),
+            *_doubts_of_records(component),
         ],
         balance=balance,
         not_evaluated=not_evaluated,
@@ -256,13 +256,16 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def _served_otherwise(component: Component) -> Iterator[str]:
-    """Yield the newest record of each model that a different model answered. Other checks report unreadable records."""
+def _doubts_of_records(component: Component) -> Iterator[str]:
+    """Yield the newest record of a model that another model answered, or that contradicts the declared profile.
+
+    Other checks report unreadable records.
+    """
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
-            if words := record.served_otherwise:
-                yield f"record {record.run_id}: {words}"
+            for doubt in filter(None, (record.served_otherwise, contradicted_profile(record))):
+                yield f"record {record.run_id}: {doubt}"
 
 
 def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:

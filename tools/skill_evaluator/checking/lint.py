@@ -25,10 +25,11 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.messages import section_headings
 from skill_evaluator.parsing import Output
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, contradicted_profile
 
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths show no pattern
@@ -149,6 +150,7 @@ def lint_component(
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
+            *_contradicted_profiles(component),
         ],
         not_evaluated=not_evaluated,
         waiting=waiting,
@@ -213,6 +215,15 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
             f"prompt.md has the heading '{headings[0][0].strip()}', and is one system prompt all the same; "
             "if messages begin there, add `messages: sections` to its front matter"
         )
+
+
+def _contradicted_profiles(component: Component) -> Iterator[str]:
+    """Yield each model whose newest record contradicts its declared profile. Other checks report unreadable records."""
+    with suppress(SkillEvaluatorError):
+        archive = Archive(component)
+        for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
+            if doubt := contradicted_profile(record):
+                yield f"record {record.run_id}: {doubt}"
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:

@@ -1,7 +1,5 @@
 """Files of judgings: what is judged, what judges answered, what people said, all in order, for a test to spoil."""
 
-import csv
-import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,6 +9,7 @@ from skill_evaluator.judges.calibration.planting import GoodOutput, plant
 from tests.support.asked_judges import QUOTE, answer, compared, method, written
 from tests.support.judged import answer as regression
 from tests.support.library import CASES, Ended, Library
+from tests.support.reviews import label_queue
 from tests.support.rubrics import some_criterion
 
 RUBRIC, PAIRS_RUBRIC = ".evaluator/rubrics/one.yaml", ".evaluator/rubrics/pairs.yaml"
@@ -23,7 +22,7 @@ MEASURE = ("judge", "calibrate", "--planted", "planted.jsonl", "--regressions", 
 BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
 SCORED = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "scores.jsonl")
 CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
-REVIEWED = (("review", "status"), ("review", "export"))
+EXPORT = ("review", "export", "--labels", "new.jsonl")
 Commands = tuple[tuple[str, ...], ...]
 JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("rubric that is asked by", RUBRIC, ((*SCORE, *JUDGE), (*SCORE, *JUDGE, "--dry-run"))),
@@ -48,9 +47,8 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ("judges' scores", "scores.jsonl", (SCORED,)),
     ("labelled pairs", "labelled.jsonl", ((*COMPARE, *CASCADE, "labelled.jsonl"),)),
     ("pinned outputs", "components/*/evals/pinned/*.json", (("lint",), PINNED)),
-    ("review queue", ".evaluator/reviews/queue.jsonl", (*REVIEWED, (*COMPARE, *CASCADE, "labelled.jsonl"))),
-    ("review labels", ".evaluator/reviews/labels.jsonl", (*REVIEWED, ("review", "export", "--labels", "new.jsonl"))),
-    ("review labels as CSV", "labels.csv", (("review", "import", "labels.csv"),)),
+    ("review queue", ".evaluator/reviews/queue.jsonl", (EXPORT, (*COMPARE, *CASCADE, "labelled.jsonl"))),
+    ("review labels", ".evaluator/reviews/labels.jsonl", (EXPORT,)),
 )
 _OUTPUTS = [
     GoodOutput(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
@@ -95,11 +93,4 @@ def judges_write(library: Library, done: Callable[..., Ended]) -> None:
     done(*SCORE, *JUDGE)
     done("judge", "pin", max(path.name for path in library.results.iterdir()))
     done("review", "add", "pairs.jsonl")
-    queue = (library.root / ".evaluator/reviews/queue.jsonl").read_text().splitlines()
-    page = io.StringIO()
-    rows = csv.writer(page, lineterminator="\n")
-    rows.writerow(("item", "reviewer", "at", "question", "answer", "note"))
-    for line in queue:
-        rows.writerow((json.loads(line)["id"], "ada", "2026-03-01T12:00:00Z", "overall", "1", "hard"))
-    library.write("labels.csv", page.getvalue())
-    done("review", "import", "labels.csv")
+    label_queue(library.root, note="hard", overall="1")

@@ -26,8 +26,8 @@ def change(
     return review_item("regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons)
 
 
-def scored(name: str = "s1") -> ReviewItem:
-    return review_item("score", name, [f"{name} says hello"], [SCALE], ["low_confidence"])
+def scored(name: str = "s1", reasons: Sequence[ReviewReason] = ("low_confidence",)) -> ReviewItem:
+    return review_item("score", name, [f"{name} says hello"], [SCALE], reasons)
 
 
 def label(item: ReviewItem, reviewer: str = "ada", at: str = NOON, note: str = "", **answers: str) -> ReviewLabel:
@@ -45,3 +45,11 @@ def queue_of(folder: Path, *items: ReviewItem) -> ReviewQueue:
     queue = ReviewQueue(folder=folder / ".evaluator" / "reviews")
     queue.add(items)
     return queue
+
+
+def label_queue(root: Path, reviewer: str = "ada", *, note: str = "", **answers: str) -> None:
+    """Label every item that has these questions; a keyword is the answer to its question."""
+    queue = ReviewQueue(folder=root / ".evaluator" / "reviews")
+    for item in queue.items().values():
+        if {question.name for question in item.questions} == set(answers):
+            queue.label(label(item, reviewer, note=note, **answers))

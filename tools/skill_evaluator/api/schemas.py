@@ -57,7 +57,6 @@ FORMATS: Mapping[str, str] = {
     "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
     "review-item": "skill_evaluator.judges.people.items.ReviewItem",
     "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
-    "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",
 }
 """Each format with the model of its file or line."""
 EDITED = ("models", "settings", "rubric", "datasets")

@@ -100,7 +100,6 @@ def test_scores_agree_with_people_up_to_a_quarter_of_the_scale(library: JudgingL
     [
         ({"id": "i0", "scores": {"totals": 11}}, "labels.jsonl:1: Input should be less than or equal to 10"),
         ({"id": "i0", "scores": {"tone": 3}}, "labels.jsonl has no score by every criterion of an output judged here"),
-        ({"id": "i0", "scores": {"totals": 3}, "split": "held_out"}, "apart from held_out ones"),
     ],
 )
 def test_a_wrong_score_of_people_is_one_line_before_any_call(
@@ -257,23 +256,6 @@ def test_labels_of_what_was_drawn_by_chance_choose_the_threshold_once_there_are_
     assert cheap["settled"] == count, "it was right about all that people looked at"
     assert done.json["cascade"]["guarantee"] is not None
     assert f"chosen on {needed} labels" in run(library, mode).out
-
-
-def test_labels_of_doubtful_or_held_out_items_move_nothing(library: JudgingLibrary) -> None:
-    count = 24
-    prepared(library, "pairwise", count)
-    run(library, "pairwise")  # queues all, since both judges are unsure of all
-    assert {tuple(given) for given in library.reasons().values()} == {("low_confidence",)}
-    label(library, library.queued(), SETTINGS["pairwise"][1])
-    assert "from review" not in run(library, "pairwise").out
-    (library.root / QUEUE).unlink()
-    (library.root / LABELS).unlink()
-    run(library, "pairwise", "--review", "--review-sample", str(count))
-    label(library, library.queued(), SETTINGS["pairwise"][1])
-    held_out = [{"id": f"i{n}", "human": 1, "split": "held_out"} for n in range(1, count)]
-    library.lines("labels.jsonl", {"id": "i0", "human": 1}, *held_out)
-    done = run(library, "pairwise", "--labels", "labels.jsonl", "--format", "json")
-    assert done.json["cascade"]["reviewed"] == 1, "i0 alone is not held out"
 
 
 def test_labels_from_review_add_to_those_of_a_file(library: JudgingLibrary) -> None:

@@ -58,7 +58,9 @@ class JudgedSite(JudgingLibrary):
             before, after = self._run("--model", "recorded"), self._run("--draft", "--model", "recorded", lost=3)
             self.items(*HALLS)
             probe = ("--probe", "authority")
-            done = self._ask("calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", "--broken", "8", *probe, *judges)
+            done = self._ask(
+                "calibrate", "--labels", ITEMS, "--rubric", "pairs.yaml", "--corrupt", "8", *probe, *judges
+            )
             assert done.code == 0, done.err
             runs = ("--baseline", before, "--candidate", after, "--dimensions", ",".join(dimensions))
             self._ask("regression", *runs, "--review", *judges)

@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 
-from skill_evaluator.judges.calibration.planting import GoodOutput, plant
+from skill_evaluator.judges.calibration.corruption import GoodOutput, corrupt
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, written
 from tests.support.judged import answer as regression
@@ -16,9 +16,8 @@ RUBRIC, PAIRS_RUBRIC = ".evaluator/rubrics/one.yaml", ".evaluator/rubrics/pairs.
 JUDGE = ("--judge", "recorded")
 SCORE = ("judge", "score", RUBRIC, "--items", "outputs.jsonl")
 COMPARE = ("judge", "pairwise", PAIRS_RUBRIC, "--items", "pairs.jsonl")
-REGRESSION = ("judge", "regression", "--items", "planted.jsonl", *JUDGE)
+REGRESSION = ("judge", "regression", "--items", "corrupted.jsonl", *JUDGE)
 PINNED = ("judge", "regression", "--candidate", "NEWEST", *JUDGE)
-MEASURE = ("judge", "calibrate", "--planted", "planted.jsonl", "--regressions", "regressions.json")
 BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
 SCORED = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "scores.jsonl")
 CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
@@ -33,11 +32,11 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     ),
     ("outputs to score", "outputs.jsonl", ((*SCORE, *JUDGE),)),
     ("pairs to compare", "pairs.jsonl", ((*COMPARE, *JUDGE), ("review", "add", "pairs.jsonl"))),
-    ("planted pairs", "planted.jsonl", (REGRESSION, MEASURE, ("review", "add", "planted.jsonl"))),
+    ("corrupted pairs", "corrupted.jsonl", (REGRESSION, ("review", "add", "corrupted.jsonl"))),
     ("judging", "judgements/*/judging.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's manifest", "judgements/*/runs/*/manifest.json", ((*SCORE, *JUDGE, "--resume"),)),
     ("judging's journal", "judgements/*/runs/*/replicates.jsonl", ((*SCORE, *JUDGE, "--resume"),)),
-    ("regressions found", "regressions.json", (MEASURE, BATCH)),
+    ("regressions found", "regressions.json", (BATCH,)),
     (
         "people's findings",
         "found.jsonl",
@@ -54,7 +53,7 @@ _OUTPUTS = [
     GoodOutput(id=f"g{n}", input="Summarize.", output=f"- It opened in {1980 + n}.\n- Dogs are not allowed in it.\n")
     for n in range(4)
 ]
-_PLANTED = plant(_OUTPUTS, broken=6, controls=6, seed=0).pairs
+_CORRUPTED = corrupt(_OUTPUTS, 6, seed=0)
 _SAME = json.dumps(regression(dict.fromkeys(("factuality", "completeness", "format_adherence"), "same")))
 
 
@@ -64,7 +63,7 @@ def judge_answers() -> Iterator[tuple[tuple[str, int], str]]:
         yield (f"o{n}/direct", 0), answer(**{name: written(3) for name in ("totals", "levels")})
         for order, winner in ((1, "first"), (2, "second")):
             yield (f"p{n}/{order}", 0), answer(totals=compared(winner))
-    for name in (*CASES, *(pair.id for pair in _PLANTED)):
+    for name in (*CASES, *(pair.id for pair in _CORRUPTED)):
         for order in (1, 2):
             yield (f"{name}/{order}", 0), _SAME
 
@@ -80,9 +79,9 @@ def people_write(library: Library) -> None:
     library.lines(
         "scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2))
     )
-    library.lines("planted.jsonl", *(pair.model_dump(mode="json") for pair in _PLANTED))
+    library.lines("corrupted.jsonl", *(pair.model_dump(mode="json") for pair in _CORRUPTED))
     names = ("factuality", "completeness", "format_adherence")
-    library.lines("found.jsonl", *({"id": _PLANTED[0].id, "dimension": name, "human": "same"} for name in names))
+    library.lines("found.jsonl", *({"id": _CORRUPTED[0].id, "dimension": name, "human": "same"} for name in names))
 
 
 def judges_write(library: Library, done: Callable[..., Ended]) -> None:

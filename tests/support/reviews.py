@@ -20,10 +20,15 @@ def pair(name: str = "p1", **changed: Any) -> ReviewItem:
 
 
 def change(
-    name: str = "c1", dimensions: Sequence[str] = ("factuality", "tone"), reasons: Sequence[ReviewReason] = ("block",)
+    name: str = "c1",
+    dimensions: Sequence[str] = ("factuality", "tone"),
+    reasons: Sequence[ReviewReason] = ("block",),
+    judging: str | None = None,
 ) -> ReviewItem:
     questions = [ReviewQuestion(name=one.name, text=one.question) for one in dimensions_of(dimensions)]
-    return review_item("regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons)
+    return review_item(
+        "regression", name, [f"{name}: 3 items", f"{name}: 2 items"], questions, reasons, judging=judging
+    )
 
 
 def scored(name: str = "s1", reasons: Sequence[ReviewReason] = ("low_confidence",)) -> ReviewItem:

@@ -38,14 +38,15 @@ def test_export_refuses_two_items_with_one_id(tmp_path: Path) -> None:
 
 
 def test_export_skips_items_that_were_not_drawn_at_random(tmp_path: Path) -> None:
-    drawn = change("drawn", reasons=["block", "random"])
+    drawn = change("drawn", reasons=["random"])
+    shipped = change("shipped", reasons=["random"], judging="20260301T080000Z-abc123")
     labels = [
         label(item, name, factuality=f"candidate_worse {impact}", tone=tone)
-        for item in (drawn, change("doubtful"))
+        for item in (drawn, change("doubtful"), shipped)
         for name, impact, tone in (("ada", "low", "same"), ("ben", "high", "candidate_better low"))
     ]
-    exported = export(tmp_path, [drawn, change("doubtful")], labels)
-    assert exported == ExportedLabels(exported=1, disputed=1, not_random=1)
+    exported = export(tmp_path, [drawn, change("doubtful"), shipped], labels)
+    assert exported == ExportedLabels(exported=1, disputed=1, not_random=2)
     (line,) = read_labels(tmp_path / "labels.jsonl").regressions["drawn"].values()
     assert (line.dimension, line.human, line.impact) == ("factuality", "candidate_worse", "high")
 

@@ -83,13 +83,13 @@ class Judges:
     def calibrate(
         self, request: "CalibrateRequest | None" = None, *, watch: "Watch | None" = None, **options: Any
     ) -> "Judged | JudgingSize":
-        """Say what judges are worth, as `judge calibrate` does; it asks those that are named."""
+        """Measure judges against human labels, as `judge calibrate` does; named judges are called."""
         from skill_evaluator.judges.stories.calibration import calibrate
         from skill_evaluator.judges.stories.requests import CalibrateRequest
-        from skill_evaluator.reports.judge_calibration import worth_page
+        from skill_evaluator.reports.judge_calibration import bias_report
 
         asked = request or request_of(CalibrateRequest, self, **options)
-        return calibrate(asked, watch, worth_page)
+        return calibrate(asked, watch, bias_report)
 
     def rubric(self, request: "RubricDraftRequest", *, watch: "Watch | None" = None) -> "RubricLint | JudgingSize":
         """Have a model draft a rubric, and return what `judge lint` says of it, as `judge rubric` does."""

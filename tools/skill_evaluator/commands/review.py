@@ -28,7 +28,8 @@ class ReviewServeOptions(ConfigOption):
 def review_serve(options: ReviewServeOptions) -> int:
     """Label queued outputs on a local web page. Stop it with Ctrl-C.
 
-    The page also shows how many items wait, how well reviewers agree and where they differ. The address contains a token: nobody can read or label without it. Several people may open it, each with a name.
+    The page also shows how many items wait, how well reviewers agree and where they differ. The address contains a
+    token: nobody can read or label without it. Several people may open it, each with a name.
     """
     server = Library(config=options.config).judge.review_page(options.port, options.seed)
     query = f"?{urlencode({'reviewer': options.reviewer})}" if options.reviewer else ""

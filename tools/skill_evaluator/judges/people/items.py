@@ -71,6 +71,11 @@ class ReviewItem(StrictModel):
     outputs: tuple[str, ...] = Field(min_length=1, max_length=2)
     questions: tuple[ReviewQuestion, ...] = Field(min_length=1)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the item was drawn at random from all items, so that its label measures a judge."""
+        return "random" in self.reasons and not (self.kind == "regression" and self.judging)
+
     @model_validator(mode="after")
     def _validate_questions(self) -> Self:
         if len(self.outputs) != _OUTPUTS[self.kind]:
@@ -216,11 +221,13 @@ _DISAGREEMENT = 2  # levels between two scores of one output
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt with their reasons, and a random sample of all, which has the reason `random`.
+    """Return the items in doubt with their reasons, and a random sample with the reason `random`.
 
-    The sample is of all items, in doubt or not, so that what people say of it holds for the judging as a whole.
+    The sample of pairs and scores is drawn from all items, so that their labels measure the judge. The sample of
+    regressions is drawn from those without a doubt, to verify what ships.
     """
-    by_chance = {item.id for item in sampled([item for item, _ in doubts], sample, seed)}
+    drawn_from = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
+    by_chance = {item.id for item in sampled(drawn_from, sample, seed)}
     people: list[ReviewItem] = []
     for item, reasons in doubts:
         every: tuple[ReviewReason, ...] = (*reasons, "random") if item.id in by_chance else tuple(reasons)

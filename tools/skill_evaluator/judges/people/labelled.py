@@ -44,7 +44,7 @@ def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
     """
     items = queue.items()
     counting = latest(queue.labels(items))
-    random_items = {name: labels for name, labels in counting.items() if "random" in items[name].reasons}
+    random_items = {name: labels for name, labels in counting.items() if items[name].is_random}
     fresh: dict[tuple[str, ...], LabelLine] = {}
     disputed = 0
     for item_id, labels in random_items.items():
@@ -141,7 +141,7 @@ def answers_to(labels: Mapping[str, ReviewLabel], question: str) -> dict[str, Re
 
 
 def agreed_answer(question: str, answers: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
-    """Return the answer given by more than half with the highest impact named. Return None without a majority."""
+    """Return the answer of more than half with its highest impact. Return None without a majority."""
     answer, count = Counter(given.answer for given in answers).most_common(1)[0]
     if 2 * count <= len(answers):
         return None

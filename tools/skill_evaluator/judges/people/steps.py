@@ -21,7 +21,7 @@ _IMPACTS: Mapping[str, Impact] = {"1": "low", "2": "medium", "3": "high"}
 class ReviewStep:
     """One question to a reviewer. `choices`: the text of each key; `answers`: the answer of each key.
 
-    `only_after`: the step is asked only after one of these keys in another step.
+    `only_after`: a step and the keys after which this step is asked.
     """
 
     name: str

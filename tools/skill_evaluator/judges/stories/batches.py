@@ -223,14 +223,10 @@ class ScoreBatch:
         scored: dict[Key, Scores] = {
             (name,): {criterion: fmean(scores) for criterion, scores in item.scores.items()}
             for name, item in labels.scored.items()
-            if name in self.items
-            and item.split != "held_out"
-            and all(criterion.id in item.scores for criterion in self.rubric.criteria)
+            if name in self.items and all(criterion.id in item.scores for criterion in self.rubric.criteria)
         }
         if not scored:
-            raise JudgeError(
-                f"{labels.path} has no score by every criterion of an output judged here, apart from held_out ones"
-            )
+            raise JudgeError(f"{labels.path} has no score by every criterion of an output judged here")
         return scored
 
     def label(self, key: Key, answers: Mapping[str, ReviewAnswer]) -> Scores | None:
@@ -359,15 +355,13 @@ class PairBatch:
         return one == other
 
     def labels_in(self, labels: Labels) -> dict[Key, Winner]:
-        """Return the preferred outputs; raise JudgeError where no pair is judged here, apart from held-out ones."""
+        """Return the preferred outputs; raise JudgeError where no pair is judged here."""
         there = {match.item.id for match in self.matches if match.of_a_pair}
         preferred: dict[Key, Winner] = {
-            (name, *PAIR): pair.human
-            for name, pair in labels.pairs.items()
-            if name in there and pair.human is not None and pair.split != "held_out"
+            (name, *PAIR): pair.human for name, pair in labels.pairs.items() if name in there and pair.human is not None
         }
         if not preferred:
-            raise JudgeError(f"{labels.path} has no label of a pair that is judged here, apart from held_out ones")
+            raise JudgeError(f"{labels.path} has no label of a pair that is judged here")
         return preferred
 
     def label(self, key: Key, answers: Mapping[str, ReviewAnswer]) -> Winner | None:

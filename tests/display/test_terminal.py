@@ -44,7 +44,6 @@ COMMANDS = (
     ("compare", "receipts", "--models", "example-large", "example-small"),
     ("mutate", "receipts", "--model", "example-small", "--dry-run"),
     ("review", "add", "pairs.jsonl"),
-    ("review", "status"),
     ("site", "build", "--out", "pages"),
     ("doctor",),
 )

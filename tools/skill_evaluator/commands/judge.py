@@ -44,7 +44,7 @@ EXAMPLES = {
     "judge_calibrate": (
         "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
         "skill-evaluator judge calibrate --labels FILE --judge <id> --rubric RUBRIC",
-        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
+        "skill-evaluator judge calibrate --labels labels.jsonl --batch RESULTS",
     ),
     "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge <id> --out kind.yaml',),
     "judge_lint": ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml"),
@@ -57,7 +57,7 @@ EXITS = {
     "judge_score": {4: "incomplete (it prints the command that goes on), or no answer counts"},
     "judge_pairwise": {4: "incomplete (it prints the command that goes on), or no answer counts"},
     "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
-    "judge_calibrate": {4: "incomplete (it prints the command that goes on)"},
+    "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
     "judge_rubric": {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"},
     "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
 }
@@ -79,10 +79,11 @@ def judge_regression(options: RegressionRequest, form: Format) -> int:
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
-    """Say what judges are worth; by verdicts on pairs that people labelled, and on outputs that code broke.
+    """Measure how well judges agree with human labels.
 
-    With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
-    whole 95 % interval of its κ with people is at the bar or above.
+    Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
+    trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
+    known defects it finds.
     """
     return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), form)
 

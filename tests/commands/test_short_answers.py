@@ -73,7 +73,7 @@ def test_the_answers_on_three_models_fit_forty_lines(server: ChatServer, library
         heads = [at for at, line in enumerate(shown) if line.startswith("model ") and line.endswith("verdict")]
         assert [line.split()[0] for line in shown[heads[0] + 1 : heads[0] + 4]] == [MODELS[2], *MODELS[:2]]
         assert sum("--full shows the rest" in line for line in shown) == 1
-        assert any(f"{MODELS[2]}, the worst of 3 models" in line for line in (" ".join(shown[-6:]),))
+        assert any(f"{MODELS[2]}, the worst of 3 models" in line for line in (" ".join(" ".join(shown[-6:]).split()),))
 
 
 def test_what_an_answer_is_explained_by_fits_a_screen_however_many_leaves_it_has(

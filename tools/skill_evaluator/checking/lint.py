@@ -34,7 +34,7 @@ from skill_evaluator.repository import within
 from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
 from skill_evaluator.text import letters_of, nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, contradicted_profile
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths, arrays or values show no pattern
@@ -264,7 +264,8 @@ def _doubts_of_records(component: Component) -> Iterator[str]:
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
-            for doubt in filter(None, (record.served_otherwise, contradicted_profile(record))):
+            is_sampled = record.settings is not None and record.settings.profile == "sampled"
+            for doubt in filter(None, (record.served_otherwise, is_sampled and profile_doubt(record))):
                 yield f"record {record.run_id}: {doubt}"
 
 

@@ -183,11 +183,11 @@ def test_a_key_may_be_a_secret_of_the_repository_or_of_its_organisation(doctor: 
 
 
 def test_workflows_that_do_not_hand_the_keys_on_are_a_problem(doctor: Doctor) -> None:
-    text = (WORKFLOWS / "audit.yml").read_text()
-    doctor.library.write(".github/workflows/audit.yml", text)
+    text = (WORKFLOWS / "evaluate.yml").read_text()
+    doctor.library.write(".github/workflows/evaluate.yml", text)
     (problem,) = doctor(GOOD, "--format", "json").json["problems"]
     assert problem.endswith(
-        "audit.yml has not the jobs that the keys of models.yaml ask for: skill-evaluator init --workflows"
+        "evaluate.yml has not the jobs that the keys of models.yaml ask for: skill-evaluator init --workflows"
     )
 
 
@@ -213,9 +213,7 @@ def test_answers_that_git_would_add_are_a_problem_until_they_are_ignored(doctor:
     assert (ended.code, f"problem: {said}" in ended.out) == (4, True)
     assert doctor.library.call("init", "--adopt", "--yes").code == 0
     assert (doctor(GOOD).code, "publish" in doctor(GOOD).out) == (0, False)
-    (root / ".gitignore").write_text(
-        "results/\n/plan.json\n/audit-plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n"
-    )
+    (root / ".gitignore").write_text("results/\n/plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n")
     assert doctor(GOOD).code == 0, "other words for the same"
     for place in ("components/a/evals/results/r/replicates.jsonl", "plan.json", "site/index.html"):
         doctor.library.write(place, "x")

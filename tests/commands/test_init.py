@@ -16,7 +16,7 @@ from skill_evaluator.ci.layout import secrets_of, with_legs
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scaffolding import DEMO, EXAMPLE
+from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables, read_configuration
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -24,7 +24,7 @@ from tests.support.git import IDENTITY, git
 from tests.support.library import ROOT, SCRIPT, Ended, call, ended, read, start
 
 SCAFFOLD = ROOT / "tools" / "skill_evaluator" / "scaffold"
-NAMES = ("audit.yml", "check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
+NAMES = ("check.yml", "drift.yml", "evaluate.yml", "leg.yml", "site.yml")
 
 
 def skill_evaluator(root: Path, *arguments: str) -> Ended:
@@ -201,33 +201,26 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         {"id": "mine", "provider": "openai", "base_url": "http://127.0.0.1/v1", "api_key_env": "MINE_API_KEY"},
     ]
     write_models(root, *models)
-    stale = [
-        f".github/workflows/{name} has not the jobs that the keys of models.yaml ask for: "
+    stale = (
+        ".github/workflows/evaluate.yml has not the jobs that the keys of models.yaml ask for: "
         "skill-evaluator init --workflows"
-        for name in ("audit.yml", "evaluate.yml")
-    ]
+    )
     linted = skill_evaluator(root, "lint")
-    assert (linted.code, linted.err.splitlines()) == (0, [f"warning: {line}" for line in stale])
+    assert (linted.code, linted.err.splitlines()) == (0, [f"warning: {stale}"])
     strict = skill_evaluator(root, "lint", "--strict")
-    assert (strict.code, strict.err.splitlines()[-1]) == (2, f"error: {'; '.join(stale)}")
+    assert (strict.code, strict.err.splitlines()[-1]) == (2, f"error: {stale}")
 
     made = skill_evaluator(root, "init", "--workflows")
     assert made.out.splitlines() == [
-        "written  .github/workflows/audit.yml",
         "written  .github/workflows/evaluate.yml",
         "jobs of their own for 4 keys: eval-anthropic, eval-google, eval-mine, eval-openai",
     ]
     assert skill_evaluator(root, "lint", "--strict").err == ""
-    jobs = {
-        name: yaml.safe_load((root / ".github/workflows" / name).read_text()) for name in ("evaluate.yml", "audit.yml")
-    }
-    given = {
-        name: {
-            id_: job["secrets"]["PROVIDER_API_KEY"]
-            for id_, job in workflow["jobs"].items()
-            if "PROVIDER_API_KEY" in job.get("secrets", {})
-        }
-        for name, workflow in jobs.items()
+    jobs = yaml.safe_load((root / ".github/workflows/evaluate.yml").read_text())["jobs"]
+    secrets = {
+        id_: job["secrets"]["PROVIDER_API_KEY"]
+        for id_, job in jobs.items()
+        if "PROVIDER_API_KEY" in job.get("secrets", {})
     }
     keys = {
         "": "${{ secrets.PROVIDER_API_KEY }}",
@@ -236,15 +229,11 @@ def test_workflows_have_a_job_for_each_key_and_lint_says_when_they_have_not(root
         "-mine": "${{ secrets.MINE_API_KEY }}",
         "-openai": "${{ secrets.OPENAI_API_KEY }}",
     }
-    assert given == {
-        "evaluate.yml": {f"{job}{leg}": key for job in ("evaluate", "judge") for leg, key in keys.items()},
-        "audit.yml": {f"run{leg}": key for leg, key in keys.items()},
-    }
-    assert set(jobs["evaluate.yml"]["jobs"]["collect"]["needs"]) == {"plan", *given["evaluate.yml"]}
-    for name, workflow in jobs.items():
-        for id_ in given[name]:
-            trusted = {"id-token": "write"} if id_.endswith(("-anthropic", "-openai")) else {}
-            assert workflow["jobs"][id_]["permissions"] == {"contents": "read", **trusted}
+    assert secrets == {f"{job}{leg}": key for job in ("evaluate", "judge") for leg, key in keys.items()}
+    assert set(jobs["collect"]["needs"]) == {"plan", *secrets}
+    for id_ in secrets:
+        trusted = {"id-token": "write"} if id_.endswith(("-anthropic", "-openai")) else {}
+        assert jobs[id_]["permissions"] == {"contents": "read", **trusted}
 
     (root / ".evaluator" / "models.yaml").write_bytes(laid_out[".evaluator/models.yaml"] or b"")
     skill_evaluator(root, "init", "--workflows")
@@ -284,14 +273,6 @@ def test_two_keys_of_one_environment_are_refused(root: Path) -> None:
         "error: models.yaml: MINE and MINE_API_KEY (of 'MINE_API_KEY') are two keys, and both would be of the "
         "environment eval-mine; give one of them another api_key_env\n",
     )
-
-
-def test_every_name_is_the_one_given(root: Path) -> None:
-    done = skill_evaluator(root, "init", "--name", "invoice-reading")
-    assert done.code == 0
-    for other in (EXAMPLE, DEMO):
-        assert other not in done.out
-        assert not [path for path, content in tree(root).items() if other in path or other.encode() in (content or b"")]
 
 
 def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
@@ -352,12 +333,6 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None
         before = tree(root)
         assert skill_evaluator(root, "init", *arguments).refuses(words), words
         assert tree(root) == before, words
-
-
-def test_outside_of_git_it_makes_the_folder(tmp_path: Path) -> None:
-    done = skill_evaluator(tmp_path, "init", "new/library", "--workflows")
-    assert done.code == 0
-    assert (tmp_path / "new" / "library" / ".github" / "workflows" / "evaluate.yml").exists()
 
 
 def branches(root: Path) -> list[str]:

@@ -18,7 +18,6 @@ from tests.support.library import ROOT, SCHEMA, Library
 
 EVALUATE = ".github/workflows/evaluate.yml"
 CHECK = ".github/workflows/check.yml"
-AUDIT = ".github/workflows/audit.yml"
 DRIFT = ".github/workflows/drift.yml"
 SITE = ".github/workflows/site.yml"
 _PROMPT = "---\nname: {name}\nversion: {version}\n---\nExtract title and year.\n"
@@ -39,7 +38,7 @@ class Forge:
             self.library.write(f".github/workflows/{path.name}", for_act(path.read_text()))
         for path in (ROOT / ".evaluator").glob("requirements*.txt"):
             self.library.write(f".evaluator/{path.name}", "")  # all is installed that there is
-        self.library.write(".gitignore", "plan.json\naudit-plan.json\n")
+        self.library.write(".gitignore", "plan.json\n")
         chat, api = _free_ports(2)
         self.world: dict[str, Any] = {
             "chat_port": chat,

@@ -10,7 +10,7 @@ import pytest
 import skill_evaluator
 
 from tests.support.library import REPLAY, ROOT
-from tests.workflows.forge import AUDIT, CHECK, Forge
+from tests.workflows.forge import CHECK, Forge
 
 SECRETS = {
     "SERVED_API_KEY": "key-of-the-served-model",
@@ -58,9 +58,6 @@ def keys_of_asking(noting: dict[str, str], asking: str) -> dict[str, set[str]]:
 def test_with_secrets_of_the_repository_alone_every_job_is_given_one_key(forge: Forge, noting: dict[str, str]) -> None:
     forge.library.models(REPLAY, forge.served, {**forge.served, "id": "other", "api_key_env": "OTHER_API_KEY"})
     assert forge.library.call("init", "--workflows").code == 0
-    for name in ("bare", "curt"):
-        text = f"---\nname: {name}\nintent: i\n---\nBe {name}. {{{{ prompt }}}}\n"
-        forge.library.write(f".evaluator/scenarios/{name}.md", text)
     forge.component("one", "1.0.0")
     commit = forge.fixtures_elsewhere()
     base = forge.push()["after"]
@@ -70,12 +67,6 @@ def test_with_secrets_of_the_repository_alone_every_job_is_given_one_key(forge: 
     pull_request = {"number": 7, "pull_request": {"number": 7, "base": {"sha": base}}}
     assert forge.run(pull_request, "pull_request", CHECK, SECRETS, env=noting).code == 0
     assert keys_of_asking(noting, "nothing") == {}
-
-    inputs = {"models": "served other", "benchmarks": "one"}
-    by_hand = {"ref": "refs/heads/main", "inputs": inputs}
-    assert forge.run(by_hand, "workflow_dispatch", AUDIT, SECRETS, env=noting).code == 0
-    assert {name for name in forge.uploaded() if "@" in name} == {"audit@served", "audit@other"}
-    assert keys_of_asking(noting, "audit run") == OWN
 
     assert forge.run(event, secrets=SECRETS, env=noting).code == 0
     assert keys_of_asking(noting, "skill_evaluator evaluate") == {"recorded": set(), **OWN}

@@ -62,7 +62,7 @@ def test_every_program_and_every_flag_of_ours_exists() -> None:
         if words[0] == "${evaluate[@]}":
             words = ["python", "-m", "skill_evaluator", "evaluate", *words[1:]]
         match words:
-            case ["python", "-m", "skill_evaluator", "audit" | "cases" | "judge" | "site" as group, command, *given]:
+            case ["python", "-m", "skill_evaluator", "cases" | "judge" | "site" as group, command, *given]:
                 _check_flags(load_command(f"{group} {command}"), given, arrays)
             case ["python", "-m", "skill_evaluator", command, *given]:
                 _check_flags(load_command(command), given, arrays)
@@ -89,7 +89,7 @@ def _check_flags(command: Any, given: list[str], arrays: Mapping[str, list[str]]
 
 
 def test_what_reads_cases_knows_their_commit_and_only_what_fetches_them_has_the_read_token() -> None:
-    for workflow in ("audit.yml", "check.yml", "evaluate.yml", "leg.yml", "site.yml"):
+    for workflow in ("check.yml", "evaluate.yml", "leg.yml", "site.yml"):
         for job in yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"].values():
             if "uses" in job:
                 continue
@@ -271,7 +271,7 @@ exec {program} "$@"
 """
 
 
-@pytest.mark.parametrize("kind", ["evaluate", "judge", "audit"])
+@pytest.mark.parametrize("kind", ["evaluate", "judge"])
 def test_only_the_evaluator_is_started_with_the_key(kind: str, results: Path) -> None:
     folder = results.parent
     (folder / "programs").mkdir()

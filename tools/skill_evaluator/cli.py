@@ -40,7 +40,7 @@ SHELVES: Mapping[str, Sequence[str]] = {
         *("judge score", "judge pairwise", "judge regression", "judge rubric", "judge lint", "judge pin"),
         *("judge calibrate", "review serve", "review add", "review export"),
     ),
-    "audit": ("audit run", "audit report", "audit plan", "scenarios draft", "scenarios check"),
+    "audit": ("audit run", "audit report", "scenarios draft", "scenarios check"),
     "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
 }
 COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)

@@ -35,7 +35,7 @@ from skill_evaluator.judges.modes.regression_batch import (
     side_notes,
 )
 from skill_evaluator.judges.modes.sentences import judge_estimate
-from skill_evaluator.judges.stories.batches import judged_regressions
+from skill_evaluator.judges.stories.batches import regression_task
 from skill_evaluator.judges.stories.judging import Drawn, Judged, judge_batch
 from skill_evaluator.judges.stories.requests import RegressionRequest
 from skill_evaluator.library.cases import Case, load_cases
@@ -52,7 +52,8 @@ from skill_evaluator.runner.session import Watch, with_keys
 from skill_evaluator.text import nearest
 
 _JUDGE, _CHECKS = "judge", "checks"
-_OF_PLANS = ("judges", "items", "candidate", "baseline", "dimensions", "preset", "blocking", "replicates", "seed")
+_FIXED = ("judges", "items", "candidate", "baseline", "dimensions", "preset", "blocking", "stakes", "against")
+_OF_PLANS = (*_FIXED, "replicates", "seed")
 _BYTES_A_TOKEN = 4  # of a new answer, which may be as long as its model writes
 
 
@@ -175,16 +176,16 @@ def judge_planned(request: RegressionRequest, watch: Watch | None, drawn: Drawn)
         why = "; ".join(gathered.remarks)
         return Judged(results=None, folder=request.out, code=EXIT_OK, stopped=[f"nothing to judge: {why}"])
     batch = drawn_batch(judging, gathered, component, cases, settings.policy)
-    judged = judged_regressions(batch, bench, plan.invocation)
+    task = regression_task(batch, bench, plan.invocation)
     folder = request.out / plan.invocation
     if not request.dry_run and folder.exists():
         try:
-            taken_up(bench.planned(judged.asking), plan.invocation, request.out)
+            taken_up(bench.planned(task.asking), plan.invocation, request.out)
             bench = replace(bench, request=replace(request, resume=plan.invocation))
         except JudgeError as changed:
             print(f"begun anew: {changed}", file=sys.stderr)
             shutil.rmtree(folder)
-    return judge_batch(judged, bench, drawn)
+    return judge_batch(task, bench, drawn)
 
 
 def _judge_checks(
@@ -258,6 +259,7 @@ def drawn_batch(
         skill=component.name,
         baseline=baseline.run_id,
         candidate=candidate.run_id,
+        source=candidate.run_id,
         notes=side_notes(baseline, candidate),
     )
     return _batch(compared, policy, judging.seed)

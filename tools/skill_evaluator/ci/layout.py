@@ -1,6 +1,6 @@
 """What a repository needs to be evaluated: files that are laid out, what a library that exists lacks, jobs for keys.
 
-`evaluate.yml` and `audit.yml` have a job for models that need no key. After it stand its copies, one for each key: a
+`evaluate.yml` has a job for models that need no key. After it stand its copies, one for each key: a
 repository secret cannot be chosen by an expression without all secrets being on the runner. What is there stays as it
 is. Everything is looked at before anything is written, so that a refusal leaves nothing behind.
 """

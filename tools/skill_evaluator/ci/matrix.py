@@ -307,6 +307,8 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
+    elif model.place is not None:
+        name = f"{model.provider}-{model.place}"
     elif model.auth == "key" and kind.key_variables and not key_variables(model, kind):
         name = "no-key"
     else:

@@ -1,7 +1,6 @@
-"""The judges' page: the newest judgings of a folder, each read as what it is, and what each of them came to.
+"""The judges' page: the newest judge runs of a folder, with the results of each.
 
-Rates stand beside the judge's control, the newest calibration of the same judge, settings and prompts on planted pairs.
-Evidence, justifications and what was judged are not on the page: they are read where the judging lies.
+Evidence, justifications and judged texts are not on the page; the folder of the judge run has them.
 """
 
 import hashlib
@@ -21,7 +20,6 @@ from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeRe
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.panel.cascade import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
 from skill_evaluator.judges.people.items import ReviewItem
 from skill_evaluator.judges.people.labelled import status_lines
 from skill_evaluator.judges.people.queue import ReviewLabel, queue_in
@@ -33,16 +31,13 @@ from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_na
 from skill_evaluator.text import canonical_json, counted, digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
-_KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is a cascade
-    ("score", False): ScoreResults,
-    ("score", True): ScoreCascadeResults,
-    ("pairwise", False): PairwiseResults,
-    ("pairwise", True): CascadeResults,
-    ("regression", False): RegressionResults,
-    ("regression", True): RegressionCascadeResults,
-    ("calibrate", False): JudgeCalibration,
+_KINDS: dict[JudgeMode, type[JudgingResults]] = {
+    "score": ScoreResults,
+    "pairwise": PairwiseResults,
+    "regression": RegressionResults,
+    "calibrate": JudgeCalibration,
 }
-RESULTS_OF = frozenset(mode for mode, _ in _KINDS)  # drafts are judgings, too, and have no results
+RESULTS_OF = frozenset(_KINDS)  # drafts are judge runs, too, without results
 
 
 def newest_judgings(place: Path, most: int) -> tuple[list[Path], int]:
@@ -77,8 +72,7 @@ def read_recorded(folder: Path) -> JudgingResults | None:
     version = value.get("results_version")
     if isinstance(version, int) and version > RESULTS_VERSION:
         raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")
-    kind = _KINDS.get((mode, "cascade" in value), _KINDS[mode, False])
-    results = validated(kind, value, path, JudgeError)
+    results = validated(_KINDS[mode], value, path, JudgeError)
     if results.judging is None:
         raise JudgeError(f"{path} does not name its judging")
     return results
@@ -104,6 +98,7 @@ def _row(head: JudgingHead, results: JudgingResults) -> dict[str, Any]:
         "judges": judges,
         "items": head.items,
         "rubric": Path(head.rubric_file).name,
+        "source": Path(head.source).name if head.source else None,
         "outcome": words,
         "mood": mood,
     }
@@ -119,12 +114,8 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
         return calibration_words(results)
     if isinstance(results, ScoreResults):
         parts = [f"{judge.judge.model_id} {share(judge.summary)}" for judge in results.judges]
-        if isinstance(results, ScoreCascadeResults):
-            parts = [f"{share(results.cascade.summary)} by both"]
         return f"from 0 to 1: {'; '.join(parts)}", None
     parts = [f"{judge.judge.model_id} {share(judge.criteria[-1].wins)}" for judge in results.judges if judge.criteria]
-    if isinstance(results, CascadeResults):
-        parts = [f"{share(results.cascade.wins)} by both"]
     return f"output 1 wins: {'; '.join(parts)}", None
 
 

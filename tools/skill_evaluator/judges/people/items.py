@@ -27,7 +27,7 @@ from skill_evaluator.text import canonical_json
 
 ReviewKind = Literal["pairwise", "regression", "score"]
 ReviewReason = Literal[
-    "block", "regression", "disagreement", "unsupported", "low_confidence", "unscored", "stakes", "random"
+    "block", "regression", "disagreement", "unverified", "unrequested", "low_confidence", "unscored", "stakes", "random"
 ]
 ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
 _ID_DIGITS = 20
@@ -37,7 +37,7 @@ _SHOWN = ("kind", "document", "reference", "outputs", "questions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """The result of queueing items: how many of the `given` ones are new."""
+    """The result of queueing items: `fresh` items of the `given` items are new."""
 
     folder: Path
     fresh: int
@@ -179,7 +179,7 @@ def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
         pair.id,
         [pair.item.baseline_output, pair.item.candidate_output],
         [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
-        document=pair.item.shown,
+        document=pair.item.input,
         judging=judging,
         stratum=pair.item.stratum,
     )
@@ -277,7 +277,8 @@ def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> 
         "block": "block" in decisions,
         "regression": any(one.ship_decision == "review_required" and one.regression_detected for one in given),
         "disagreement": len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
-        "unsupported": any("unsupported" in one.flags for one in found),
+        "unverified": any(one.verified is False for one in found),
+        "unrequested": any(answer.unrequested for one in given for answer in one.answers),
         "unscored": any(answer.unscored is not None for one in given for answer in one.answers),
         "stakes": high_stakes,
     }

@@ -123,7 +123,7 @@ def test_judge_without_a_usable_verdict_has_no_figures_and_an_example() -> None:
     result = result_of([1, 2, 1, 2], verdicts)
     assert (result.agreement, result.biases) == ([], [])
     assert result.unusable is not None
-    assert (result.unusable.unscored, result.unusable.example) == ({"unparsed": 8}, "I cannot say.")
+    assert result.unusable.example == "I cannot say."
 
 
 def items_of(scores: Sequence[Any], **more: Sequence[Any]) -> dict[str, ScoredItem]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.results import JudgeRecord
+from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
@@ -43,9 +43,8 @@ def _dimension(name: str, verdict: str, impact: str | None, *, given: bool) -> d
         "verdict": verdict,
         "impact": impact,
         "by_order": orders if given else [None, None],
-        "supported": None,
-        "legs": [],
-        "flags": [],
+        "confidence": 1.0,
+        "verified": None,
     }
 
 
@@ -76,9 +75,9 @@ def test_detection_counts_found_and_false_alarms_by_dimension_and_kind() -> None
     assert result.unscored == 1
 
 
-def batch(pairs: Sequence[PairResult], unscored: Mapping[str, int] | None = None) -> RegressionResults:
+def batch(pairs: Sequence[PairResult], unusable: NoUsableOutput | None = None) -> RegressionResults:
     """A batch of one judge, without the fields that a calibration does not read."""
-    judge = JudgeRegressions.model_construct(judge=JUDGE, pairs=list(pairs), unscored=dict(unscored or {}))
+    judge = JudgeRegressions.model_construct(judge=JUDGE, pairs=list(pairs), unusable=unusable)
     return RegressionResults.model_construct(judges=[judge])
 
 
@@ -116,7 +115,6 @@ def test_batch_without_a_known_label_is_refused() -> None:
 
 
 def test_batch_without_a_usable_output_has_no_figures() -> None:
-    (result,) = batch_results(batch([judged("p", {}, ())], {"not_json": 2}), labels_of(("p", SAME, None)), 0.6)
-    assert (result.agreement, result.batch) == ([], None)
-    assert result.unusable is not None
-    assert result.unusable.unscored == {"not_json": 2}
+    prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
+    (result,) = batch_results(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
+    assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

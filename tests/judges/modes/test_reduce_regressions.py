@@ -72,8 +72,8 @@ def test_what_a_judge_misses_holds_the_truth_however_many_of_its_answers_are_bro
     usual = {"input": "p", "baseline_output": "a", "candidate_output": "b", "source": "s"}
     lost = {"corruption": "part_removed", "dimension": "completeness", "impact": "medium"}
     kinds = [lost if place < WORSE else {"corruption": CONTROL} for place in range(PAIRS)]
-    planted = [CorruptedPair.model_validate({"id": f"p{place}", **usual, **kind}) for place, kind in enumerate(kinds)]
+    corrupted = [CorruptedPair.model_validate({"id": f"p{place}", **usual, **kind}) for place, kind in enumerate(kinds)]
     for broken in (0.0, 0.1, 0.3):
         pairs = {pair.id: pair for pair in judged(broken, 1, misses=11).pairs}
-        row = detection_of(planted, pairs).dimensions[0]
+        row = detection_of(corrupted, pairs).dimensions[0]
         assert (row.dimension, holds(row.sensitivity, 0.8), holds(row.specificity, 1.0)) == ("completeness", True, True)

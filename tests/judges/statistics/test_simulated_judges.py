@@ -15,14 +15,14 @@ WORLDS = worlds()
 RATES = (0.0, 0.05, 0.2, 0.5, 1.0)
 
 
-def test_a_few_samples_hold_the_planted_bias() -> None:
+def test_intervals_hold_the_true_value_in_a_few_samples() -> None:
     for name in WORLDS:
         assert coverage(*WORLDS[name], seeds=25) >= 0.8, name
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("name", WORLDS)
-def test_the_interval_holds_the_planted_bias_in_93_per_cent(name: str) -> None:
+def test_interval_covers_the_true_value(name: str) -> None:
     assert coverage(*WORLDS[name], SEEDS) >= (ROUGH if name == "Spearman's ρ" else PROMISED)
 
 

@@ -108,7 +108,8 @@ def _unusable_blocks(judge: JudgeResult) -> Iterator[Block]:
     unusable = judge.unusable
     if unusable is not None:
         reasons = listed([f"{count} {reason}" for reason, count in unusable.unscored.items()])
-        yield Line(Cell(judge.judge, code=True), f": no figures, because no output of the judge counts ({reasons})")
+        why = f" ({reasons})" if reasons else ""
+        yield Line(Cell(judge.judge, code=True), f": no figures, because no output of the judge counts{why}")
         if unusable.example:
             yield Line("for example: ", Cell(unusable.example, code=True))
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.asking.criteria import family_of
-from skill_evaluator.judges.asking.results import StoredScore, StoredVerdict
+from skill_evaluator.judges.asking.results import NoUsableOutput, StoredScore, StoredVerdict
 from skill_evaluator.judges.calibration.labels import LabelledItem, LabelledPair, ScoredItem
 from skill_evaluator.judges.calibration.results import (
     BiasResult,
@@ -20,7 +20,6 @@ from skill_evaluator.judges.calibration.results import (
     LabelAgreement,
     LabelMode,
     MeanConfidence,
-    NoUsableOutput,
     Position,
     SentenceErrors,
 )
@@ -114,8 +113,7 @@ def pair_results(
         everything = [verdict for orders in given.values() for verdicts in orders.values() for verdict in verdicts]
         if all(verdict.winner is None and not any(verdict.criteria.values()) for verdict in everything):
             example = next((verdict.text for verdict in everything if verdict.text), None) or ""
-            unusable = NoUsableOutput(unscored={"unparsed": len(everything)}, example=example)
-            results.append(JudgeResult(judge=judge, unusable=unusable))
+            results.append(JudgeResult(judge=judge, unusable=NoUsableOutput(unscored={}, example=example)))
             continue
         units = {name: pair_units(name, pairs, given) for name in names}
         labels = {name: [pair for pair in pairs.values() if human_winner(name, pair) is not None] for name in names}
@@ -280,8 +278,7 @@ def score_results(
                 whole = _by_stratum(units, labelled, partial(_scores, criterion, options.bar, highest))
                 agreement.append(whole.model_copy(update={"unusable": len(given) - len(units)}))
                 biases += _score_biases(criterion, units, highest, judge, options.families)
-        unscored = sum(len(given) for given in criteria.values())
-        unusable = None if agreement else NoUsableOutput(unscored={"unscored": unscored})
+        unusable = None if agreement else NoUsableOutput(unscored={})
         results.append(JudgeResult(judge=judge, agreement=agreement, biases=biases, unusable=unusable))
     return results
 

@@ -13,7 +13,6 @@ from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, 
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import (
     ANY,
-    FEWEST_PAIRS,
     BatchResult,
     DetectionResult,
     DimensionDetection,
@@ -21,10 +20,10 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
     LabelAgreement,
-    NoUsableOutput,
     Position,
 )
 from skill_evaluator.judges.modes.regression_results import (
+    MIN_PAIRS,
     DimensionResult,
     JudgeRegressions,
     PairResult,
@@ -86,9 +85,8 @@ def batch_results(batch: RegressionResults, labels: Labels, bar: float) -> list[
 def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeResult:
     model_id = judge.judge.model_id
     judged = {pair.id: rows for pair in judge.pairs if (rows := judged_dimensions(pair))}
-    if not judged:
-        unscored: dict[str, int] = {str(reason): count for reason, count in judge.unscored.items()}
-        return JudgeResult(judge=model_id, unusable=NoUsableOutput(unscored=unscored))
+    if judge.unusable is not None:
+        return JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
     labelled = [
         (judged[name][dimension], label)
         for name, findings in labels.regressions.items()
@@ -112,7 +110,7 @@ def _batch_result(judge: JudgeRegressions, labels: Labels, bar: float) -> JudgeR
         agreement=agreement,
         batch=BatchResult(
             pairs=len(judged),
-            too_few=len(judged) < FEWEST_PAIRS,
+            too_few=len(judged) < MIN_PAIRS,
             dimensions=[
                 _rate(name, reported, *rates.get(name, rates[ALL] if len(names) == 1 else (None, None)))
                 for name in names

@@ -49,7 +49,7 @@ def probed_items(names: Sequence[str], labels: Labels) -> list[JudgedItem]:
 
 
 def probed_output(human: object) -> int:
-    """Return the output of a labelled pair to which a probe adds its text: the one that people prefer less."""
+    """Return the output of a labelled pair to which a probe adds its text: people prefer the other one."""
     return 2 if human == 1 else 1
 
 

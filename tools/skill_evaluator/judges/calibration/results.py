@@ -8,14 +8,13 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead, NoUsableOutput
 from skill_evaluator.judges.statistics.agreement import Trust
 from skill_evaluator.judges.statistics.bounded import Figure
 from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import Root
 
-FEWEST_PAIRS = 100  # rates from fewer pairs get a warning
 ANY = "any"  # the row over all dimensions
 LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 
@@ -82,13 +81,6 @@ class BiasResult(FrozenModel):
     criterion: Label
     shift: Figure
     present: bool | None
-
-
-class NoUsableOutput(FrozenModel):
-    """Why no output of a judge counts: the number of outputs by reason, and the beginning of one as an example."""
-
-    unscored: dict[str, NonNegativeInt]
-    example: str = ""
 
 
 class DimensionDetection(FrozenModel):

@@ -37,7 +37,7 @@ _SHOWN = ("kind", "document", "reference", "outputs", "questions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """The result of queueing items: how many of the `given` ones are new."""
+    """The result of queueing items: `fresh` items of the `given` items are new."""
 
     folder: Path
     fresh: int

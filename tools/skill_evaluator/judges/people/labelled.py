@@ -24,7 +24,7 @@ from skill_evaluator.judges.people.queue import (
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
 from skill_evaluator.text import counted, listed
 
-WINNERS: Mapping[str, Winner] = {"1": 1, "2": 2, "tie": "tie"}
+_WINNERS: Mapping[str, Winner] = {"1": 1, "2": 2, "tie": "tie"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> Sequenc
     if item.kind == "score":
         return [_scored_line(item, labels)]
     answers = [
-        agreed_answer(question.name, list(answers_to(labels, question.name).values())) for question in item.questions
+        _agreed_answer(question.name, list(_answers_to(labels, question.name).values())) for question in item.questions
     ]
     agreed = {answer.question: answer for answer in answers if answer is not None}
     if item.kind == "regression":
@@ -107,7 +107,7 @@ def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> Sequenc
             )
             for question, answer in agreed.items()
         ]
-    winners = {question: WINNERS[answer.answer] for question, answer in agreed.items()}
+    winners = {question: _WINNERS[answer.answer] for question, answer in agreed.items()}
     pair = {
         "id": item.item,
         "stratum": item.stratum,
@@ -135,12 +135,12 @@ def _scored_line(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> ScoredI
     )
 
 
-def answers_to(labels: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:
+def _answers_to(labels: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:
     """Return the answer of each reviewer to a question."""
     return {name: answer for name, label in labels.items() for answer in label.answers if answer.question == question}
 
 
-def agreed_answer(question: str, answers: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
+def _agreed_answer(question: str, answers: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
     """Return the answer of more than half with its highest impact. Return None without a majority."""
     answer, count = Counter(given.answer for given in answers).most_common(1)[0]
     if 2 * count <= len(answers):
@@ -184,7 +184,7 @@ def _agreement_lines(
         for question in (item := items[item_id]).questions:
             key = item.kind, question.name
             questions[key], example[key] = question, item
-            given = answers_to(labels, question.name)
+            given = _answers_to(labels, question.name)
             for left, right in combinations(sorted(given), 2):
                 both = (given[left].answer, given[right].answer)
                 answers.setdefault((*key, left, right), []).append(both)
@@ -203,7 +203,7 @@ def _disputed_lines(
     """Yield the questions to which reviewers give different answers: the rubric may need an edge case."""
     for item_id, labels in counting.items():
         for question in items[item_id].questions:
-            answers = {name: answer.answer for name, answer in answers_to(labels, question.name).items()}
+            answers = {name: answer.answer for name, answer in _answers_to(labels, question.name).items()}
             if len(set(answers.values())) > 1:
                 words = [
                     f"{names[name]} says {answer}"

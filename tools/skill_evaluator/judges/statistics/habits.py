@@ -5,11 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from skill_evaluator.judges.statistics.agreement import Floats
-from skill_evaluator.judges.statistics.bounded import Figure, Z, mean_within, rate
-
-_STEPS = 200
-_CLOSE = 1e-9
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within, rate
 
 
 class PositionBias(NamedTuple):
@@ -56,49 +52,6 @@ def shift(plain: Sequence[float], changed: Sequence[float], scale: tuple[float, 
     """
     width = scale[1] - scale[0]
     return mean_within([(new - old) / width for old, new in zip(plain, changed, strict=True)], -1.0, 1.0)
-
-
-def pull_of_length(wins: Sequence[float], longer_by: Sequence[float]) -> Figure:
-    """Return the log-odds that an output gains by being one standard deviation of the differences longer.
-
-    `wins`: 1, 0 or 0.5 for a tie, one a pair; `longer_by`: how much longer the output is than the other, in any unit.
-    The pull is b of logit P(win) = a + b tanh(difference ÷ its standard deviation about 0). Dubois et al. 2024
-    (arXiv 2404.04475), without their term for the difficulty of an instruction. Fitted with Firth's penalty (1993,
-    doi:10.1093/biomet/80.1.27), which is finite though length tell wins and losses apart; the interval is from the
-    information matrix. Undefined for fewer than three pairs, and for equal lengths.
-
-    >>> pull_of_length([1, 1, 1, 0, 1, 0, 0, 0], [90, 80, 70, 60, -50, -60, -70, -80]).value > 0
-    True
-    """
-    import numpy as np
-
-    n = len(wins)
-    differences = np.asarray(longer_by, float)
-    spread = math.sqrt((differences**2).mean()) if n else 0.0
-    pull = np.tanh(differences / spread) if spread else differences
-    if n < 3 or float(np.ptp(pull)) == 0.0:
-        return Figure(value=None, ci95=None, n=n)
-    fitted, errors = _firth(np.stack([np.ones(n), pull], axis=1), np.asarray(wins, float))
-    value, margin = float(fitted[1]), Z * float(errors[1])
-    return Figure(value=value, ci95=(value - margin, value + margin), n=n)
-
-
-def _firth(design: Floats, wins: Floats) -> tuple[Floats, Floats]:
-    """Return coefficients and standard errors of a logistic regression with the penalty ½ log |information|."""
-    import numpy as np
-    from scipy.special import expit
-
-    coefficients = np.zeros(design.shape[1])
-    for _ in range(_STEPS):
-        chances = expit(design @ coefficients)
-        weights = chances * (1 - chances)
-        covariance = np.linalg.inv(design.T @ (weights[:, None] * design))
-        leverage = weights * np.einsum("nk,kl,nl->n", design, covariance, design)
-        step = covariance @ (design.T @ (wins - chances + leverage * (0.5 - chances)))
-        coefficients = coefficients + step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < _CLOSE:
-            break
-    return coefficients, np.sqrt(np.diag(covariance))
 
 
 def repeatability(repeats: Sequence[Sequence[Hashable]]) -> Figure:

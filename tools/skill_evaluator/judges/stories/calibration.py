@@ -17,7 +17,7 @@ from skill_evaluator.judges.asking.criteria import NamedRubric, choose_criteria,
 from skill_evaluator.judges.asking.items import JudgedItem, OutputItem
 from skill_evaluator.judges.asking.judging import RUNS, Asking, taken_up, write_judging, write_papers
 from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
-from skill_evaluator.judges.asking.results import JudgeRecord, StoredScore, StoredVerdict, head_of
+from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput, StoredScore, StoredVerdict, head_of
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
 from skill_evaluator.judges.calibration.agreement import (
     CalibrationOptions,
@@ -29,7 +29,7 @@ from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.detection import batch_results, detection_of
 from skill_evaluator.judges.calibration.labels import Labels, SentenceLabel, read_labels, read_verdicts
 from skill_evaluator.judges.calibration.probes import probe_biases, probed_items
-from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, NoUsableOutput, SentenceErrors
+from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
 from skill_evaluator.judges.modes.asked_sentences import SentencesJudge, ask_sentences
 from skill_evaluator.judges.modes.findings import reduce_regressions
 from skill_evaluator.judges.modes.pairwise import (
@@ -49,12 +49,10 @@ from skill_evaluator.judges.stories.judging import Drawn, Judged, again_of
 from skill_evaluator.judges.stories.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Criterion, MethodName, Rubric, load_rubric
-from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Watch, with_keys
 from skill_evaluator.text import canonical_json, counted, digest
 
 CORRUPTED = "corrupted.jsonl"
-_MAX_EXAMPLE = 400  # characters
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None, drawn: Drawn) -> Judged | JudgingSize:
@@ -273,40 +271,31 @@ class JudgeOutputs:
 
 
 def _read_outputs(task: CalibrationTask, part: JudgeRun, record: JudgeRecord, replicates: int) -> JudgeOutputs:
-    verdicts, scores, unscored = list[StoredVerdict](), list[StoredScore](), Counter[str]()
+    """Read the outputs of a judge; it is unusable if it is in every mode."""
+    verdicts, scores = list[StoredVerdict](), list[StoredScore]()
     regressions: dict[str, PairResult] = {}
+    unusable: list[NoUsableOutput | None] = []
     if task.matches:
         preferences = reduce_matches(task.matches, task.criteria, part.answers, replicates, record)
         verdicts = list(verdicts_of(preferences))
-        unscored.update(preferences.criteria[-1].unscored)
+        unusable.append(preferences.unusable)
     if task.scores:
         methods = {one.id: one.primary_method for one in task.criteria}
         scored = reduce_scores(task.scores, part.answers, replicates, record, methods)
         scores = list(scores_of(scored))
-        for criterion in scored.criteria:
-            unscored.update(criterion.unscored)
+        unusable.append(scored.unusable)
     if task.pairs:
         strong = part.run.model.judge == "strong"
         found = reduce_regressions(task.pairs, part.answers, replicates, ShipRules(), record, declared_strong=strong)
         regressions = {pair.id: pair for pair in found.pairs}
-        unscored.update(found.unscored)
-    usable = (
-        any(verdict.winner is not None for verdict in verdicts)
-        or any(score.score is not None for score in scores)
-        or any(answer.unscored is None for pair in regressions.values() for answer in pair.answers)
-    )
+        unusable.append(found.unusable)
     return JudgeOutputs(
         record=record,
         verdicts=verdicts,
         scores=scores,
         regressions=regressions,
-        unusable=None if usable else _no_usable_output(unscored, part.answers),
+        unusable=None if None in unusable else unusable[0],
     )
-
-
-def _no_usable_output(unscored: Mapping[str, int], answers: Mapping[Call, Replicate]) -> NoUsableOutput:
-    texts = (made.completion.text for made in answers.values() if made.completion is not None)
-    return NoUsableOutput(unscored=dict(unscored), example=next(texts, "")[:_MAX_EXAMPLE])
 
 
 def _judge_results(task: CalibrationTask, outputs: JudgeOutputs, options: CalibrationOptions) -> Iterator[JudgeResult]:
@@ -384,10 +373,8 @@ def _call_about_sentences(
         for sentence, vote in votes_on(item, asked.answered, judging.seed).verdicts.items()
     }
     errors = errors_by_sentence(labels.sentences, verdicts)
-    unusable = None
-    if not errors[""].labels:
-        texts = (made.completion.text for made in asked.answered.values() if made.completion is not None)
-        unusable = NoUsableOutput(unscored={"unsettled": errors[""].lost}, example=next(texts, "")[:_MAX_EXAMPLE])
+    texts = (made.completion.text for made in asked.answered.values() if made.completion is not None)
+    unusable = None if errors[""].labels else NoUsableOutput(unscored={}, example=next(texts, ""))
     result = JudgeResult(
         judge=model.id,
         agreement=[] if unusable else [sentence_agreement(errors[""], request.bar)],

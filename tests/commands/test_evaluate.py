@@ -51,7 +51,7 @@ def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> Non
 
 def test_help_shows_what_a_person_types_and_not_what_only_workflows_do(library: Library) -> None:
     shown = library.call("evaluate", "--help").out
-    assert [flag in shown for flag in ("--replicates", "--invocation", "--baseline-commit")] == [True, False, False]
+    assert [flag in shown for flag in ("--replicates", "--invocation", "--planned")] == [True, False, False]
 
 
 def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
@@ -153,27 +153,11 @@ def test_no_more_calls_are_in_flight_than_asked_for(served: Library, server: Cha
     assert server.most_in_flight == 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "env"),
-    [
-        ({"ceilings": {"openai": {"max_concurrency": 1}}}, {}),
-        ({}, {"SKILL_EVALUATOR_LIMITS": '{"max_concurrency": 1}'}),
-    ],
-    ids=["of the provider", "left by a plan"],
-)
-def test_no_more_calls_are_in_flight_than_others_leave(
-    settings: dict[str, Any], env: dict[str, str], served: Library, server: ChatServer
-) -> None:
-    served.settings(**settings)
+def test_no_more_calls_are_in_flight_than_the_provider_allows(served: Library, server: ChatServer) -> None:
+    served.settings(ceilings={"openai": {"max_concurrency": 1}})
     server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
-    assert served.evaluate_here("--concurrency", "3", env=env).code == 0
+    assert served.evaluate_here("--concurrency", "3").code == 0
     assert server.most_in_flight == 1
-
-
-def test_limits_that_are_none_are_refused_by_their_variable(served: Library, server: ChatServer) -> None:
-    ended = served.evaluate_here(env={"SKILL_EVALUATOR_LIMITS": '{"requests": 1}'})
-    assert (ended.code, server.requests) == (2, 0)
-    assert ended.err.startswith("error: unknown key at requests in SKILL_EVALUATOR_LIMITS (known: context_tokens, max")
 
 
 def _seeds_and_record(library: Library, server: ChatServer, *arguments: str) -> tuple[set[Any], dict[str, Any]]:

@@ -60,9 +60,6 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
     )
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
-    planned: str | None = rare("Instead of --items and --judge: a judging of the plan.", metavar="JOB")
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
-    artifacts: Path = rare("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
     labels: CascadeLabelsFile = None
 

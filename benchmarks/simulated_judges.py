@@ -21,7 +21,6 @@ from skill_evaluator.judges.statistics.habits import (
     spread_ratio,
 )
 from skill_evaluator.judges.statistics.rates import Trials, corrected_rate, prediction_powered_rate
-from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output
 LENGTH, OWN = "length: picks the longer beyond people", "self-preference: picks its own beyond people"
@@ -281,22 +280,6 @@ def _of_confidence(n: int) -> dict[str, tuple[Draw, float]]:
     }
 
 
-STRENGTHS = np.array([0.6, 0.2, -0.2, -0.6])
-TIES = 0.5  # ν
-
-
-def compared(each: int, ties: float, rng: np.random.Generator) -> WinMatrix:
-    """Draw wins and ties of every pair of four outputs, so often each."""
-    wins, drawn = np.zeros((4, 4)), np.zeros((4, 4))
-    for left in range(4):
-        for right in range(left):
-            odds = np.exp([STRENGTHS[left], STRENGTHS[right], (STRENGTHS[left] + STRENGTHS[right]) / 2])
-            odds[2] *= ties
-            won, lost, tied = rng.multinomial(each, odds / odds.sum())
-            wins[left, right], wins[right, left], drawn[left, right], drawn[right, left] = won, lost, tied, tied
-    return WinMatrix(wins=wins, ties=drawn)
-
-
 def long_and_short(n: int, rng: np.random.Generator) -> tuple[list[float], list[float]]:
     """Draw wins of an output that is better by 0.4 and gains 0.8 from length (log-odds); and how much longer it is."""
     longer_by = rng.normal(30.0, 100.0, n)
@@ -319,8 +302,6 @@ def worlds(n: int = 200) -> Mapping[str, tuple[Draw, float]]:
         OWN: _of_pairs(Judge(position=0.0, length=0.0, own=0.3), n)[OWN],
         **_of_scores(n),
         **_of_confidence(n),
-        "Bradley-Terry, no ties": (lambda rng: strengths_of(compared(n // 8, 0.0, rng)).items[0], 0.6),
-        "Bradley-Terry, ties": (lambda rng: strengths_of(compared(n // 8, TIES, rng)).items[0], 0.6),
         "pull of length": (lambda rng: pull_of_length(*long_and_short(n, rng)), 0.8),
         "prediction-powered rate, 40 labels": (lambda rng: labelled_in_part(40, n, 0.3, rng), 0.3),
         "prediction-powered rate, 40 labels, few regressions": (lambda rng: labelled_in_part(40, n, 0.05, rng), 0.05),

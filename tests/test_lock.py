@@ -22,7 +22,7 @@ def pins(lock: Path) -> dict[str, str]:
 
 PINS = pins(LOCK)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = ("charts", "github", "inspect", "keyless", "local")  # what the workflows use
+EXTRAS = ("charts", "github", "local")  # what the workflows use
 
 
 def test_scaffold_has_the_lock() -> None:

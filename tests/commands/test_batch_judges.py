@@ -65,7 +65,7 @@ def test_regression_is_judged_in_one_batch_at_half_the_price(library: JudgingLib
     }
     server.text = lambda body: json.dumps(regressions(worse))
     pair = {
-        "prompt": f"alpha is the title. {LIBRARY.shown}",
+        "prompt": f"alpha is the title. {LIBRARY.input}",
         "baseline_output": LIBRARY.baseline_output,
         "candidate_output": LIBRARY.candidate_output,
     }

@@ -211,9 +211,7 @@ def test_answers_that_git_would_add_are_a_problem_until_they_are_ignored(doctor:
     assert (ended.code, f"problem: {said}" in ended.out) == (4, True)
     assert doctor.library.call("init", "--adopt", "--yes").code == 0
     assert (doctor(GOOD).code, "publish" in doctor(GOOD).out) == (0, False)
-    (root / ".gitignore").write_text(
-        "results/\n/plan.json\n/audit-plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n"
-    )
+    (root / ".gitignore").write_text("results/\n/plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n")
     assert doctor(GOOD).code == 0, "other words for the same"
     for place in ("components/a/evals/results/r/replicates.jsonl", "plan.json", "site/index.html"):
         doctor.library.write(place, "x")

@@ -75,13 +75,6 @@ def test_a_version_that_is_not_recorded_yet_may_be_a_draft(library: Library) -> 
     assert [row["skill_version"] for row in library.rows()] == ["1.3.0", "1.2.0"]
 
 
-def test_a_draft_that_is_worse_fails_as_a_version_would(library: Library) -> None:
-    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
-    assert evaluate(library).code == 0
-    write(library, "1.3.0", "Extract.", WRONG)
-    assert evaluate(library, "--draft").code == 3
-
-
 def test_nothing_is_ever_held_against_a_draft_or_pooled_with_it(library: Library) -> None:
     write(library, "1.3.0", "Extract title and year, please.", RIGHT)
     evaluate(library, "--draft")

@@ -51,21 +51,9 @@ def test_the_text_says_first_what_made_it_worse(recorded: Library) -> None:
     ]
 
 
-def test_one_model_of_them(recorded: Library) -> None:
-    assert [model["model_id"] for model in history(recorded, "-m", "n", "--format", "json").json["models"]] == ["n"]
-    assert history(recorded, "--model", "o").refuses("no run of model 'o'")
-    assert history(recorded, "--fail-on", "regresed").refuses("(did you mean 'regressed'?)")
-
-
 def test_json_validates_against_its_schema(recorded: Library) -> None:
     written = json.loads(schema_text("history"))
     jsonschema.Draft202012Validator(written).validate(history(recorded, "--format", "json").json)
-
-
-def test_nothing_recorded_is_said(library: Library) -> None:
-    assert history(library).refuses(f"evaluate '{SKILL}' first")
-    keep(library, a_run("1.0.0", 1, cases(0.5), complete=False))
-    assert "no run is complete; 1.0.0: " in history(library).err
 
 
 def test_it_fails_on_what_is_named_of_the_highest_version_in_every_form(recorded: Library) -> None:

@@ -15,7 +15,7 @@ import yaml
 from skill_evaluator.ci.matrix import environment_of
 from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.config import load_models, load_settings
-from skill_evaluator.library.scaffolding import DEMO, EXAMPLE
+from skill_evaluator.library.scaffolding import EXAMPLE
 from skill_evaluator.providers import PROVIDERS, key_variables
 from skill_evaluator.verdicts.planning.sizing import can_show
 
@@ -228,14 +228,6 @@ def test_written_workflows_please_their_linters(options: list[str], root: Path) 
     assert ("id-token" in job["permissions"]) is bool(options)
 
 
-def test_every_name_is_the_one_given(root: Path) -> None:
-    done = skill_evaluator(root, "init", "--name", "invoice-reading")
-    assert done.code == 0
-    for other in (EXAMPLE, DEMO):
-        assert other not in done.out
-        assert not [path for path, content in tree(root).items() if other in path or other.encode() in (content or b"")]
-
-
 def test_what_is_there_is_kept_and_said_so(root: Path) -> None:
     mine = {
         ".evaluator/models.yaml": "models: [{id: mine, provider: openai}]\n",
@@ -294,12 +286,6 @@ def test_a_refusal_is_one_line_and_leaves_nothing_behind(tmp_path: Path) -> None
         before = tree(root)
         assert skill_evaluator(root, "init", *arguments).refuses(words), words
         assert tree(root) == before, words
-
-
-def test_outside_of_git_it_makes_the_folder(tmp_path: Path) -> None:
-    done = skill_evaluator(tmp_path, "init", "new/library", "--workflows")
-    assert done.code == 0
-    assert (tmp_path / "new" / "library" / ".github" / "workflows" / "evaluate.yml").exists()
 
 
 def branches(root: Path) -> list[str]:

@@ -110,17 +110,6 @@ def test_a_long_wait_asked_for_by_the_server_ends_with_it(served: Library, serve
     assert server.requests == asked
 
 
-def test_the_printed_command_keeps_what_was_asked_for(served: Library, server: ChatServer) -> None:
-    (served.root / "fixtures").rename(served.root / "my fixtures")
-    stopped = served.evaluate(
-        "--max-calls", "4", "--results", "runs here", "--fixtures", "my fixtures", "--no-leaderboard"
-    )
-    assert stopped.code == 4
-    assert _run(served, _resume_words(stopped)).code == 0
-    assert (server.requests, server.repeated) == (6, [])
-    assert not served.leaderboard.exists()
-
-
 def test_interrupted_after_its_last_call_began_a_run_is_whole(served: Library, server: ChatServer) -> None:
     server.reply = _slow
     with served.start("--replicates", "1") as process:

@@ -56,7 +56,7 @@ def test_a_rate_above_the_policy_s_alerts_with_the_figures_it_rests_on(library: 
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
     assert "and specificity 1.000 of 60 (calibration 20" in done.out
-    assert done.out.endswith("review_required, and a rate of regressions alerts\n")
+    assert done.out.endswith("review_required, and a rate of regressions is too high or rose\n")
     assert "; 40 pairs, and under 100 say little" in done.out
     assert "no alert: factuality by recorded: corrected rate of regressions 0.000 (0.0" in done.out
     alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
@@ -114,7 +114,7 @@ def test_of_a_cascade_no_alert_is_computed_and_that_is_said(library: JudgingLibr
     library.settings(policy={"judge": {"alert_above": 0.1, "calibration": "calibration.json"}})
     done = library.call("judge", "regression", "--items", PAIRS, "--cascade", "recorded,strong")
     assert done.code == REVIEW, done.err
-    assert "no alert is computed of a cascade: its judges see different pairs" in done.out
+    assert "no alert is computed for a cascade: its judges see different pairs" in done.out
 
 
 @pytest.mark.parametrize(("name", "content"), [("calibration.json", "{}"), ("gone.json", ""), ("../out.json", "{}")])

@@ -73,7 +73,7 @@ def test_labelled_and_planted_pairs_are_asked_in_one_judging_and_measured(librar
     assert found["completeness"] == found["format_adherence"] == 0.0
     assert judge["detection"]["broken"] == 6
     assert judge["detection"]["controls"] == 12
-    assert judge["record"]["answered"] == 24 + 2 * 18
+    assert judge["record"]["answered"] == 24 + 2 * 14
     assert done.json["judging"]["mode"] == "calibrate"
 
 
@@ -114,12 +114,12 @@ def test_a_dry_run_counts_both_orders_and_says_what_offers_no_place(library: Jud
     done = both(library, "--dry-run")
     assert done.code == 0, done.err
     assert "12 labelled pairs, 6 broken outputs, 12 controls: each is asked in both orders" in done.out
-    assert "60 questions a judge" in done.out
+    assert "52 questions a judge" in done.out
     assert not library.judgements.exists()
 
 
 def test_only_what_is_named_is_asked(library: JudgingLibrary) -> None:
-    for arguments, calls in ((("--rubric", RUBRIC), 24), (("--broken", "3"), 18)):
+    for arguments, calls in ((("--rubric", RUBRIC), 24), (("--broken", "3"), 14)):
         done = calibrate(library, *arguments, "--dry-run", "--format", "json")
         assert done.json["questions"] == calls, done.err
 

@@ -162,7 +162,7 @@ def test_a_dry_run_shows_what_probes_cost(library: JudgingLibrary) -> None:
     assert "injection: 6 outputs again with it (pairwise); no place in 1 output: it is JSON" in done.out
     assert "injection: 2 outputs again with it (regression)" in done.out
     # 7 and 6 pairs, 6 planted ones and 2 of them changed, in both orders
-    assert "42 questions a judge" in done.out
+    assert "34 questions a judge" in done.out
 
 
 def test_an_unknown_probe_is_said_in_a_line(library: JudgingLibrary) -> None:

@@ -1,20 +1,26 @@
-"""`judge pairwise --cascade`: a cheap judge, a strong one for what it leaves open, then people."""
+"""`--cascade`: a cheap judge, a strong one for what it leaves open, then people; in every mode."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method
+from tests.support.asked_judges import QUOTE, JudgingLibrary, answer, compared, method, written
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at
-from tests.support.library import journal, read
+from tests.support.judged import CHANGE
+from tests.support.judged import answer as regression
+from tests.support.library import Ended, journal, read
 
 PAIR = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
 CASCADE = ("--cascade", "cheap,strong")
-LABELS = "labels.jsonl"
-N = 8
+N = 6
 BY_ORDER = ("first", "first")  # whatever stands first: the orders disagree
 BETTER_1, BETTER_2 = ("first", "second"), ("second", "first")
+SAME = {"factuality": "same", "completeness": "same"}
+WORSE = {**SAME, "completeness": ("worse", "medium")}
+BLOCK = {**SAME, "completeness": ("worse", "high")}
+UNVERIFIED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
 
 
 @pytest.fixture
@@ -22,95 +28,120 @@ def library(tmp_path: Path) -> JudgingLibrary:
     library = JudgingLibrary(tmp_path)
     library.rubric({"method": method("pairwise_comparison", "ties_allowed")})
     library.answered_by("cheap", "strong")
-    settings(library)
     library.items(*({"id": f"i{n}", **PAIR} for n in range(N)))
     return library
 
 
-def settings(library: JudgingLibrary, **cascade: Any) -> None:
-    library.settings(policy={"judge": {"cascade": {"audit": 0, **cascade}}})
-
-
-def said(library: JudgingLibrary, judge: str, *verdicts: tuple[tuple[str, str], float]) -> None:
+def preferred(library: JudgingLibrary, judge: str, *verdicts: tuple[tuple[str, str], float]) -> None:
     """Have a judge answer about i0, i1, … by order, with a confidence."""
-    asked = {
+    answers = {
         (f"i{n}/{order}", 0): answer(totals=compared(words[order - 1], confidence=sure))
         for n, (words, sure) in enumerate(verdicts)
         for order in (1, 2)
     }
-    library.record_answers(asked, f"{judge}.jsonl")
+    library.record_answers(answers, f"{judge}.jsonl")
 
 
-def made_by(library: JudgingLibrary, judge: str) -> list[str]:
+def called(library: JudgingLibrary, judge: str) -> list[str]:
     """The questions in the journal of a judge."""
     (folder,) = (path for path in library.judging().rglob("runs/*") if path.name.endswith(judge))
     return [line["case_id"] for line in journal(folder)]
 
 
-def test_what_is_unsure_or_disagrees_goes_to_the_strong_judge_and_then_to_people(library: JudgingLibrary) -> None:
-    sure = [(BETTER_1, 0.9)] * (N - 3)
-    said(library, "cheap", *sure, (BETTER_1, 0.5), (BY_ORDER, 0.9), (BY_ORDER, 0.9))
-    said(library, "strong", *[(BETTER_2, 0.9)] * (N - 2), (BETTER_2, 0.9), (BY_ORDER, 0.9))
-    result = library.outcome("pairwise", *CASCADE)["cascade"]
-    assert [(stage["judge"], stage["asked"], stage["settled"]) for stage in result["stages"]] == [
-        ("cheap", N, N - 3),
+def decisions(done: Any) -> list[tuple[str, Any]]:
+    return [(one["by"], one["verdict"]) for one in done["cascade"]["decisions"]]
+
+
+def test_unsure_or_flipped_comparisons_go_to_the_strong_judge_then_to_people(library: JudgingLibrary) -> None:
+    preferred(library, "cheap", *[(BETTER_1, 0.9)] * 3, (BETTER_1, 0.5), (BY_ORDER, 0.9), (BY_ORDER, 0.9))
+    preferred(library, "strong", *[(BETTER_2, 0.9)] * 5, (BY_ORDER, 0.9))
+    done = library.outcome("pairwise", *CASCADE)
+    assert decisions(done) == [*[("cheap", 1.0)] * 3, *[("strong", 0.0)] * 2, ("people", None)]
+    assert [(stage["judge"], stage["asked"], stage["decided"]) for stage in done["cascade"]["stages"]] == [
+        ("cheap", 6, 3),
         ("strong", 3, 2),
     ]
-    assert [match["by"] for match in result["matches"]] == ["cheap"] * (N - 3) + ["strong", "strong", "people"]
-    assert [match["winner"] for match in result["matches"]] == [1] * (N - 3) + [2, 2, None]
-    assert (result["people"], result["wins"]["n"], result["guarantee"]) == (1, N - 1, None)
-    assert {question.partition("/")[0] for question in made_by(library, "strong")} == {"i5", "i6", "i7"}
-    assert library.reasons() == {"i7": ["disagreement"]}
+    assert {question.partition("/")[0] for question in called(library, "strong")} == {"i3", "i4", "i5"}
+    assert library.reasons() == {"i5": ["disagreement"]}
     text = library.judge("pairwise", *CASCADE).out
-    assert "nothing guarantees that what the judges settled agrees with people" in text
+    assert "cascade: cheap decided 3 of 6, strong decided 2 of 3; left to people: 1" in text
+    assert "both judges together: 0.600 " in text
 
 
-def test_labels_choose_a_threshold_that_holds_with_confidence(library: JudgingLibrary) -> None:
-    pairs = 80
-    settings(library, alpha=0.2, delta=0.2)
-    library.items(*({"id": f"i{n}", **PAIR} for n in range(pairs)))
-    # the cheap judge is right from 0.8 on and a coin below; what it leaves open, the strong one gets right
-    confident = [0.9 if n % 2 else 0.6 for n in range(pairs)]
-    said(library, "cheap", *((BETTER_1 if sure > 0.8 or n % 4 else BETTER_2, sure) for n, sure in enumerate(confident)))
-    said(library, "strong", *[(BETTER_1, 0.9)] * pairs)
-    library.lines(LABELS, *({"id": f"i{n}", "human": 1} for n in range(pairs)))
-    result = library.outcome("pairwise", *CASCADE, "--labels", LABELS)["cascade"]
-    cheap, strong = result["stages"]
-    assert result["guarantee"] == {"alpha": 0.2, "delta": 0.2}
-    assert cheap["labels"] == pairs
-    assert 0.6 < cheap["threshold"] <= 0.9
-    assert (cheap["settled"], strong["settled"], result["people"]) == (pairs / 2, pairs / 2, 0)
-    text = library.judge("pairwise", *CASCADE, "--labels", LABELS).out
-    assert "at least 0.800 of what cheap settled agrees with people" in text
-
-
-def test_with_too_few_labels_the_cheap_judge_settles_nothing(library: JudgingLibrary) -> None:
-    said(library, "cheap", *[(BETTER_1, 0.9)] * N)
-    said(library, "strong", *[(BETTER_1, 0.9)] * N)
-    library.lines(LABELS, *({"id": f"i{n}", "human": 1} for n in range(N - 1)))
-    done = library.judge("pairwise", *CASCADE, "--labels", LABELS)
-    assert done.code == 0, done.err
-    assert "cheap settled 0 of 8: no threshold could be shown to be safe on 7 labels" in done.out
-    assert "strong settled 8 of 8: by the criteria's own thresholds" in done.out
+def test_judges_of_the_settings_need_no_option(library: JudgingLibrary) -> None:
+    library.settings(policy={"judge": {"cascade": ["cheap", "strong"]}})
+    preferred(library, "cheap", *[(BETTER_1, 0.9)] * N)
+    done = library.outcome("pairwise")
+    assert decisions(done) == [("cheap", 1.0)] * N
     assert library.reasons() == {}
 
 
-def test_a_share_of_what_the_cheap_judge_settled_is_checked_by_the_strong_one(library: JudgingLibrary) -> None:
-    settings(library, judges=["cheap", "strong"], audit=1)
-    said(library, "cheap", *[(BETTER_1, 0.9)] * N)
-    said(library, "strong", *[(BETTER_1, 0.9)] * (N - 2), (BETTER_2, 0.9), (BETTER_2, 0.9))
-    result = library.outcome("pairwise")["cascade"]
-    assert (result["audited"], result["audit"]["value"], result["people"]) == (N, 0.75, 0)
-    strong = result["stages"][1]
-    assert (strong["judge"], strong["asked"], strong["settled"], strong["threshold"]) == ("strong", 0, 0, None)
-    assert {match["by"] for match in result["matches"]} == {"cheap"}
-    assert library.reasons() == {}
+def test_scores_go_on_if_unsure_or_unscored(library: JudgingLibrary) -> None:
+    library.rubric({"method": {"primary": "direct_scoring"}})  # confidence_threshold: 0.7
+    library.items(*({"id": f"i{n}", "input": f"Add 5 and 7: {n}.", "output": QUOTE} for n in range(4)))
+    for judge, given in (
+        ("cheap", [(4, 0.7), (4, 0.69), (9, 0.9), (2, 0.6)]),
+        ("strong", [(1, 0.9), (2, 0.9), (3, 0.9), (3, 0.4)]),
+    ):
+        answers = {
+            (f"i{n}/direct", 0): answer(totals=written(score, confidence=sure)) for n, (score, sure) in enumerate(given)
+        }
+        library.record_answers(answers, f"{judge}.jsonl")
+    done = library.outcome("score", *CASCADE)
+    assert decisions(done) == [("cheap", 0.75), ("strong", 0.25), ("strong", 0.5), ("people", None)]
+    assert library.reasons() == {"i3": ["low_confidence"]}
 
 
-def test_a_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> None:
+def found(library: JudgingLibrary, judge: str, *findings: Any) -> None:
+    """Have a judge find this in p0, p1, …: in both orders the same, or in each what a pair says."""
+    answers = {
+        (f"p{n}/{order}", 0): json.dumps(regression(given[order - 1] if isinstance(given, tuple) else given))
+        for n, given in enumerate(findings)
+        for order in (1, 2)
+    }
+    library.record_answers(answers, f"{judge}.jsonl")
+
+
+def regressions(library: JudgingLibrary, count: int, *arguments: str) -> Ended:
+    library.items(*({"id": f"p{n}", **CHANGE, "prompt": f"{CHANGE['prompt']} {n}"} for n in range(count)))
+    words = ("--items", "items.jsonl", "--dimensions", "factuality,completeness", *CASCADE, "--format", "json")
+    return library.call("judge", "regression", *words, *arguments)
+
+
+def test_regressions_in_doubt_go_on_and_blocks_are_shown_to_people(library: JudgingLibrary) -> None:
+    found(library, "cheap", SAME, BLOCK, (SAME, WORSE), UNVERIFIED, (SAME, WORSE))
+    found(library, "strong", *[SAME] * 3, WORSE, (SAME, WORSE))
+    done = regressions(library, 5)
+    assert (done.code, done.json["ship_decision"]) == (3, "block"), done.err
+    assert decisions(done.json) == [
+        ("cheap", "ship"),
+        ("cheap", "block"),
+        ("strong", "ship"),
+        ("strong", "review_required"),
+        ("people", "review_required"),
+    ]
+    assert library.reasons() == {"p1": ["block"], "p3": ["regression"], "p4": ["disagreement"]}
+    found(library, "cheap", *[SAME] * 5)
+    assert regressions(library, 5).code == 0
+
+
+def test_replicates_that_differ_leave_a_regression_to_people(library: JudgingLibrary) -> None:
+    for judge in ("cheap", "strong"):
+        answers = {
+            (f"p0/{order}", n): json.dumps(regression(one))
+            for n, one in enumerate((SAME, SAME, WORSE, WORSE))
+            for order in (1, 2)
+        }
+        library.record_answers(answers, f"{judge}.jsonl")
+    done = regressions(library, 1, "-n", "4")
+    assert (done.code, decisions(done.json)) == (4, [("people", "review_required")])
+    assert library.reasons() == {"p0": ["low_confidence"]}
+
+
+def test_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> None:
     size = library.outcome("pairwise", *CASCADE, "--dry-run")
     assert size["total"]["calls"] == 2 * 2 * N
-    assert "at most: strong is asked only what cheap leaves open, and the audited share" in size["notes"]
+    assert "at most: strong is called only about what cheap leaves open" in size["notes"]
     assert not library.judgements.exists()
 
 
@@ -120,32 +151,27 @@ def test_a_dry_run_counts_all_pairs_for_both_judges(library: JudgingLibrary) -> 
         (("--cascade", "cheap"), "--cascade names two judges"),
         (("--cascade", "cheap,cheap"), "--cascade names two judges"),
         ((*CASCADE, "--judge", "cheap"), "replaces --judge"),
-        (("--judge", "cheap", "--labels", LABELS), "--labels chooses the threshold of a cascade"),
-        ((*CASCADE, "--labels", LABELS), "labels.jsonl has no label of a pair that is judged here"),
     ],
 )
-def test_a_cascade_that_cannot_be_is_one_line_before_any_call(
+def test_wrong_cascade_is_refused_before_any_call(
     library: JudgingLibrary, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    library.lines(LABELS, {"id": "i0", "human": 1, "split": "held_out"})
     assert library.judge("pairwise", *arguments).refuses(complaint)
     assert not library.judgements.exists()
 
 
-def test_the_limit_of_calls_is_of_both_stages_and_a_resumed_cascade_goes_on(library: JudgingLibrary) -> None:
-    said(library, "cheap", *[(BY_ORDER, 0.9)] * N)
-    said(library, "strong", *[(BETTER_1, 0.9)] * N)
+def test_call_limit_holds_for_both_stages_and_the_cascade_resumes(library: JudgingLibrary) -> None:
+    preferred(library, "cheap", *[(BY_ORDER, 0.9)] * N)
+    preferred(library, "strong", *[(BETTER_1, 0.9)] * N)
     stopped = library.judge("pairwise", *CASCADE, "--max-calls", str(2 * N + 4), "--concurrency", "1")
     assert stopped.code == 4
-    assert len(library.judging().name) > 0
-    assert f"--max-calls {2 * N + 4} --concurrency 1 --items items.jsonl --cascade cheap,strong" in stopped.err
     assert f"--resume judgements/{library.judging().name}" in stopped.err
     assert library.reasons() == {}
     done = library.outcome("pairwise", *CASCADE, "--resume")
-    assert done["cascade"]["stages"][1]["settled"] == N
+    assert done["cascade"]["stages"][1]["decided"] == N
 
 
-def test_a_cascade_killed_in_its_second_stage_asks_nothing_twice(library: JudgingLibrary, server: ChatServer) -> None:
+def test_cascade_killed_in_its_second_stage_repeats_no_call(library: JudgingLibrary, server: ChatServer) -> None:
     def reply(asked: Asked) -> Reply:
         user = asked.body["messages"][-1]["content"]
         sees_it = asked.body["model"] == "strong-1" and user.index(QUOTE) > user.index("no sum")
@@ -154,15 +180,12 @@ def test_a_cascade_killed_in_its_second_stage_asks_nothing_twice(library: Judgin
     server.reply = reply
     served = {"provider": "openai", "base_url": server.url}
     library.models(*({"id": judge, "api_id": f"{judge}-1", **served} for judge in ("cheap", "strong")))
-    with killed_at(server, 2 * N + 6, library.judgements):
+    with killed_at(server, 2 * N + 5, library.judgements):
         library.judge("pairwise", *CASCADE)
-    answered = sum(len(made_by(library, judge)) for judge in ("cheap", "strong"))
-    assert 2 * N < answered < 2 * N + 6
+    answered = sum(len(called(library, judge)) for judge in ("cheap", "strong"))
+    assert 2 * N < answered < 2 * N + 5
     server.forget()
     resumed = library.outcome("pairwise", *CASCADE, "--resume")
-    assert resumed["cascade"]["stages"][1]["settled"] == N
+    assert resumed["cascade"]["stages"][1]["decided"] == N
     assert server.requests == 4 * N - answered
-    assert len(list(library.judging().rglob("judging.json"))) == 2
     assert read(library.judging() / "strong" / "judging.json")["judges"].keys() == {"strong"}
-    for judge in ("cheap", "strong"):
-        assert len(made_by(library, judge)) == len(set(made_by(library, judge))) == 2 * N

@@ -1,6 +1,7 @@
 """`judge regression`: pairs of outputs in, a decision that code takes out, whatever the judge says or does."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,18 +50,103 @@ def result(library: JudgingLibrary, given: Any, *arguments: str, **line: Any) ->
     return done.code, done.json
 
 
-def test_lost_bullets_and_lost_content_block_with_observations_as_evidence(library: JudgingLibrary) -> None:
+def test_worked_example_of_lost_bullets_and_content_blocks(library: JudgingLibrary) -> None:
+    """The judge paraphrases its evidence; the expected answer gives `block` in both dimensions."""
+    prompt = "Summarize the following article in 3 bullet points: [article about a town library]"
     code, whole = result(
-        library, answer(LOST, **BLOCKS), regression_dimensions="factuality, format_adherence, completeness"
+        library,
+        answer(LOST, **BLOCKS),
+        prompt=prompt,
+        regression_dimensions="factuality, format_adherence, completeness",
     )
     assert (code, whole["ship_decision"]) == (BLOCK, "block")
+    (pair,) = whole["judges"][0]["pairs"]
+    assert {one["dimension"]: (one["verdict"], one["impact"]) for one in pair["dimensions"]} == {
+        "factuality": ("same", None),
+        "format_adherence": ("candidate_worse", "high"),
+        "completeness": ("candidate_worse", "high"),
+    }
+    assert (whole["judging"]["source"], whole["judges"][0]["unverified"]["value"]) == (PAIRS, 1.0)
     page = judge(library)
-    assert page.out.splitlines()[-1] == "block"
-    assert "p: block by recorded: a regression of high impact: format_adherence, completeness" in page.out
-    assert " · candidate, observation: Free prose without any bullet." in page.out
+    assert page.out.splitlines()[0] == page.out.splitlines()[-1] == "block"
+    assert "Free prose without any bullet." in page.out
+    assert "warning: 1 pair: rates from fewer than 100 pairs are uncertain" in page.out
     markdown = judge(library, "--format", "markdown").out
-    assert markdown.startswith("## Regressions by judges: block\n")
-    assert " · candidate, observation: `Free prose without any bullet.`\n" in markdown
+    assert markdown.startswith("## Regressions by judges: pairs.jsonl\n\nblock\n")
+    assert "| `Three bullets, as requested.` | `Free prose without any bullet.` |" in markdown
+
+
+def test_identical_outputs_are_the_same_without_a_call(library: JudgingLibrary) -> None:
+    outputs = {"candidate_output": CHANGE["baseline_output"]}
+    pairs(library, *({"id": f"p{n}", **outputs} for n in range(3)))
+    answered(library, {})
+    done = judge(library, "--format", "json")
+    assert (done.code, done.json["judges"][0]["judge"]["planned"]) == (SHIP, 0)
+    assert {pair["reasons"][0] for pair in done.json["judges"][0]["pairs"]} == {"identical outputs"}
+    pairs(library, {"id": "same", **outputs}, {"id": "other"})
+    answered(library, both("other", answer({**SAME, "factuality": ("worse", "high")})))
+    done = judge(library, "--format", "json")
+    (judged,) = done.json["judges"]
+    assert (done.code, judged["answers"], judged["decisions"]["block"]["value"]) == (BLOCK, 2, 0.5)
+
+
+def test_dimension_that_was_not_requested_is_listed_and_needs_review(library: JudgingLibrary) -> None:
+    code, whole = result(library, answer({**SAME, "style": ("worse", "high")}, ship_decision="block"))
+    (judged,) = whole["judges"]
+    assert (code, judged["unrequested"], judged["mismatches"]) == (REVIEW, {"style": 2}, {})
+    assert judged["pairs"][0]["reasons"] == ["dimension that was not requested: style"]
+    assert "dimensions that were not requested: style 2" in (library.judging() / "bias_analysis_report.md").read_text()
+    assert "not requested and count for nothing, by answers: style 2" in judge(library).out
+
+
+def test_judge_without_usable_output_has_no_figures(library: JudgingLibrary) -> None:
+    pairs(library, {"id": "p"})
+    answered(library, both("p", "I like both."))
+    done = judge(library, "--format", "json")
+    (judged,) = done.json["judges"]
+    assert (done.code, judged["decisions"], judged["dimensions"]) == (REVIEW, {}, [])
+    assert judged["unusable"] == {"unscored": {"not_json": 2}, "example": "I like both."}
+    assert "recorded: no usable output: 2 not_json; for example: I like both." in judge(library).out
+
+
+def batch(library: JudgingLibrary, worse: int, *arguments: str, count: int = 100) -> Ended:
+    """Judge pairs of which some are a little less complete."""
+    pairs(library, *({"id": f"p{n}"} for n in range(count)))
+    low = answer({**SAME, "completeness": ("worse", "low")})
+    answered(library, {f"p{n}/{order}": low if n < worse else answer(SAME) for n in range(count) for order in (1, 2)})
+    return judge(library, "--format", "json", *arguments)
+
+
+def test_rate_that_rose_against_an_earlier_batch_is_a_regression(library: JudgingLibrary) -> None:
+    library.settings(policy={"judge": {"one_low": "ship"}})
+    earlier = batch(library, 5)
+    assert earlier.code == SHIP, earlier.err
+    done = batch(library, 25, "--against", earlier.json["folder"])
+    assert done.code == BLOCK, done.err
+    change = next(one for one in done.json["changes"] if one["dimension"] == "completeness")
+    assert (change["earlier"]["value"], change["later"]["value"], change["rose"]) == (0.05, 0.25, True)
+    assert change["difference"]["value"] == pytest.approx(0.2)
+    assert 0 < change["difference"]["ci95"][0] < 0.2
+    assert change["p"] == pytest.approx(0.000104, abs=1e-6)  # Fisher's exact test of 25 and 5 of 100
+    assert change["q"] == pytest.approx(3 * change["p"], abs=1e-6)
+    assert done.json["against"] == earlier.json["judging"]["id"]
+    fell = batch(library, 0, "--against", earlier.json["judging"]["id"])
+    assert (fell.code, any(one["rose"] for one in fell.json["changes"])) == (SHIP, False)
+
+
+def test_earlier_batch_of_another_judge_is_refused(library: JudgingLibrary) -> None:
+    earlier = batch(library, 0, count=2).json["folder"]
+    library.models({**REPLAY, "profile": "sampled"})
+    changed = judge(library, "--against", earlier)
+    assert (changed.code, "the settings of recorded changed since" in changed.err) == (2, True)
+    library.models(REPLAY)
+    assert judge(library, "--against", "nothing").refuses("no judge run 'nothing'")
+
+
+def test_high_stakes_need_review(library: JudgingLibrary) -> None:
+    code, whole = result(library, answer(SAME), "--stakes", "high")
+    assert (code, whole["rules"]["high_stakes"]) == (REVIEW, True)
+    assert whole["judges"][0]["pairs"][0]["reasons"] == ["the stakes are high: a person must agree"]
 
 
 QUOTED = json.dumps(answer(SAME))
@@ -113,7 +199,11 @@ def test_where_the_orders_disagree_a_person_decides_and_it_is_counted(library: J
     low, high = judged["decisions"]["ship"]["ci95"]
     assert 0 < low < 0.5 < high < 1
     answered(library, {"a/1": "Well.", "a/2": answer(SAME), **both("b", answer(SAME))})
-    assert "recorded, 1 of 2 pairs that count: ship 1.000" in judge(library).out
+    assert judge(library, "--format", "json").json["judges"][0]["decisions"]["ship"] == {
+        "value": 1.0,
+        "ci95": [0.05, 1.0],
+        "n": 1,
+    }
 
 
 def test_a_judge_that_goes_by_the_order_is_seen_to_lean_and_nothing_ships(library: JudgingLibrary) -> None:
@@ -126,16 +216,17 @@ def test_a_judge_that_goes_by_the_order_is_seen_to_lean_and_nothing_ships(librar
     assert judged["lean"]["value"] == pytest.approx(1 / 3)  # 1 in one dimension of three
     assert judged["lean"]["ci95"][0] > 0
     page = (library.judging() / "bias_analysis_report.md").read_text()
-    assert "It judges an output better where that stands first, beyond chance: lean 0.333" in page
+    assert "position bias to the first place, significant: lean 0.333" in page
 
 
-def test_replicates_show_how_well_the_judge_repeats_itself_and_the_first_decides(library: JudgingLibrary) -> None:
+def test_replicates_vote(library: JudgingLibrary) -> None:
     pairs(library, {"id": "p"})
-    texts = {(f"p/{order}", replicate): QUOTED for order in (1, 2) for replicate in range(2)}
-    library.record_answers({**texts, ("p/1", 1): json.dumps(answer_of("completeness"))})
-    done = judge(library, "--replicates", "2", "--format", "json")
+    texts = {(f"p/{order}", replicate): QUOTED for order in (1, 2) for replicate in range(3)}
+    library.record_answers({**texts, ("p/1", 0): json.dumps(answer_of("completeness"))})
+    done = judge(library, "--replicates", "3", "--format", "json")
     (judged,) = done.json["judges"]
-    assert (done.code, judged["repeats"]["value"], judged["answers"]) == (SHIP, 0.5, 4)
+    assert (done.code, judged["repeats"]["value"], judged["answers"]) == (SHIP, pytest.approx(2 / 3, abs=1e-5), 6)
+    assert judged["pairs"][0]["dimensions"][1]["confidence"] == pytest.approx(5 / 6, abs=1e-5)
 
 
 def test_one_block_among_many_pairs_blocks_and_is_shown_first(library: JudgingLibrary) -> None:
@@ -144,9 +235,9 @@ def test_one_block_among_many_pairs_blocks_and_is_shown_first(library: JudgingLi
     answered(library, {f"p{n}/{order}": low if n < 3 else high for n in range(4) for order in (1, 2)})
     done = judge(library)
     assert done.code == BLOCK
-    headlines = [line.partition(" by ")[0] for line in done.out.splitlines() if " by recorded" in line]
-    assert "Severity: none 0, low 0, medium 4, high 0" in (library.judging() / "bias_analysis_report.md").read_text()
-    assert headlines == ["p3: block", *(f"p{n}: review_required" for n in range(3))]
+    assert "severity: none 0, low 0, medium 4, high 0" in (library.judging() / "bias_analysis_report.md").read_text()
+    rows = [line.split()[1:3] for line in done.out.splitlines() if re.match(r"recorded +p\d", line)]
+    assert rows == [["p3", "block"], *([f"p{n}", "review_required"] for n in range(3))]
 
 
 def answer_of(dimension: str) -> dict[str, Any]:
@@ -185,7 +276,7 @@ def test_a_judge_that_nobody_declared_strong_is_warned_of_and_declaring_changes_
     warned = judge(library)
     library.models({**REPLAY, "judge": "strong"})
     declared = judge(library, "--format", "json")
-    assert "warning: nothing says that recorded is strong enough" in warned.err
+    assert "warning: recorded is not declared strong enough" in warned.err
     assert "warning" not in declared.err
     assert declared.json["judges"][0]["declared_strong"] is True
     assert declared.json["judges"][0]["judge"]["settings"] == weak[1]["judges"][0]["judge"]["settings"]
@@ -276,9 +367,9 @@ def test_a_case_that_cannot_be_compared_is_named_and_nothing_ships(two_runs: tup
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--items", PAIRS, "--candidate", "x"), "say what is compared"),
-        (("--baseline", "x"), "say what is compared"),
-        ((), "say what is compared"),
+        (("--items", PAIRS, "--candidate", "x"), "use either --items FILE, or --candidate RUN"),
+        (("--baseline", "x"), "use either --items FILE, or --candidate RUN"),
+        ((), "use either --items FILE, or --candidate RUN"),
         (("--candidate", "nothing"), "no run folder 'nothing'"),
     ],
 )

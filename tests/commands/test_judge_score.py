@@ -70,7 +70,7 @@ def test_it_leaves_four_files_beside_its_journal(library: JudgingLibrary) -> Non
     done = library.judge("score", "--judge", JUDGE)
     assert done.code == 0, done.err
     folder = library.judging()
-    assert f"everything else is in judgements/{folder.name}" in done.out
+    assert f"all results are in judgements/{folder.name}" in done.out
     results, rubric = read(folder / "evaluation_results.json"), read(folder / "evaluation_rubric.json")
     judging = read(folder / "judging.json")
     assert results["judging"]["rubric"] == rubric["digest"] == judging["rubric"]
@@ -79,7 +79,7 @@ def test_it_leaves_four_files_beside_its_journal(library: JudgingLibrary) -> Non
     prompt = (folder / "evaluation_prompt.md").read_text()
     assert judging["prompts"][0]["digest"] in prompt
     assert "## totals: Right totals" in prompt
-    assert "Nothing here was held against people" in (folder / "bias_analysis_report.md").read_text()
+    assert "No judge was compared with people here" in (folder / "bias_analysis_report.md").read_text()
     (run,) = (folder / "runs").iterdir()
     assert read(run / "manifest.json")["judging"] == judging["id"]
 
@@ -154,7 +154,7 @@ def test_a_program_scores_as_the_command_does(library: JudgingLibrary, monkeypat
         ({"method": REFERENCE}, ITEM, (), 'item \'a\' has neither; give it "source" or "reference"'),
         ({}, {"input": "x"}, (), "items.jsonl:1: a required key is missing at output"),
         ({}, ITEM, ("--criterion", "total"), "no criterion 'total' in rubric.yaml (did you mean 'totals'?)"),
-        ({}, ITEM, ("--run", "somewhere"), "say what is judged: --items FILE, or --run DIR"),
+        ({}, ITEM, ("--run", "somewhere"), "use either --items FILE, or --run RUN"),
         ({}, ITEM, ("--judge", "recordet"), "did you mean 'recorded'"),
         ({}, ITEM, ("--replicates", "0"), "--replicates must be at least 1"),
     ],

@@ -82,10 +82,6 @@ def test_component_without_a_complete_run_has_an_empty_ranking(library: Library)
     assert "m is left out: no run is complete; 1.0.0: " in shown.out
 
 
-def test_without_any_run_the_line_says_to_evaluate(library: Library) -> None:
-    assert library.call("leaderboard").refuses("evaluate one, or see --components DIR")
-
-
 def test_two_models_are_compared_like_two_versions_although_their_settings_differ(two_models: Library) -> None:
     worse = two_models.call("compare", SKILL, "--models", "big", "small", "--format", "json")
     assert (worse.code, worse.json["verdict"]) == (3, "regressed")
@@ -97,16 +93,6 @@ def test_two_models_are_compared_like_two_versions_although_their_settings_diffe
     assert f"{SKILL}: improved" in better.out
     equal = two_models.call("compare", SKILL, "--models", "small", "big", "--candidate", "1.0.0")
     assert "0.902 → 0.902" in equal.out
-
-
-def test_models_that_cannot_be_compared_are_said_in_a_line(two_models: Library) -> None:
-    for arguments, says in (
-        (("big", "big"), "two different models on one version"),
-        (("big", "small", "--baseline", "1.0.0"), "two different models on one version"),
-        (("big", "bigg"), "did you mean 'big'?"),
-        (("big", "retired", "--candidate", "1.1.0"), "no complete run of 1.1.0 of one version"),
-    ):
-        assert two_models.call("compare", SKILL, "--models", *arguments).refuses(says), arguments
 
 
 def test_evaluating_several_models_ends_with_their_ranking(library: Library) -> None:
@@ -166,8 +152,3 @@ def test_the_schema_alone_holds_nothing_of_the_prompt(library: Library, tmp_path
     assert component.prompt.text not in alone.prompt.text
     assert json.dumps(component.schema, indent=2) in alone.prompt.text
     assert alone.digests["prompt"] == component.digests["prompt"]
-
-
-def test_bare_goes_with_no_other_prompt(library: Library) -> None:
-    refused = library.call("evaluate", SKILL, "--bare", "--scenario", "terse")
-    assert refused.refuses("--bare leaves the prompt out")

@@ -118,20 +118,6 @@ def test_failing_cases_are_asked_again_of_both_versions_and_only_the_new_answers
     assert library.call("compare", SKILL, "--format", "json").json == before
 
 
-def test_without_a_failing_case_a_line_says_so_and_nothing_is_asked(served: Served) -> None:
-    library = served.library
-    assert library.evaluate_here("--failing").refuses("no complete record of 1.1.0")
-    served.rude.clear()
-    assert library.evaluate_here("--recorded").code == 0
-    served.seen.clear()
-    for arguments in ((), ("--dry-run",)):
-        done = library.evaluate_here("--failing", *arguments)
-        assert (done.code, served.seen) == (0, [])
-        (line,) = done.err.splitlines()
-        assert ": no case failed in 2" in line
-    assert library.evaluate_here("--failing", "--case", "beta").refuses("it asks the cases that failed")
-
-
 def test_where_the_baseline_is_not_asked_to_the_end_there_is_no_verdict_and_resume_brings_it(served: Served) -> None:
     library = served.library
     library.evaluate_here("--recorded")

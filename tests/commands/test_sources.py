@@ -2,12 +2,9 @@
 
 import json
 import re
-from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from skill_evaluator import api
-from skill_evaluator.library.versions import Bump, bump
 from skill_evaluator.text import is_generated
 
 from tests.support.chat_server import Asked, ChatServer, Reply
@@ -108,12 +105,6 @@ def test_one_that_is_broken_takes_no_other_with_it_and_ends_with_2(sourced: Sour
     assert "front matter" in done.json["left_out"]["docx"]
     capped = sourced.call("evaluate", "--max-cost", "0.0000001", "--format", "json")
     assert capped.code in (2, 4)
-
-
-def test_what_is_wrong_for_all_of_them_is_told_once(sourced: Sourced) -> None:
-    assert sourced.call("evaluate", "--yes", "--model", "none").refuses("unknown model 'none'")
-    sourced.models({"id": "served", "provider": "none"})
-    assert sourced.call("evaluate", "--yes").refuses("unknown provider 'none' at models[0].provider")
 
 
 def test_a_record_says_what_lies_beside_a_skill_and_was_not_sent(sourced: Sourced) -> None:
@@ -261,12 +252,6 @@ def test_a_component_of_our_own_format_has_its_cases_and_declarations_with_it(so
     assert "memo/prompt.md: no source can ask a program; type --components lib" in sourced.call("lint").out
 
 
-def test_a_ceiling_is_that_of_all_components_and_holds_the_judge(sourced: Sourced) -> None:
-    done = sourced.call("evaluate", "--max-calls", "10", "--yes", "--format", "json")
-    assert (done.code, sourced.server.requests) == (4, 10)
-    assert len(done.json["runs"]) == 3
-
-
 def test_a_plan_takes_no_answers_and_leaves_no_folder(sourced: Sourced) -> None:
     assert sourced.call("evaluate", "pdf", "--max-calls", "3").code == 4
     (folder,) = (sourced.root / ".evaluator/components/pdf/evals/results").iterdir()
@@ -357,14 +342,6 @@ def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourc
     assert sourced.call("lint", "--base", base).err == ""
 
 
-def test_a_program_that_goes_on_sees_that_a_prompt_was_saved(sourced: Sourced) -> None:
-    with chdir(sourced.root):
-        library = api.Library()
-        before = library.component("pdf").version
-        sourced.skill("pdf", "\nBe brief.")
-        assert bump(before, library.component("pdf").version) is Bump.MINOR
-
-
 def test_datasets_json_declares_the_output_of_a_prompt_yml(sourced: Sourced) -> None:
     asked = PROMPT_YML.replace("Say the word.", "Answer with JSON.")
     sourced.write("prompts/notices.prompt.yml", asked)
@@ -378,14 +355,6 @@ def test_datasets_json_declares_the_output_of_a_prompt_yml(sourced: Sourced) -> 
     sourced.write("prompts/notices.prompt.yml", asked.replace("with JSON", "with one JSON object"))
     done = sourced.call("evaluate", "notices", "--format", "json")
     assert (done.code, len(done.json["runs"])) == (0, 2), done.err  # beside the earlier prompt
-
-
-def test_doctor_accepts_the_gitignore_that_adopting_writes(sourced: Sourced) -> None:
-    doctor = sourced.call("doctor").out
-    assert "git add would publish components/*/evals/results/" in doctor
-    assert "add them to .evaluator/.gitignore" in doctor
-    assert sourced.call("init", "--adopt", "--yes").code == 0
-    assert "git add" not in sourced.call("doctor").out
 
 
 def test_library_without_a_case_says_where_to_write_them_and_ends_with_4(sourced: Sourced) -> None:

@@ -166,7 +166,7 @@ def test_every_word_of_the_vocabulary_is_accepted() -> None:
     method = {"primary": "pairwise_comparison", "bias_mitigations": list(Mitigation.__args__)}  # type: ignore[attr-defined]
     read = Rubric.model_validate({"criteria": [some_criterion(method=method)]})
     assert read.criteria[0].method is not None
-    assert len(read.criteria[0].method.bias_mitigations) == 7
+    assert len(read.criteria[0].method.bias_mitigations) == 8
 
 
 def test_the_six_shipped_rubrics_describe_every_level_and_name_their_schema_first() -> None:

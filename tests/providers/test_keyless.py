@@ -1,7 +1,6 @@
 """A job's identity opens each vendor's models without a key: exchange, refresh, refusal, and no token in a message."""
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +14,7 @@ from skill_evaluator.providers.redaction import Redactor
 
 from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
 from tests.support.vendor_dialects import PLAIN, address_of
-from tests.support.vendor_server import VendorServer
-from tests.support.vendors import ask as call
-from tests.support.vendors import entry, failure_of
+from tests.support.vendors import failure_of
 
 VENDORS = ("anthropic", "openai", "google")
 AUDIENCES = {
@@ -215,14 +212,3 @@ def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place() -> None:
     ):
         with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
             kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_vendors_library_is_needed_for_its_exchange_alone(
-    vendor: str, server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for library in ("anthropic", "anthropic.lib.credentials", "openai", "httpx2", "google.genai", "google.auth"):
-        monkeypatch.setitem(sys.modules, library, None)
-    assert call(entry(vendor, server.url)).text == "fine"
-    with pytest.raises(ConfigError, match=r"auth: oidc needs .*: pip install 'skill-evaluator\[keyless\]'"):
-        PROVIDERS[vendor].open(Model(id="m", provider=vendor, auth="oidc"), "key", Settings())

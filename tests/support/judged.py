@@ -1,24 +1,24 @@
-"""Answers of a regression judge, written shortly; read, held against the outputs and combined as for real."""
+"""Answers of a regression judge, written shortly, and the verdicts on them."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.judges.modes.findings import check_answer, combine_orders
-from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, read_answer
-from skill_evaluator.judges.modes.regression_results import AnswerResult, PairResult
+from skill_evaluator.judges.asking.results import Order
+from skill_evaluator.judges.modes.findings import combine_orders
+from skill_evaluator.judges.modes.regression import ORDERS, JudgedPair, RegressionAnswer, RegressionItem, read_answer
+from skill_evaluator.judges.modes.regression_results import PairResult
 from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
 
 LIBRARY = RegressionItem(
     id="pair",
-    prompt="Summarize the notice in 3 bullet points:",
-    document="[notice of the town library]",
+    prompt="Summarize the notice in 3 bullet points:\n\n[notice of the town library]",
     baseline_output="- The reading room opens at 8:30 from 4 May.\n- Late fees rise to 0.40 a day.\n"
     "- The archive stays closed until the roof is repaired.",
     candidate_output="The library has wonderful news for its visitors. It was founded in 1911. "
     "The reading room opens earlier from 4 May.",
 )
-CHANGE = {"prompt": LIBRARY.shown, **LIBRARY.model_dump(include={"baseline_output", "candidate_output"})}
+CHANGE = {"prompt": LIBRARY.input, **LIBRARY.model_dump(include={"baseline_output", "candidate_output"})}
 DEFAULT = dimensions_of()
 Short = tuple[str, str] | tuple[str, str, str, str]
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
@@ -57,25 +57,22 @@ def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any
     return {"per_dimension": written, **conclusions, "ship_reason": "r", "decision_basis": "b", **changed}
 
 
+def pair_of(item: RegressionItem = LIBRARY, dimensions: Sequence[Dimension] = DEFAULT) -> JudgedPair:
+    return JudgedPair(item=item, dimensions=tuple(dimensions))
+
+
 def reading(
-    given: Any,
-    pair: RegressionItem = LIBRARY,
-    dimensions: Sequence[Dimension] = DEFAULT,
-    rules: ShipRules | None = None,
-) -> AnswerResult:
-    """What becomes of one answer, a value or a text."""
-    read = read_answer(given if isinstance(given, str) else json.dumps(given), dimensions)
-    return check_answer(read, pair, dimensions, rules or ShipRules())
+    given: Any, pair: JudgedPair | None = None, rules: ShipRules | None = None, order: Order = 1
+) -> RegressionAnswer:
+    """One answer of a judge, a value or a text, as it is read."""
+    text = given if isinstance(given, str) else json.dumps(given)
+    return read_answer(text, pair or pair_of(), rules or ShipRules(), order)
 
 
 def judged(
-    first: Any,
-    second: Any = None,
-    pair: RegressionItem = LIBRARY,
-    dimensions: Sequence[Dimension] = DEFAULT,
-    rules: ShipRules | None = None,
+    first: Any, second: Any = None, pair: JudgedPair | None = None, rules: ShipRules | None = None
 ) -> PairResult:
     """The verdict on a pair; without a second answer both orders give the same."""
-    readings = [reading(given, pair, dimensions, rules) for given in (first, first if second is None else second)]
-    asked = JudgedPair(item=pair, dimensions=tuple(dimensions))
-    return combine_orders(asked, readings, rules or ShipRules())
+    both = (first, first if second is None else second)
+    readings = [reading(given, pair, rules, order) for order, given in zip(ORDERS, both, strict=True)]
+    return combine_orders(pair or pair_of(), readings, rules or ShipRules())

@@ -41,7 +41,7 @@ SHELVES: Mapping[str, Sequence[str]] = {
         *("judge calibrate", "review label", "review serve", "review add", "review status"),
         *("review export", "review import"),
     ),
-    "audit": ("audit run", "audit report", "audit plan", "scenarios draft", "scenarios check"),
+    "audit": ("audit run", "audit report", "scenarios draft", "scenarios check"),
     "ci": ("ci plan", "ci collect", "ci publish", "ci report", "ci fetch"),
 }
 COMMANDS = tuple(command for commands in SHELVES.values() for command in commands)

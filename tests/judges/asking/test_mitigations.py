@@ -1,16 +1,21 @@
 """Every bias mitigation of the vocabulary does something that can be seen: in the request, or in what counts."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import NamedRubric, Voices, choose_criteria, family_of, strict_criteria
+from skill_evaluator.judges.asking.criteria import (
+    NamedRubric,
+    choose_criteria,
+    family_of,
+    family_warnings,
+    strict_criteria,
+)
 from skill_evaluator.judges.asking.items import OutputItem
 from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
 from skill_evaluator.judges.modes.scoring import score_questions
-from skill_evaluator.library.config import JudgePanel, Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.runner.runs import settings_digest
 
 from tests.support.asked_judges import method, rubric_of
@@ -21,19 +26,6 @@ PAIRWISE, DIRECT = "pairwise_comparison", "direct_scoring"
 def named(primary: str, *mitigations: str) -> NamedRubric:
     rubric = rubric_of({"method": method(primary, *mitigations)})
     return choose_criteria("rubric.yaml", rubric, (), (DIRECT, PAIRWISE, "reference_based"))
-
-
-def voices(
-    judges: Sequence[Model], models: Sequence[Model], writer: str | None = None, strict: Sequence[str] = ()
-) -> Voices:
-    """Judges of an output; a judge of its writer's family is refused."""
-    return Voices(
-        policy=JudgePanel(same_family="refuse"),
-        judges={judge.id: judge for judge in judges},
-        models=models,
-        written={"a": [writer]},
-        strict=strict,
-    )
 
 
 def told(primary: str, *mitigations: str) -> str:
@@ -75,39 +67,49 @@ def test_position_swap_and_any_other_pair_has_both_orders() -> None:
         )
 
 
-def test_a_judge_of_the_writers_family_is_refused_where_the_criterion_says_so() -> None:
-    for judge, writer, refused in (
+@pytest.mark.parametrize(
+    ("judge", "writer", "related"),
+    [
         ("gpt-5", "gpt-5-mini", True),
         ("gpt-5", "openai/o3", True),
         ("claude-sonnet-4-6", "claude-opus-4-7", True),
         ("gemini-2.5-pro", "gpt-5", False),
         ("smollm2-135m-instruct-greedy", "smollm2-135m-instruct", True),
         ("gpt-5", None, False),
-    ):
-        models = [Model(id=judge, provider="replay")]
-        strict, lax = (strict_criteria(named(DIRECT, *names)) for names in (["different_model_family"], []))
-        assert voices(models, models, writer, lax).check_families() == [], judge
-        if refused:
-            with pytest.raises(JudgeError, match="name another judge"):
-                voices(models, models, writer, strict).check_families()
-        else:
-            unknown = [] if writer else ["who wrote 1 of 1 outputs is not known; a judge may be of their family"]
-            assert voices(models, models, writer, strict).check_families() == unknown, judge
+    ],
+)
+def test_judge_of_the_writers_family_is_refused_or_named(judge: str, writer: str | None, related: bool) -> None:
+    models = [Model(id=judge, provider="replay")]
+    assert bool(family_warnings(models, models, [writer], "it must not be", refuse=False)) is related
+    if related:
+        with pytest.raises(JudgeError, match=r"it must not be: .* name another judge"):
+            family_warnings(models, models, [writer], "it must not be", refuse=True)
+
+
+def test_criterion_requires_another_family_by_its_mitigation() -> None:
+    assert strict_criteria(named(DIRECT, "different_model_family")) == ["totals"]
+    assert strict_criteria(named(DIRECT)) == []
+
+
+def test_family_of_a_model_is_read_from_its_name() -> None:
     assert family_of("vertex/anthropic.claude-3@001") == family_of("claude-opus-4-7") == "claude"
     for name in ("ollama/mixtral:8x7b", "codestral-2508", "pixtral-large-2411", "devstral-small"):
         assert family_of(name) == "mistral", name
     assert (family_of("palmyra-x5"), family_of("text-palm-2")) == ("palmyra", "gemini")
 
 
-def test_what_models_yaml_says_of_a_models_family_wins_over_its_name() -> None:
+def test_family_declared_in_models_yaml_wins_over_the_name() -> None:
     ours = Model(id="gpt-ours", provider="openai", family="Mistral")
     tuned = Model(id="in-house", provider="openai", base_url="http://127.0.0.1:8000", family="tuned")
     large = Model(id="mistral-large", provider="replay")
-    judges = voices([ours, tuned, large], [ours, tuned])
-    assert judges.of_family("gpt-ours", "codestral-2508")
-    assert not judges.of_family("gpt-ours", "gpt-5")
-    assert judges.of_family("mistral-large", "gpt-ours")
-    assert not judges.of_family("in-house", "in-house-2")
+
+    def related(judge: Model, writer: str) -> bool:
+        return bool(family_warnings([judge], [ours, tuned], [writer], "", refuse=False))
+
+    assert related(ours, "codestral-2508")
+    assert not related(ours, "gpt-5")
+    assert related(large, "gpt-ours")
+    assert not related(tuned, "in-house-2")
     assert settings_digest(ours) == settings_digest(ours.model_copy(update={"family": None}))  # no setting of its calls
 
 

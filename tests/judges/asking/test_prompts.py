@@ -11,7 +11,7 @@ from skill_evaluator.library.rubrics import MITIGATIONS
 
 PROMPTS = ("direct", "reference", "pairwise")
 METHODS = {"direct": "direct_scoring", "reference": "reference_based", "pairwise": "pairwise_comparison"}
-IN_THE_REDUCTION = {"position_swap", "different_model_family"}
+IN_THE_REDUCTION = {"position_swap", "length_normalization", "different_model_family"}
 
 
 def test_a_shipped_prompt_has_a_version_a_digest_and_a_sentence_for_each_mitigation() -> None:

@@ -9,13 +9,12 @@ from skill_evaluator.judges.modes.pairwise import (
     OrderJudgement,
     PairItem,
     combine,
-    drawn_pairs,
-    pairs_among,
+    pair_results,
     preference_form,
+    rank_outputs,
     read_order,
     winner_of,
 )
-from skill_evaluator.judges.statistics.strengths import WinMatrix
 
 from tests.support.asked_judges import QUOTE, answer, compared, method, rubric_of
 
@@ -117,29 +116,21 @@ def test_an_item_has_two_outputs_or_several_by_name() -> None:
             PairItem.model_validate(item)
 
 
-@pytest.mark.parametrize("names", ["abcd", "abcdefgh"])
-@pytest.mark.parametrize("opponents", [2, 4])
-def test_a_balanced_subset_gives_each_output_as_many_opponents_and_links_all(names: str, opponents: int) -> None:
-    pairs = drawn_pairs(names, opponents, "seed")
-    met = min(opponents, len(names) - 1)
-    assert all(sum(name in pair for pair in pairs) == met for name in names)
-    linked = {names[0]}
-    for _ in names:
-        linked |= {name for pair in pairs if linked & set(pair) for name in pair}
-    assert linked == set(names)
-    assert pairs == drawn_pairs(names, opponents, "seed")
-
-
 def match_of(item: str, *names: str) -> MatchResult:
     return MatchResult(item=item, stratum="all", names=(names[0], names[1]), shares={}, judgements=[])
 
 
 def test_outputs_named_1_and_2_among_several_are_not_the_pair() -> None:
     pair, among = match_of("a", "1", "2"), [match_of("b", "1", "2"), match_of("b", "1", "3"), match_of("b", "2", "3")]
-    assert pairs_among([pair, *among, match_of("c", "x", "y")]) == [pair]
+    assert pair_results([pair, *among, match_of("c", "x", "y")]) == [pair]
 
 
-def test_a_win_is_what_all_replicates_say() -> None:
+def test_match_is_won_if_all_replicates_agree() -> None:
     assert [winner_of(share) for share in (1.0, 0.75, 0.5, 0.25, 0.0, None)] == [1, "tie", "tie", "tie", 2, None]
-    matrix = WinMatrix.of([(0, 1, 1.0), (0, 1, 0.75), (0, 1, 0.25)], 2)
-    assert (matrix.wins[0, 1], matrix.wins[1, 0], matrix.ties[0, 1]) == (1, 0, 2)
+
+
+def test_outputs_are_ranked_by_their_win_rate_over_all_pairs() -> None:
+    shares = {("a", "b"): 1.0, ("a", "c"): 0.5, ("b", "c"): 0.0}
+    ranked = rank_outputs([(item, names, share) for item in "xyz" for names, share in shares.items()])
+    assert [(one.name, one.wins.value, one.wins.n) for one in ranked] == [("a", 0.75, 3), ("c", 0.75, 3), ("b", 0.0, 3)]
+    assert rank_outputs([("x", ("a", "b"), None)]) == []

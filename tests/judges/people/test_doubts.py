@@ -27,7 +27,7 @@ def test_scores_in_doubt_are_queued_with_the_whole_scale(library: JudgingLibrary
     given = {"sure": written(3), "low": unsure, "off": written(9)}
     library.record_answers({(f"{name}/direct", 0): answer(totals=one) for name, one in given.items()})
     done = library.judge("score", "--judge", JUDGE, "--review", "--review-sample", "0")
-    assert "2 items queued for people in .evaluator/reviews" in done.err
+    assert "2 items queued for review in .evaluator/reviews" in done.err
     assert library.reasons() == {"low": ["low_confidence"], "off": ["unscored"]}
     line = library.queued()["low"]
     assert (line["kind"], line["document"], line["outputs"]) == ("score", "Add 5 and 7: low.", [QUOTE])
@@ -54,7 +54,8 @@ def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library
     done = library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
     assert done.code == 0, done.err
     first = library.reasons()
-    assert sum("random" in given for given in first.values()) == 2, "of all, in doubt or not"
+    assert sum("random" in given for given in first.values()) == 2
+    assert first["i0"] == ["disagreement"], "the sample is of what is not in doubt"
     assert [name for name, given in first.items() if "disagreement" in given] == ["i0"]
     assert [question["name"] for question in library.queued()["i0"]["questions"]] == ["overall"]
     library.judge("pairwise", "--judge", JUDGE, "--review", "--review-sample", "2")
@@ -62,7 +63,7 @@ def test_pairs_whose_orders_differ_are_queued_and_a_sample_of_the_others(library
 
 
 WORSE = {**SAME, "completeness": ("worse", "medium")}
-UNSUPPORTED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
+UNVERIFIED = {**SAME, "completeness": ("worse", "medium", "nice", "less nice")}
 BLOCKING = {**SAME, "factuality": ("worse", "low")}
 AGREED = (compared("first"), compared("second"))
 UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
@@ -77,7 +78,7 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
         ("low confidence", "pairwise", UNSURE, 0, ["low_confidence"]),
         ("disagreement", "pairwise", [compared("first", confidence=0.9)] * 2, 0, ["disagreement"]),
         ("disagreement", "regression", [SAME, WORSE], 0, ["disagreement"]),
-        ("unsupported evidence", "regression", [UNSUPPORTED] * 2, 0, ["regression", "unsupported"]),
+        ("unverified evidence", "regression", [UNVERIFIED] * 2, 0, ["regression", "unverified"]),
         ("a block", "regression", [BLOCKING] * 2, 0, ["block"]),
         ("a regression", "regression", [WORSE] * 2, 0, ["regression"]),
         ("an answer that does not count", "pairwise", [compared("neither"), compared("second")], 0, ["unscored"]),
@@ -85,7 +86,7 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
         ("a random sample", "score", [written(3)], 1, ["random"]),
         ("a random sample", "pairwise", AGREED, 1, ["random"]),
         ("a random sample", "regression", [SAME, SAME], 1, ["random"]),
-        ("a block that is drawn, too", "regression", [BLOCKING] * 2, 1, ["block", "random"]),
+        ("a block, which is not drawn", "regression", [BLOCKING] * 2, 1, ["block"]),
     ],
 )
 def test_what_feeds_the_queue(
@@ -131,7 +132,7 @@ def test_nothing_is_queued_of_a_judging_that_stopped(library: JudgingLibrary) ->
     library.record_answers({(f"{name}/direct", 0): answer(totals=written(3)) for name in ("a", "b")})
     done = library.judge("score", "--judge", JUDGE, "--max-calls", "1", "--review")
     assert done.code == 4
-    assert "nothing is queued for people until the judging is complete" in done.err
+    assert "nothing is queued for review until the judge run is complete" in done.err
     assert "--review" in done.err.splitlines()[-1]
     assert library.queued() == {}
 

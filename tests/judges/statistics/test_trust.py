@@ -3,7 +3,6 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.panel.cascade import threshold_for
 from skill_evaluator.judges.statistics.agreement import MOST_LABELS, cohen_kappa, trust_of
 from skill_evaluator.judges.statistics.bounded import BAR
 
@@ -45,14 +44,3 @@ def test_so_many_more_labels_would_decide_and_fewer_would_not(counts: np.ndarray
     if trust.more_labels > 1:
         assert trust_of(counts * ((n + trust.more_labels - 1) / n)).trusted is None
     assert n + trust.more_labels <= MOST_LABELS
-
-
-def test_the_threshold_lies_above_the_confidences_at_which_people_disagree() -> None:
-    sure = [0.95] * 80 + [0.75] * 80 + [0.55] * 80
-    agrees = [True] * 80 + [True] * 76 + [False] * 4 + [True, False] * 40
-    threshold = threshold_for(sure, agrees, alpha=0.1, delta=0.1)
-    assert threshold == 0.56
-    for sure in ([], [0.9] * 5, [0.9] * 200):
-        assert threshold_for(sure, [False] * len(sure), alpha=0.1, delta=0.05) is None, sure
-    threshold = threshold_for([0.99] + [0.8] * 100, [False] + [True] * 100, alpha=0.1, delta=0.05)
-    assert threshold == 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush, nsmallest
 from itertools import chain
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 from skill_evaluator.ci.plan import Plan, PlannedBaseline, PlannedJob, PlannedJudge, PlannedRun
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
@@ -143,19 +143,6 @@ class Wanted:
         return max(calls * _SECONDS_A_CALL / 60.0 / in_flight, calls / most)
 
 
-class CostedJob(Protocol):
-    """What `capped` reads of a run."""
-
-    model_id: str
-    cost_upper_usd: float | None
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """Return the run with some fields changed."""
-
-
-JobT = TypeVar("JobT", bound=CostedJob)
-
-
 def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
     """Return the runs: one for a component and model, or shards of it if it has more than `jobs.max_calls` calls."""
     runs = []
@@ -170,7 +157,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 
     Runs of one model share a job before runs that only have their keys in common. Together they have at most
     `jobs.max_calls` calls and take at most 300 minutes; `minutes` is the duration by run. Raise PlanError if GitHub
-    does not take so many jobs.
+    does not take that many jobs.
     """
     boxes = [[run] for run in runs]
     for with_model in (True, False):
@@ -241,24 +228,24 @@ def job_id(skill: str, model_id: str, part: str = "") -> str:
     return f"{skill}@{slug(model_id)}" + (f"@{part}" if part else "")
 
 
-def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
-    """Return the jobs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
+def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
+    """Return the runs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
 
-    Raise PlanError when a job's price is unknown, since the cap could not be kept.
+    Raise PlanError if a run's price is unknown, since the cap could not be kept.
     """
     if max_cost_usd is None:
-        return list(entries)
-    unpriced = next((entry for entry in entries if entry.cost_upper_usd is None), None)
+        return list(runs)
+    unpriced = next((run for run in runs if run.cost_upper_usd is None), None)
     if unpriced is not None:
         raise PlanError(
             f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
             "give it price: {input, output} in models.yaml, or leave it out"
         )
-    total = sum(entry.cost_upper_usd or 0.0 for entry in entries)
+    total = sum(run.cost_upper_usd or 0.0 for run in runs)
     share = min(1.0, max_cost_usd / total) if total else 1.0
     return [
-        entry.model_copy(update={"max_cost_usd": math.floor((entry.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
-        for entry in entries
+        run.model_copy(update={"max_cost_usd": math.floor((run.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
+        for run in runs
     ]
 
 
@@ -345,6 +332,8 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
+    elif model.place is not None:
+        name = f"{model.provider}-{model.place}"
     elif model.auth == "key" and kind.key_variables and not key_variables(model, kind):
         name = "no-key"
     else:
@@ -406,76 +395,3 @@ def _beside_baseline(wanted: Wanted, cases: Sequence[Case], checkout: Checkout, 
         ),
         sizes_beside=input_sizes(again, cases),
     )
-
-
-# what `audit plan` uses, until it is gone
-REST = "rest"
-
-
-class MatrixJob(CostedJob, Protocol):
-    """The fields of a job of an audit."""
-
-    id: str
-    provider: str
-    environment: str
-    key_variable: str
-    shard: str | None
-    max_cost_usd: float | None
-    limits: Limits | None
-
-
-AuditT = TypeVar("AuditT", bound=MatrixJob)
-
-
-def legs_of(jobs: Iterable[dict[str, str]], own: Collection[str]) -> dict[str, dict[str, list[dict[str, str]]]]:
-    """Return the matrices of a workflow by environment, for those in `own`; that of all other jobs is called `rest`."""
-    legs: dict[str, dict[str, list[dict[str, str]]]] = {}
-    for job in jobs:
-        leg = job["environment"] if job["environment"] in own else REST
-        legs.setdefault(leg, {"include": []})["include"].append(job)
-    return legs
-
-
-def job_words(job: MatrixJob) -> dict[str, str]:
-    """Return what every job of a workflow must know, as text."""
-    return {
-        "id": job.id,
-        "model": job.model_id,
-        "provider": job.provider,
-        "shard": job.shard or "",
-        "environment": job.environment,
-        "key_variable": job.key_variable,
-        "lock": "requirements-leg-lock.txt" if job.key_variable else "requirements-lock.txt",  # a vendor's needs less
-        "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
-        "limits": "" if job.limits is None else job.limits.model_dump_json(exclude_none=True),
-    }
-
-
-def sharing(jobs: Sequence[AuditT], models: Iterable[Model], ceilings: Mapping[str, Limits]) -> list[AuditT]:
-    """Return jobs that run side by side with their parts of their models' limits, and of their providers' ceilings."""
-    limits = {model.id: model.limits for model in models}
-    of_model, of_provider = Counter(job.model_id for job in jobs), Counter(job.provider for job in jobs)
-    shared = []
-    for job in jobs:
-        own = under(Limits(), limits.get(job.model_id), of_model[job.model_id])
-        share = under(own, ceilings.get(job.provider), of_provider[job.provider])
-        shared.append(job.model_copy(update={"limits": None if share == Limits() else share}))
-    return shared
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """Work that may be cut into shards between its pieces, of `calls_each` calls each."""
-
-    pieces: int
-    calls_each: int
-
-
-def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
-    """Return the number of jobs of each: as many as its calls need, or fewer in proportion until all fit."""
-    most_calls = jobs.max_calls
-    while True:
-        counts = [min(cut.pieces, math.ceil(cut.pieces * cut.calls_each / most_calls)) for cut in cuts]
-        if sum(counts) <= jobs.max_jobs:
-            return counts
-        most_calls *= 2

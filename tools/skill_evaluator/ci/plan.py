@@ -242,7 +242,7 @@ def sha256_of(path: Path) -> str:
 def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder is among the results.
 
-    Raise PlanError if the request names another component or model.
+    Raise PlanError if the request names a different component or model.
     """
     if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
         raise PlanError(f"{run.id} of the plan is '{run.skill}' on {run.model_id}: remove what names anything else")

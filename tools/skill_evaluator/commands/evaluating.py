@@ -1,8 +1,7 @@
 """What `evaluate` and `try` share: evaluate, show what came of it, and return the exit code."""
 
-import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from skill_evaluator.api import Library
@@ -32,7 +31,6 @@ from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
 from skill_evaluator.reports.planning import print_dry_run
-from skill_evaluator.runner.engine import Progress, Stop
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -46,17 +44,11 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
     code = EXIT_INCOMPLETE
 
     def evaluate(left: EvaluationRequest) -> Evaluation:
-        return Library.at(left).evaluate(left, watch=_watch_until_ctrl_c, show_changes=True)
+        return Library.at(left).evaluate(left, watch=watch, show_changes=True)
 
     for done in tries(request, evaluate):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
-
-
-async def _watch_until_ctrl_c(parts: Sequence[Progress], stop: Stop) -> None:
-    """Show the progress; Ctrl-C waits for no call in flight."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    await watch(parts, stop)
 
 
 def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:

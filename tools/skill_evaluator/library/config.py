@@ -62,28 +62,14 @@ class Jobs(StrictModel):
 
 
 class JudgePanel(StrictModel):
-    """How several judges are reduced to one verdict; see docs/judge.md. A judge without a weight has 1.
+    """How several judges are reduced to one verdict: scores by their mean, verdicts by majority.
 
-    `same_family` is about criteria with `different_model_family`: a judge of the family that wrote an output is
-    refused, has half its weight, or counts in full.
+    A judge without a weight has 1. `same_family`: whether a judge of the family that wrote an output is refused if a
+    criterion requires another family, or outputs are checked for regressions.
     """
 
-    scores: Literal["mean", "median"] = Field(default="mean", description="of scores; of verdicts it is the majority")
     weights: dict[ModelId, PositiveFloat] = {}
-    same_family: Literal["refuse", "half", "allow"] = "refuse"
-
-
-class JudgeCascade(StrictModel):
-    """A cheap judge first, then a strong one for what it leaves open, then people; see docs/judge.md.
-
-    `alpha` and `delta` are for a threshold that labels choose: with confidence 1 − δ at least 1 − α of what the cheap
-    judge settles agrees with people.
-    """
-
-    judges: tuple[ModelId, ModelId] | None = Field(default=None, description="the cheap one, then the strong one")
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    delta: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    audit: Share = Field(default=0.05, description="what part of the cheap judge's verdicts the strong one checks")
+    same_family: Literal["refuse", "allow"] = "refuse"
 
 
 class ComponentJudge(StrictModel):
@@ -107,7 +93,7 @@ DeclaredJudge = Annotated[
 
 
 class JudgePolicy(StrictModel):
-    """Who judges, what regressions that a judge finds lead to beyond the fixed rules, and how several are reduced."""
+    """The judges, the ship rules that a team can set, and how several judges are combined."""
 
     model: ModelId | None = Field(
         default=None, description="who says whether an `expect` of a check holds, of components that name nobody"
@@ -118,7 +104,9 @@ class JudgePolicy(StrictModel):
     )
     blocking: tuple[str, ...] = Field(default=(), description="dimensions in which any regression blocks, besides")
     panel: JudgePanel = JudgePanel()
-    cascade: JudgeCascade = JudgeCascade()
+    cascade: tuple[ModelId, ModelId] | None = Field(
+        default=None, description="the cheap judge, then the strong one for what the cheap one leaves open"
+    )
     alert_above: Share | dict[str, Share] | None = Field(
         default=None,
         description="the share of regressions in each dimension, or by its name, above which a batch alerts",
@@ -235,6 +223,18 @@ class Model(StrictModel):
         exclude_if=lambda server: server is None,
         description="what serves base_url: no setting of its calls is then left to its defaults",
     )
+    place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
+        default=None, exclude_if=lambda place: place is None, description="the cloud that serves the vendor's model"
+    )
+    region: Label | None = Field(
+        default=None, exclude_if=lambda region: region is None, description="of place bedrock or vertex"
+    )
+    project: Label | None = Field(
+        default=None, exclude_if=lambda project: project is None, description="of place vertex"
+    )
+    api_version: Label | None = Field(
+        default=None, exclude_if=lambda version: version is None, description="of place azure"
+    )
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(
         default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
@@ -275,6 +275,11 @@ class Model(StrictModel):
         return self.api_id or self.id
 
     @property
+    def is_direct(self) -> bool:
+        """Whether the vendor itself serves the model, so that its prices, limits and names hold."""
+        return self.base_url is None and self.place is None
+
+    @property
     def on_private_network(self) -> bool:
         """Whether base_url has an address that is not public, or a name that is none of the public's."""
         host = urlsplit(self.base_url or "").hostname or ""
@@ -308,7 +313,6 @@ class Models(StrictModel):
         return self
 
 
-Gate = Literal["these", "both", "beyond"]
 Design = Literal["beside", "recorded"]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
@@ -341,16 +345,15 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse; `gate` says which verdict decides: on these cases, beyond them, or both.
+    """When a version counts as worse.
 
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
-    summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
+    summed up since the last accepted version, and `design` whether the baseline is interleaved.
     `served` says whether a verdict needs one model to have answered both versions.
     Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
     and reproducibility metrics are advisory.
     """
 
-    gate: Gate = "these"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.http import UNREADABLE, HttpProvider
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, parsed_body
+from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError, marked, parsed_body
 
 _RESULT_BYTES = 1_000_000_000  # of all answers of a batch, which are read in one piece
 GONE = (404, 410)  # what a vendor answers of a batch, or of results, that it has no more
@@ -105,7 +105,7 @@ class BatchApi:
 class Batches:
     """A vendor's batches, open for one model; every method raises ProviderError."""
 
-    def __init__(self, api: BatchApi, provider: HttpProvider) -> None:
+    def __init__(self, api: BatchApi, provider: RemoteProvider) -> None:
         self.limits = api.limits
         self.provider = provider
         self._api = api
@@ -115,7 +115,8 @@ class Batches:
 
     def size(self, custom_id: str, request: Request) -> int:
         """Return the bytes that a request takes in a batch, or a few more."""
-        return Content.of(self._entry(custom_id, request)).size + _SLACK_BYTES
+        entry, files = marked(self._entry(custom_id, request))
+        return Content.filled(json.dumps(entry).encode(), files).size + _SLACK_BYTES
 
     async def create(self, name: str, requests: Mapping[str, Request]) -> str:
         """Create a batch of requests by custom id, and return the vendor's id."""
@@ -210,8 +211,8 @@ class Batches:
         """Return the JSON object of an address."""
         return _json_object(await self._content("GET", path, query=query))
 
-    async def post(self, path: str, body: Any = None, file: tuple[str, Content, str] | None = None) -> Json:
-        """Post JSON, or a form with a file (name, content, type), and return the JSON object of the answer."""
+    async def post(self, path: str, body: Any = None, file: tuple[str, Sequence[Json], str] | None = None) -> Json:
+        """Post JSON, or a form with a file (name, lines, type), and return the JSON object of the answer."""
         return _json_object(await self._content("POST", path, body=body, file=file))
 
     async def _content(self, method: str, path: str, **options: Any) -> bytes:
@@ -228,7 +229,7 @@ def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | Non
     """Open the batches of one model; all answers of a batch may come in one body."""
     limits = settings.limits.model_copy(update={"response_bytes": _RESULT_BYTES})
     provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
-    if not isinstance(provider, HttpProvider):
+    if not isinstance(provider, RemoteProvider):
         raise TypeError("batches go over HTTP")
     return Batches(api, provider)
 

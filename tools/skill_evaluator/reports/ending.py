@@ -96,9 +96,9 @@ def _lost(model: ModelVerdict) -> str:
         return lost_words(model)
     if model.verdict != "regressed":
         return "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
-    if model.watch is not None and model.watch.verdict == "regressed":
-        watch = model.watch
-        return f"lost by all changes since {watch.anchor_version}: {watch.metric} {watch.difference:+.3f}"
+    since = model.since_accepted
+    if since is not None and since.verdict == "regressed":
+        return f"lost by all changes since {since.version}: {since.metric} {since.difference:+.3f}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"

@@ -1,4 +1,4 @@
-"""The results of a judging (scores, comparisons, regressions): the verdicts, and what may be wrong with them."""
+"""The results of a judge run: the decision, the worst outputs with the judge's evidence, and the judge's biases."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,37 +6,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.text import Text
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import number
+from skill_evaluator.display import number, probability
 from skill_evaluator.display.pages import Block, Captioned, Heading, Line, Lines, Only, page_of, print_page
 from skill_evaluator.display.safe_text import code_span, shortened, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, print_result
 from skill_evaluator.errors import EXIT_OK
-from skill_evaluator.judges.asking.reading import UnscoredReason
+from skill_evaluator.judges.asking.results import JudgeRecord, NoUsableOutput
 from skill_evaluator.judges.asking.story import JudgingSize
-from skill_evaluator.judges.calibration.results import FEWEST_PAIRS
-from skill_evaluator.judges.modes.pairwise import JudgePreferences, PairwiseResults, Ranking
+from skill_evaluator.judges.modes.pairwise import JudgePreferences, MatchResult, PairwiseResults
+from skill_evaluator.judges.modes.regression import Mismatch
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
+    MIN_PAIRS,
+    DimensionResult,
     JudgeRegressions,
-    Mismatch,
     PairResult,
     RateAlert,
     RegressionResults,
 )
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.stories.batches import JudgedResults
 from skill_evaluator.judges.stories.judging import Judged
+from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judging import (
-    cascade_notes,
-    doubt_blocks,
+    bias_blocks,
+    cascade_blocks,
     interval,
-    interval_chart,
     is_off,
-    panel_of_pairs,
-    panel_of_regressions,
-    panel_of_scores,
-    point,
+    panel_blocks,
     print_judging_size,
     reasons,
     row_of,
@@ -47,43 +45,25 @@ from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.runner.session import print_how_to_go_on
 from skill_evaluator.text import counted, listed
 
-JudgedResults = ScoreResults | PairwiseResults | RegressionResults
-
-_SCORE_NUMBERS = ("items", "score", "95 %", "0 to 1", "confidence", "unscored")
-_WHOLE = "all, weighted"
-_CROWDED = 0.8  # share of judgements with one score, from which a scale tells little apart
-_ALWAYS_SURE = 0.95
-_PAIR_NUMBERS = ("1 better", "2 better", "ties", "of them by order", "1 wins", "95 %", "flips")
-_PAIR_DOUBTS = ("flips", "beyond noise", "picks first", "lean", "1 wins", "pull of length", "confidence")
-_BOTH_ORDERS = "That a judge says the same in both orders is no reason for trust: it can be wrong in both."
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
-_COUNTS = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "flips")
-_MOST_PAIRS = 20
-_EVIDENCE = 160  # characters of each piece that are shown
-_LEGS = {"quote": "a quote was found", "omission": "left out of the candidate", "form": "a rule of the prompt broken"}
-_FLAGS = {
-    "unsupported": "unsupported: code can confirm none of it",
-    "no_evidence": "no evidence",
-    "quote_not_found": "a quotation is in no text",
-    "style_only": "speaks of style alone",
-}
-_NAMED = {"candidate_worse": "worse", "candidate_better": "better"}
+_MAX_PAIRS = 10  # shown with their evidence
+_MAX_EVIDENCE = 160  # characters of each piece
+_CROWDED = 0.8  # share of judgements with one score, above which a scale separates little
+_ALWAYS_SURE = 0.95
+_VERDICTS = {"candidate_worse": "worse", "candidate_better": "better"}
 
 
 def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
-    """Print the verdicts, and on stderr how to go on where they stopped; return the exit code.
-
-    Of a dry run print what it would take.
-    """
+    """Print the results, and on stderr the command to resume; for a dry run the size. Return the exit code."""
     if isinstance(judged, JudgingSize):
         print_judging_size(judged, form)
         return EXIT_OK
-    results, remarks = judged.results, [*judged.remarks, f"everything else is in {judged.folder}"]
+    results, remarks = judged.results, [*judged.remarks, f"all results are in {judged.folder}"]
     if results is not None:
         print_page(
             form,
             json=lambda: {"folder": str(judged.folder), **results.model_dump(mode="json")},
-            page=lambda: page_of("the judging", judged_blocks(results, remarks)),
+            page=lambda: page_of("the judge run", judged_blocks(results, remarks)),
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
@@ -93,7 +73,7 @@ def print_judged(judged: Judged | JudgingSize, form: Format) -> int:
 
 
 def print_rubric_draft(drafted: RubricLint | JudgingSize, form: Format) -> int:
-    """Print what lint says of a drafted rubric, or of a dry run what it would take; return the exit code."""
+    """Print the lint of a drafted rubric, or the size of a dry run; return the exit code."""
     if isinstance(drafted, JudgingSize):
         return print_judged(drafted, form)
     print_rubric_lint(drafted, form)
@@ -101,7 +81,7 @@ def print_rubric_draft(drafted: RubricLint | JudgingSize, form: Format) -> int:
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
-    """Print what is kept as a baseline."""
+    """Print which outputs were pinned."""
     outputs, whose = counted(len(report.cases), "output"), f"{report.skill} {report.skill_version} by {report.model_id}"
     print_result(
         form,
@@ -112,320 +92,398 @@ def print_pinned(report: PinReport, form: Format) -> None:
 
 
 def judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the verdicts, and remarks on them."""
+    """Yield the decision, the worst outputs, the judges' biases, and remarks."""
+    titles = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
+    source = f": {results.judging.source}" if results.judging.source else ""
+    yield Only(("markdown", "site"), [Heading(titles[results.judging.mode], source, level=2)])
     if isinstance(results, RegressionResults):
-        yield Only(("markdown", "site"), [Heading(f"Regressions by judges: {_conclusion(results)}", level=2)])
         yield from regression_findings(results)
-        notes = regression_notes(results)
+        notes = list(regression_notes(results))
     elif isinstance(results, ScoreResults):
         yield from _score_blocks(results)
-        notes = _score_notes(results)
+        notes = list(_left_out(results.left_out))
     else:
         yield from _pair_blocks(results)
-        notes = _pair_notes(results)
-    cascade = getattr(results, "cascade", None)
-    yield Lines([*notes, *([] if cascade is None else cascade_notes(cascade)), *remarks])
+        notes = []
+    yield Lines(notes)
+    yield Only(("terminal", "markdown"), [Lines([*_biases(results), *remarks])])
     if isinstance(results, RegressionResults):
-        style = "red" if results.alerting else _STYLES[results.ship_decision]
-        yield Only(("terminal",), [Line(_conclusion(results), style=style)])
+        yield Only(("terminal",), [Line(_conclusion(results), style=_conclusion_style(results))])
 
 
-def judged_doubts(results: JudgedResults) -> Iterator[Block]:
-    """Yield what may be wrong with the judges, as far as it shows without labels."""
-    if isinstance(results, RegressionResults):
-        return doubt_blocks(
-            (judge.judge.model_id, _regression_doubt_sheet(judge), _regression_doubts(judge))
-            for judge in results.judges
-        )
-    if isinstance(results, ScoreResults):
-        return doubt_blocks(
-            (judge.judge.model_id, _score_doubt_sheet(judge), _score_doubts(judge)) for judge in results.judges
-        )
-    judges = ((judge.judge.model_id, _pair_doubt_sheet(judge), _pair_doubts(judge)) for judge in results.judges)
-    return doubt_blocks(judges, _BOTH_ORDERS)
+def _biases(results: JudgedResults) -> Iterator[str]:
+    for judge in results.judges:
+        if judge.unusable is None:
+            name = judge.judge.model_id
+            yield from (f"{name}: {sentence}" for sentence in _bias_sentences(judge))
 
 
 def bias_page(results: JudgedResults) -> str:
     """Return bias_analysis_report.md."""
-    return page_of("doubts", judged_doubts(results)).markdown()
+    return page_of("biases", judged_doubts(results)).markdown()
+
+
+def judged_doubts(results: JudgedResults) -> Iterator[Block]:
+    """Yield what can be measured of the judges' biases without labels."""
+    return bias_blocks(
+        (judge.judge.model_id, _bias_sheet(judge), _bias_sentences(judge))
+        for judge in results.judges
+        if judge.unusable is None
+    )
+
+
+JudgeOfAnyMode = JudgeScores | JudgePreferences | JudgeRegressions
+
+
+def _bias_sheet(judge: JudgeOfAnyMode) -> Sheet:
+    if isinstance(judge, JudgeScores):
+        return _score_bias_sheet(judge)
+    return _pair_bias_sheet(judge) if isinstance(judge, JudgePreferences) else _regression_bias_sheet(judge)
+
+
+def _bias_sentences(judge: JudgeOfAnyMode) -> Iterator[str]:
+    if isinstance(judge, JudgeScores):
+        return _score_biases(judge)
+    return _pair_biases(judge) if isinstance(judge, JudgePreferences) else _regression_biases(judge)
+
+
+def _unusable(judges: Iterable[tuple[JudgeRecord, NoUsableOutput | None]]) -> Iterator[Block]:
+    """Yield a line for each judge of which no output can be used: the reasons, and one output."""
+    for record, unusable in judges:
+        if unusable is not None:
+            words = f"{record.model_id}: no usable output: {reasons(unusable.unscored)}"
+            yield Only(("site",), [Line(words, style="red")])
+            example: list[str | Cell] = ["; for example: ", _cut(unusable.example)] if unusable.example else []
+            yield Only(("terminal", "markdown"), [Line(words, *example, style="red")])
+
+
+def _left_out(left_out: dict[str, str]) -> Iterator[str]:
+    if left_out:
+        named = ", ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:5])
+        yield f"not judged: {counted(len(left_out), 'case')}: {named}"
+
+
+# scores
 
 
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
-    yield Only(("markdown", "site"), [Heading("Scores by judges", level=2)])
-    table = Captioned(_score_sheet(results), "Scores")
-    yield Only(("terminal", "markdown"), [table.sheet])
-    rows = [
-        point(criterion.criterion, judge.judge.model_id, criterion.normalised)
-        for judge in results.judges
-        for criterion in judge.criteria
-    ]
-    lowest = min((row for row in rows if row["value"] is not None), key=lambda row: row["value"], default=None)
-    title = "No answer counts"
-    if lowest is not None:
-        title = f"{lowest['label']} has the lowest scores: {number(lowest['value'])} from 0 to 1, by {lowest['series']}"
-    note = "The mean of each criterion from 0 (worst level) to 1 (best), with its 95 % interval over items."
-    yield interval_chart(title, note, rows, table, axis="score, from 0 to 1")
-
-
-def _score_sheet(results: ScoreResults) -> Sheet:
-    """Return the scores of all judges by criterion."""
-    rows = []
-    for judge in results.judges:
-        name, of, summary = judge.judge.model_id, len(judge.items), judge.summary
-        rows += [
-            row_of(
-                [name, criterion.criterion],
-                criterion.method,
-                f"{criterion.score.n}/{of}",
-                f"{number(criterion.score.value)} of {criterion.highest}",
-                interval(criterion.score),
-                *map(number, (criterion.normalised.value, criterion.confidence.value)),
-                reasons(criterion.unscored),
-            )
-            for criterion in judge.criteria
-        ]
-        rows.append(
-            row_of([name], _WHOLE, "", f"{summary.n}/{of}", "", interval(summary), number(summary.value), "", "")
+    yield from _unusable((judge.judge, judge.unusable) for judge in results.judges)
+    usable = [judge for judge in results.judges if judge.unusable is None]
+    for judge in usable:
+        strata = [f"{name} {number(one.value)} ({one.n})" for name, one in judge.strata.items()]
+        by_stratum = f"; by stratum: {', '.join(strata)}" if len(strata) > 1 else ""
+        yield Line(
+            f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {counted(judge.summary.n, 'output')}"
+            f"{by_stratum}"
         )
-    return Sheet(
-        columns=("judge", "criterion", "method", *_SCORE_NUMBERS), rows=rows, numbers=frozenset(_SCORE_NUMBERS[:-1])
-    )
+    numbers = ("outputs", "score", "0 to 1", "confidence", "unsure")
+    rows = [
+        row_of(
+            [judge.judge.model_id, one.criterion],
+            one.method,
+            f"{one.score.n}/{len(judge.items)}",
+            f"{number(one.score.value)} of {one.highest} {interval(one.score)}",
+            number(one.normalised.value),
+            number(one.confidence.value),
+            one.unsure,
+            reasons(one.unscored),
+        )
+        for judge in usable
+        for one in judge.criteria
+    ]
+    columns = ("judge", "criterion", "method", *numbers, "unscored")
+    yield Captioned(Sheet(columns=columns, rows=rows, numbers=frozenset(numbers)), "Scores")
+    if results.panel is not None:
+        scores = ", ".join(f"{name} {share(one)}" for name, one in results.panel.scores.items())
+        yield from panel_blocks(f"panel (mean): {share(results.panel.summary)}; {scores}", results.panel)
+    yield from cascade_blocks(results.cascade)
+    if usable:
+        yield Only(("terminal", "markdown"), [Captioned(_worst_scores(usable), "The lowest scores")])
 
 
-def _score_notes(results: ScoreResults) -> Iterator[str]:
-    """Yield the remarks below the table."""
-    yield from panel_of_scores(results.panel)
-    if results.left_out:
-        listed = ", ".join(f"{name} ({why})" for name, why in list(results.left_out.items())[:5])
-        yield f"{counted(len(results.left_out), 'case')} without an output to judge: {listed}"
-    for judge in results.judges:
-        if len(judge.strata) > 1:
-            parts = (f"{name} {number(value.value)} ({value.n})" for name, value in judge.strata.items())
-            yield f"{judge.judge.model_id} by stratum: {', '.join(parts)}"
-        unsure = sum(criterion.unsure for criterion in judge.criteria)
-        if unsure:
-            yield f"{judge.judge.model_id}: {counted(unsure, 'judgement')} below the threshold of confidence"
+def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
+    """Return the lowest scores with the judge's evidence."""
+    scored = [
+        ((one.score - 1) / (highest[one.criterion] - 1), judge.judge.model_id, item.id, one)
+        for judge in judges
+        for highest in [{criterion.criterion: criterion.highest for criterion in judge.criteria}]
+        for item in judge.items
+        for one in item.judgements
+        if one.score is not None and one.replicate == 0
+    ]
+    scored.sort(key=lambda row: row[0])
+    rows = [
+        row_of(
+            [name, item, one.criterion],
+            one.score,
+            *(_cut(text) for text in (" … ".join(one.evidence), one.justification, one.suggestion)),
+        )
+        for _, name, item, one in scored[:_MAX_PAIRS]
+    ]
+    columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
 
 
-def _score_doubt_sheet(judge: JudgeScores) -> Sheet:
-    """Return the figures that may show what is wrong with a judge."""
+def _cut(text: str) -> Cell:
+    return Cell(shortened(text, limit=_MAX_EVIDENCE) or "–", code=bool(text))
+
+
+def _score_bias_sheet(judge: JudgeScores) -> Sheet:
     rows = []
-    for criterion in judge.criteria:
-        scores = " ".join(f"{score}: {criterion.counts.get(score, 0)}" for score in range(1, criterion.highest + 1))
-        figures = map(_figure, (criterion.length, criterion.repeats, criterion.confidence, criterion.quoted))
-        rows.append(row_of([criterion.criterion], scores, *figures, reasons(criterion.unscored)))
-    columns = (
-        "criterion",
-        "judgements by score",
-        "rises with length (ρ)",
-        "replicates agree",
-        "confidence",
-        "evidence found",
-        "unscored",
-    )
+    for one in judge.criteria:
+        scores = " ".join(f"{score}: {one.counts.get(score, 0)}" for score in range(1, one.highest + 1))
+        rows.append(row_of([one.criterion], scores, one.length, one.repeats, one.confidence, one.quoted))
+    columns = ("criterion", "judgements by score", "length (ρ)", "replicates agree", "confidence", "evidence found")
     return Sheet(columns=columns, rows=rows)
 
 
-def _score_doubts(judge: JudgeScores) -> Iterator[str]:
-    """Yield what may be wrong with a judge, as far as it shows without labels."""
-    for criterion in judge.criteria:
-        name, length, total = criterion.criterion, criterion.length, sum(criterion.counts.values())
-        if is_off(length):
-            way = "higher" if (length.value or 0.0) > 0 else "lower"
-            yield f"{name}: longer outputs score {way}, beyond chance. That is a bias only where length is no merit."
-        if total and max(criterion.counts.values()) > _CROWDED * total:
-            commonest = max(criterion.counts, key=lambda score: criterion.counts[score])
-            yield f"{name}: most judgements have the score {commonest}, so that the scale tells little apart."
-        if criterion.repeats.n == 0:
-            yield f"{name}: how well the judge repeats itself is not known; ask with --replicates 2 or more."
-        if criterion.confidence.ci95 is not None and criterion.confidence.ci95[0] > _ALWAYS_SURE:
-            yield f"{name}: the judge is always sure. Without labels nobody knows whether it may be."
-    yield "Position: each output is judged by itself, so that there is none."
+def _score_biases(judge: JudgeScores) -> Iterator[str]:
+    for one in judge.criteria:
+        total = sum(one.counts.values())
+        if is_off(one.length):
+            way = "higher" if (one.length.value or 0.0) > 0 else "lower"
+            bias = "length bias, if length is no merit"
+            yield f"{one.criterion}: longer outputs score {way}, significant: ρ {share(one.length)}: {bias}"
+        if total and max(one.counts.values()) > _CROWDED * total:
+            commonest = max(one.counts, key=lambda score: one.counts[score])
+            yield f"{one.criterion}: most judgements have the score {commonest}: the scale separates little"
+        if one.confidence.ci95 is not None and one.confidence.ci95[0] > _ALWAYS_SURE:
+            yield f"{one.criterion}: the judge is always confident"
+        if one.repeats.n == 0:
+            yield f"{one.criterion}: agreement of replicates is not known; use --replicates 2 or more"
+
+
+# pairwise comparisons
 
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
-    yield Only(("markdown", "site"), [Heading("Comparisons by judges", level=2)])
-    table = Captioned(_pair_sheet(results), "Comparisons")
-    yield Only(("terminal", "markdown"), [table.sheet])
-    wins = [
-        point(criterion.criterion, judge.judge.model_id, criterion.wins)
-        for judge in results.judges
-        for criterion in judge.criteria
-        if criterion.criterion in judge.shown
-    ]
-    measured = [row for row in wins if row["value"] is not None]
-    far = max(measured, key=lambda row: abs(row["value"] - 0.5), default=None)
-    title = "Comparisons of several outputs" if wins else "No answer counts"
-    if far is not None:
-        title = f"Output 1 wins {number(far['value'])} by {far['label']}, as {far['series']} has it"
-    note = "How often output 1 wins, a tie being half a win, with its 95 % interval over pairs."
-    yield interval_chart(title, note, wins, table, axis="share that output 1 wins", marks={0.5: "neither is better"})
-    for judge in results.judges:
-        for ranking in judge.rankings:
-            if ranking.criterion in judge.shown:
-                remark = f"; {ranking.remark}" if ranking.remark else ""
-                yield Captioned(_ladder(ranking), f"{judge.judge.model_id}, {ranking.criterion}: best first{remark}")
-
-
-def _pair_sheet(results: PairwiseResults) -> Sheet:
-    """Return the preferences of all judges by criterion."""
+    yield from _unusable((judge.judge, judge.unusable) for judge in results.judges)
+    usable = [judge for judge in results.judges if judge.unusable is None]
+    for judge in usable:
+        overall = judge.criteria[-1]
+        if overall.wins.n:
+            strata = [f"{name} {number(one.value)} ({one.n})" for name, one in judge.strata.items()]
+            by_stratum = f"; by stratum: {', '.join(strata)}" if len(strata) > 1 else ""
+            yield Line(
+                f"{judge.judge.model_id}: output 1 wins {share(overall.wins)} of {counted(overall.wins.n, 'pair')}, "
+                f"{share(overall.similar_length)} of {overall.similar_length.n} of similar length{by_stratum}"
+            )
+    numbers = ("1 better", "2 better", "ties", "of these by order", "unsure", "1 wins", "similar length")
     rows = [
         row_of(
-            [judge.judge.model_id, criterion.criterion],
-            *(criterion.counts.get(winner, 0) for winner in ("1", "2", "tie")),
-            *(criterion.disagreed, number(criterion.wins.value), interval(criterion.wins)),
-            *(number(criterion.flips.value), reasons(criterion.unscored)),
+            [judge.judge.model_id, one.criterion],
+            *(one.counts.get(winner, 0) for winner in ("1", "2", "tie")),
+            *(one.disagreed, one.unsure, one.wins, one.similar_length, reasons(one.unscored)),
         )
-        for judge in results.judges
-        for criterion in judge.criteria
-        if criterion.criterion in judge.shown
+        for judge in usable
+        for one in judge.shown
     ]
-    return Sheet(
-        columns=("judge", "criterion", *_PAIR_NUMBERS, "unscored"), rows=rows, numbers=frozenset(_PAIR_NUMBERS)
-    )
+    columns = ("judge", "criterion", *numbers, "unscored")
+    yield Captioned(Sheet(columns=columns, rows=rows, numbers=frozenset(numbers)), "Comparisons")
+    for judge in usable:
+        if judge.outputs:
+            rows = [row_of([one.name], one.wins) for one in judge.outputs]
+            yield Captioned(Sheet(columns=("output", "win rate"), rows=rows), f"{judge.judge.model_id}: best first")
+    if results.panel is not None:
+        wins = ", ".join(f"{name} {share(one)}" for name, one in results.panel.wins.items())
+        yield from panel_blocks(f"panel (majority): output 1 wins {wins}", results.panel)
+    yield from cascade_blocks(results.cascade)
+    uncertain = _open_matches(usable)
+    if uncertain.rows:
+        yield Only(("terminal", "markdown"), [Captioned(uncertain, "The least certain comparisons")])
 
 
-def _ladder(ranking: Ranking) -> Sheet:
-    """Return a ranking with its win matrix: a row's wins against each column."""
-    beaten = (f"beat {place}" for place in range(1, len(ranking.names) + 1))
-    columns = ("place", "output", "strength", "95 %", *beaten, "ties")
+def _open_matches(judges: Sequence[JudgePreferences]) -> Sheet:
+    """Return the comparisons in which the orders disagree or the judge is least confident, with both justifications."""
+    matches = [(judge.judge.model_id, match, match.judgements[-1]) for judge in judges for match in judge.matches]
+    matches = [row for row in matches if row[2].winner is not None and (row[2].confidence or 0.0) < USUAL_THRESHOLD]
+    matches.sort(key=lambda row: (row[2].agreed is True, row[2].confidence or 0.0))
     rows = []
-    for row, name in enumerate(ranking.names):
-        strength = None if ranking.strengths is None else ranking.strengths[row]
-        figures = ("–", "–") if strength is None else (number(strength.value), interval(strength))
-        wins = ("" if row == column else count for column, count in enumerate(ranking.wins[row]))
-        rows.append([Cell(str(row + 1)), *row_of([name], *figures, *wins, sum(ranking.ties[row]))])
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(columns) - {"output"})
+    for name, match, overall in matches[:_MAX_PAIRS]:
+        rows.append(row_of([name, _match_name(match)], overall.winner, *_both_orders(match)))
+    return Sheet(columns=("judge", "pair", "winner", "order 1", "order 2"), rows=rows, below=("order 1", "order 2"))
 
 
-def _pair_notes(results: PairwiseResults) -> Iterator[str]:
-    """Yield the remarks below the tables."""
-    yield from panel_of_pairs(results.panel, results.judges[0].shown if results.judges else ())
-    for judge in results.judges:
-        name, overall = judge.judge.model_id, judge.criteria[-1]
-        if len(judge.strata) > 1:
-            parts = (f"{stratum} {number(wins.value)} ({wins.n})" for stratum, wins in judge.strata.items())
-            yield f"{name}: output 1 wins by stratum: {', '.join(parts)}"
-        if overall.disagreed:
-            yield f"{name}: {counted(overall.disagreed, 'verdict')} came from the order, and count as ties"
-        if overall.unsure:
-            yield f"{name}: {counted(overall.unsure, 'verdict')} below the threshold of confidence"
+def _match_name(match: MatchResult) -> str:
+    return match.item if match.names == ("1", "2") else f"{match.item}: {' / '.join(match.names)}"
 
 
-def _pair_doubt_sheet(judge: JudgePreferences) -> Sheet:
-    """Return the figures that may show what is wrong with a judge."""
-    rows = []
-    for one in judge.criteria:
-        if one.criterion in judge.shown:
-            figures = (one.flips, one.flips_beyond_noise, one.picks_first, one.lean, one.wins, one.length)
-            rows.append(row_of([one.criterion], *map(_figure, (*figures, one.confidence))))
-    return Sheet(columns=("criterion", *_PAIR_DOUBTS), rows=rows)
+def _both_orders(match: MatchResult) -> list[Cell]:
+    """Return the winner and the justification by the first criterion in each order."""
+    return [
+        _cut(f"{order.winner if order.winner is not None else order.unscored}: {order.justification}")
+        for order in match.judgements[0].orders
+    ]
 
 
-def _figure(figure: Figure | None) -> str | None:
-    """Return a figure with its interval, even where it rests on nothing."""
-    return None if figure is None else f"{number(figure.value)} {interval(figure)}"
+def _pair_bias_sheet(judge: JudgePreferences) -> Sheet:
+    columns = ("flips", "beyond noise", "picks first", "lean", "longer wins", "confidence")
+    rows = [
+        row_of(
+            [one.criterion],
+            *(one.flips, one.flips_beyond_noise, one.picks_first, one.lean, one.longer, one.confidence),
+        )
+        for one in judge.shown
+    ]
+    return Sheet(columns=("criterion", *columns), rows=rows)
 
 
-def _pair_doubts(judge: JudgePreferences) -> Iterator[str]:
-    """Yield what may be wrong with a judge, as far as it shows without labels."""
-    for criterion in judge.criteria:
-        if criterion.criterion in judge.shown:
-            lean, length = criterion.lean, criterion.length
-            if is_off(lean):
-                place = "first" if (lean.value or 0.0) > 0 else "second"
-                yield f"{criterion.criterion}: it leans to the {place} place, beyond chance."
-            if is_off(length):
-                which = "longer" if (length.value or 0.0) > 0 else "shorter"
-                yield f"{criterion.criterion}: it prefers {which} outputs, beyond chance."
+def _pair_biases(judge: JudgePreferences) -> Iterator[str]:
+    for one in judge.shown:
+        yield f"{one.criterion}: the verdict changes with the order in {share(one.flips)} of pairs"
+        if is_off(one.lean):
+            place = "first" if (one.lean.value or 0.0) > 0 else "second"
+            yield f"{one.criterion}: position bias to the {place} place, significant: lean {share(one.lean)}"
+        if is_off(one.longer, 0.5):
+            which = "longer" if (one.longer.value or 0.0) > 0.5 else "shorter"
+            wins = one.longer.value or 0.0
+            yield (
+                f"{one.criterion}: the {which} output wins in {number(max(wins, 1 - wins))}, significant: length bias, "
+                "if length is no merit"
+            )
     if all(criterion.noise is None for criterion in judge.criteria):
-        yield "How much of the flips is the judge's own noise is not known; ask with --replicates 2 or more."
+        yield "how many flips are noise is not known; use --replicates 2 or more"
+
+
+# regressions
 
 
 def _conclusion(results: RegressionResults) -> str:
-    return (results.ship_decision or "no decision") + ", and a rate of regressions alerts" * results.alerting
+    raised = ", and a rate of regressions is too high or rose" if results.alerting else ""
+    return (results.ship_decision or "no decision") + raised
+
+
+def _conclusion_style(results: RegressionResults) -> str:
+    return "red" if results.alerting else _STYLES[results.ship_decision]
 
 
 def regression_findings(results: RegressionResults) -> Iterator[Block]:
-    """Yield of each judge its dimensions and the pairs that do not ship, blocks first; then those of the panel.
+    """Yield the decision with its shares, the worst pairs with the evidence, and the rates by dimension.
 
-    On the site they stand without the evidence, which quotes what was judged.
+    The evidence quotes what was judged, and is not on the site.
     """
-    for judge in results.judges:
-        held = [pair for pair in judge.pairs if pair.ship_decision != "ship"]
-        held.sort(key=lambda pair: pair.ship_decision != "block")
-        name = judge.judge.model_id
-        dimensions = _dimension_sheet(judge)
-        shown: list[Block] = [dimensions]
-        for pair in held[:_MOST_PAIRS]:
-            words = f"{pair.id}: {pair.ship_decision or 'no decision'} by {name}: {'; '.join(pair.reasons)}"
-            shown += [Line(words, style=_STYLES[pair.ship_decision]), Lines(list(_evidence(pair)), mark="-")]
-        if len(held) > _MOST_PAIRS:
-            shown.append(Line(f"{name}: {_MOST_PAIRS} of the {len(held)} pairs that do not ship are shown"))
-        yield Only(("terminal", "markdown"), shown)
-        tables = [
-            Captioned(dimensions, f"Dimensions, {name}"),
-            Captioned(_held(held), f"Pairs that do not ship, {name}"),
-        ]
-        yield Only(("site",), tables)
-    together = () if results.panel is None else results.panel.pairs
-    lines = [
-        f"panel, {pair.id}: {pair.ship_decision or 'no decision'}: {'; '.join(pair.reasons)}"
-        for pair in together
-        if pair.ship_decision != "ship"
+    yield Line(_conclusion(results), style=_conclusion_style(results))
+    yield from _unusable((judge.judge, judge.unusable) for judge in results.judges)
+    usable = [judge for judge in results.judges if judge.unusable is None]
+    rows = [
+        row_of(
+            [judge.judge.model_id],
+            len(judge.pairs),
+            *(judge.decisions[name] for name in DECISIONS),
+            *(judge.undecided, judge.unverified),
+        )
+        for judge in usable
     ]
-    yield Only(("terminal", "markdown"), [Lines(lines)])
+    numbers = ("pairs", *DECISIONS, "undecided", "unverified")
+    yield Captioned(Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers)), "Decisions")
+    held = [(judge.judge.model_id, pair) for judge in usable for pair in judge.pairs if pair.ship_decision != "ship"]
+    held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
+    caption = f"The worst of {counted(len(held), 'pair')} that do not ship"
+    if held:
+        yield Only(("terminal", "markdown"), [Captioned(_worst_pairs(held[:_MAX_PAIRS]), caption)])
+        yield Only(("site",), [Captioned(_held_pairs(held), "Pairs that do not ship")])
+    yield Captioned(_dimension_sheet(usable), "Dimensions")
+    if results.changes:
+        yield Captioned(_change_sheet(results), f"Rates of regressions against {results.against}")
+    if results.panel is not None:
+        shares = ", ".join(f"{name} {share(results.panel.decisions[name])}" for name in DECISIONS)
+        yield from panel_blocks(f"panel (majority): {shares}", results.panel)
+    yield from cascade_blocks(results.cascade)
 
 
-def _dimension_sheet(judge: JudgeRegressions) -> Sheet:
-    """Return what a judge found of each dimension."""
+def _worst_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
+    """Return a row for each regression or disagreement of the pairs, with the evidence side by side."""
     rows = []
-    for summary in judge.dimensions:
-        names = [judge.judge.model_id, summary.dimension]
-        counts = (summary.worse.n, summary.better, summary.same, summary.uncertain)
-        impacts, blocks = summary.impacts.values(), "blocks" if summary.blocking else ""
-        rows.append(row_of(names, blocks, *counts, summary.worse, *impacts, summary.flips))
-    return Sheet(columns=("judge", "dimension", "", *_COUNTS), rows=rows, numbers=frozenset(_COUNTS))
+    for judge, pair in held:
+        decision = Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision])
+        found = [one for one in pair.dimensions if "candidate_worse" in (one.verdict, *one.by_order)]
+        for one in found:
+            rows.append(row_of([judge, pair.id], decision, *_finding_cells(pair, one)))
+        if not found:
+            rows.append(row_of([judge, pair.id], decision, "; ".join(pair.reasons), "–", "–"))
+    columns = ("judge", "pair", "decision", "finding", "baseline", "candidate")
+    return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
 
-def _held(pairs: Sequence[PairResult]) -> Sheet:
-    """Return the pairs that do not ship; what is quoted of them is in the results alone."""
-    rows = []
-    for pair in pairs:
-        decision = Cell(pair.ship_decision or "no decision", _STYLES[pair.ship_decision])
-        rows.append(row_of([pair.id, pair.stratum], decision, "; ".join(_findings(pair))))
-    return Sheet(columns=("pair", "stratum", "decision", "found"), rows=rows)
+def _finding_cells(pair: PairResult, dimension: DimensionResult) -> list[Cell]:
+    """Return a dimension's verdict in short, and the evidence of the first answer that calls the candidate worse."""
+    findings = (answer.finding(dimension.dimension) for answer in pair.answers)
+    worse = next(one for one in findings if one is not None and one.verdict == "candidate_worse")
+    impact = dimension.impact or worse.impact
+    marks = [impact or "", *(["unverified"] if dimension.verified is False else [])]
+    words = f"{dimension.dimension} {_VERDICTS.get(dimension.verdict, dimension.verdict)} ({', '.join(marks)})"
+    return [Cell(words), _cut(worse.evidence_baseline), _cut(worse.evidence_candidate)]
 
 
-def _findings(pair: PairResult) -> Iterator[str]:
-    for one in pair.dimensions:
-        if one.verdict in ("candidate_worse", "uncertain"):
-            marks = [mark for mark in (one.impact, *one.flags) if mark]
-            yield f"{one.dimension} {_NAMED.get(one.verdict, one.verdict)}{f' ({listed(marks)})' if marks else ''}"
-    unscored = [answer.unscored for answer in pair.answers if answer.unscored is not None]
-    if unscored:
-        yield f"{counted(len(unscored), 'answer')} unscored: {', '.join(dict.fromkeys(unscored))}"
+def _held_pairs(held: Sequence[tuple[str, PairResult]]) -> Sheet:
+    rows = [
+        row_of(
+            [judge, pair.id],
+            Cell(pair.ship_decision or "no decision", style=_STYLES[pair.ship_decision]),
+            "; ".join(pair.reasons),
+        )
+        for judge, pair in held
+    ]
+    return Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
 
 
-def _evidence(pair: PairResult) -> Iterator[Line]:
-    """Yield every dimension in which an answer calls the candidate worse, with its evidence."""
-    first = [finding for answer in pair.answers if answer.replicate == 0 for finding in answer.findings]
-    worse = {finding.dimension: finding for finding in reversed(first) if finding.verdict == "candidate_worse"}
-    for dimension in pair.dimensions:
-        finding = worse.get(dimension.dimension)
-        if finding is None:
-            continue
-        impact = finding.impact if dimension.impact is None else dimension.impact
-        marks = [_LEGS[leg] for leg in dimension.legs] + [_FLAGS[flag] for flag in dimension.flags]
-        words: list[str | Cell] = [f"{dimension.dimension}, {dimension.verdict}, {impact}: {'; '.join(marks)}"]
-        for role, evidence in (("baseline", finding.baseline), ("candidate", finding.candidate)):
-            if evidence.kind != "none":
-                words += [f" · {role}, {evidence.kind}: ", Cell(shortened(evidence.text, limit=_EVIDENCE), code=True)]
-        yield Line(*words)
+def _dimension_sheet(judges: Sequence[JudgeRegressions]) -> Sheet:
+    counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "flips")
+    rows = [
+        row_of(
+            [judge.judge.model_id, one.dimension],
+            "blocks" if one.blocking else "",
+            *(one.worse.n, one.better, one.same, one.uncertain),
+            one.worse,
+            *one.impacts.values(),
+            one.unverified,
+            one.flips,
+        )
+        for judge in judges
+        for one in judge.dimensions
+    ]
+    return Sheet(columns=("judge", "dimension", "", *counts), rows=rows, numbers=frozenset(counts))
+
+
+def _change_sheet(results: RegressionResults) -> Sheet:
+    numbers = ("earlier", "now", "difference", "p", "q")
+    rows = [
+        row_of(
+            [one.judge, one.dimension],
+            *(one.earlier, one.later, one.difference, probability(one.p), probability(one.q)),
+            Cell("rose", style="red") if one.rose else "",
+        )
+        for one in results.changes
+    ]
+    return Sheet(columns=("judge", "dimension", *numbers, ""), rows=rows, numbers=frozenset(numbers))
+
+
+def regression_notes(results: RegressionResults) -> Iterator[str]:
+    """Yield the remarks below the tables."""
+    pairs = results.judging.items
+    if pairs < MIN_PAIRS:
+        yield f"warning: {counted(pairs, 'pair')}: rates from fewer than {MIN_PAIRS} pairs are uncertain"
+    if results.cascade is not None:
+        yield "no alert is computed for a cascade: its judges see different pairs"
+    yield from alert_sentences(results.alerts)
+    for judge in results.judges:
+        name, identical = judge.judge.model_id, sum(pair.identical for pair in judge.pairs)
+        if judge.unscored and judge.unusable is None:
+            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'answer')} unscored"
+        if judge.unrequested:
+            names = listed(_counts(judge.unrequested))
+            yield f"{name}: dimensions that were not requested and count for nothing, by answers: {names}"
+        if identical:
+            yield f"{name}: {counted(identical, 'pair')} of identical outputs, the same without a call"
+    yield from _left_out(results.left_out)
+
+
+def _counts(counts: Mapping[str, int] | Mapping[Mismatch, int]) -> list[str]:
+    return [f"{name} {count}" for name, count in counts.items()]
 
 
 def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:
-    """Yield what there is to say of each rate that the policy bounds, alerts first."""
+    """Yield a sentence for each rate that the policy bounds, alerts first."""
     for alert in sorted(alerts, key=lambda alert: not alert.above):
         name = f"{alert.dimension} by {alert.judge}"
         if alert.corrected is None or alert.reported is None:
@@ -433,7 +491,7 @@ def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:
             continue
         errors = (alert.sensitivity, alert.specificity)
         found, quiet = (f"{number(one.value)} of {one.n}" for one in errors if one is not None)
-        few = f"; {alert.reported.n} pairs, and under {FEWEST_PAIRS} say little" * (alert.reported.n < FEWEST_PAIRS)
+        few = f"; {alert.reported.n} pairs, and under {MIN_PAIRS} say little" * (alert.reported.n < MIN_PAIRS)
         yield (
             f"{'ALERT' if alert.above else 'no alert'}: {name}: corrected rate of regressions {share(alert.corrected)}"
             f", at most {alert.allowed:g} is allowed; reported {number(alert.reported.value)}, corrected by "
@@ -441,59 +499,32 @@ def alert_sentences(alerts: Iterable[RateAlert]) -> Iterator[str]:
         )
 
 
-def regression_notes(results: RegressionResults) -> Iterator[str]:
-    """Yield the remarks below the tables."""
-    yield from alert_sentences(results.alerts)
-    yield from panel_of_regressions(results.panel)
-    for judge in results.judges:
-        shares = ", ".join(f"{name} {share(judge.decisions[name])}" for name in DECISIONS)
-        name = judge.judge.model_id
-        undecided = f", no decision on {judge.undecided}" if judge.undecided else ""
-        counting = judge.decisions["ship"].n
-        some = f"{counting} of " * (counting < len(judge.pairs))
-        yield f"{name}, {some}{counted(len(judge.pairs), 'pair')}{' that count' * bool(some)}: {shares}{undecided}"
-        yield f"{name}: the orders disagree on {share(judge.flips)} of pairs"
-        if judge.unscored:
-            yield f"{name}: of {counted(judge.answers, 'answer')} unscored: {_counts(judge.unscored)}"
-        if judge.mismatches:
-            yield f"{name}: its own conclusion did not follow from its findings: {_counts(judge.mismatches)}"
-    if results.left_out:
-        listed = ", ".join(f"{name} ({why})" for name, why in list(results.left_out.items())[:5])
-        yield f"{counted(len(results.left_out), 'case')} that could not be compared: {listed}"
-
-
-def _counts(counts: Mapping[UnscoredReason, int] | Mapping[Mismatch, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def _regression_doubt_sheet(judge: JudgeRegressions) -> Sheet:
+def _regression_bias_sheet(judge: JudgeRegressions) -> Sheet:
     rows = [
-        row_of([one.dimension], one.flips, f"{one.unsupported} of {sum(one.impacts.values())}", one.style_only)
+        row_of([one.dimension], one.flips, f"{one.unverified} of {sum(one.impacts.values())}")
         for one in judge.dimensions
     ]
-    return Sheet(columns=("dimension", "orders disagree", "worse without support", "worse by style alone"), rows=rows)
+    return Sheet(columns=("dimension", "orders disagree", "worse, unverified"), rows=rows)
 
 
-def _regression_doubts(judge: JudgeRegressions) -> Iterator[str]:
-    """Yield what may be wrong with a judge, as far as it shows without labels."""
-    yield (
-        f"On {share(judge.flips)} of pairs the orders disagree in some dimension. A judge that agrees with itself can "
-        "still be wrong."
-    )
-    place = "first" if (judge.lean.value or 0.0) > 0 else "second"
-    position = (
-        f"It judges an output better where that stands {place}," if is_off(judge.lean) else "No position is favoured"
-    )
-    yield f"{position} beyond chance: lean {share(judge.lean)}."
-    if judge.repeats.n == 0:
-        yield "How well the judge repeats itself is not known; ask with --replicates 2 or more."
+def _regression_biases(judge: JudgeRegressions) -> Iterator[str]:
+    yield f"the orders disagree in some dimension in {share(judge.flips)} of pairs"
+    if is_off(judge.lean):
+        place = "first" if (judge.lean.value or 0.0) > 0 else "second"
+        yield f"position bias to the {place} place, significant: lean {share(judge.lean)}"
     else:
-        yield f"Asked the same again it says the same in every dimension in {share(judge.repeats)}."
-    yield (
-        f"Own conclusions that do not follow from its findings: {_counts(judge.mismatches) or 'none'}, of "
-        f"{counted(judge.answers, 'answer')}."
-    )
-    yield f"Severity: {severity_counts(judge.severity)}."
-    yield f"Answers that did not count: {_counts(judge.unscored) or 'none'}."
+        yield f"no significant position bias: lean {share(judge.lean)}"
+    if judge.repeats.n:
+        yield f"replicates agree in every dimension in {share(judge.repeats)}"
+    else:
+        yield "agreement of replicates is not known; use --replicates 2 or more"
+    mismatches = _counts(judge.mismatches)
+    if mismatches:
+        yield f"conclusions that do not follow from the findings, of {judge.answers} answers: {listed(mismatches)}"
+    if judge.unrequested:
+        yield f"dimensions that were not requested: {listed(_counts(judge.unrequested))}"
+    yield f"severity: {severity_counts(judge.severity)}"
+    if judge.unscored:
+        yield f"answers that did not count: {reasons(judge.unscored)}"
     if not judge.declared_strong:
-        yield "models.yaml does not declare it strong enough (judge: strong)."
+        yield "models.yaml does not declare it strong enough (judge: strong)"

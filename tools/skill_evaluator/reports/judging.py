@@ -1,6 +1,7 @@
-"""What the reports of all judge modes say alike: figures, trust, charts, panels, cascades, doubts, sizes."""
+"""Parts that the reports of all judge modes share: figures, trust, charts, panels, cascades, biases, sizes."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
@@ -23,17 +24,17 @@ from skill_evaluator.judges.asking.story import JudgingSize
 from skill_evaluator.judges.modes.pairwise import PanelPreferences
 from skill_evaluator.judges.modes.regression_results import PanelRegressions
 from skill_evaluator.judges.modes.scoring import PanelScores
-from skill_evaluator.judges.panel.cascade import CascadeShares
-from skill_evaluator.judges.statistics.bounded import Figure
+from skill_evaluator.judges.panel.results import CascadeResult
+from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.text import counted
 
 TRUSTED = {True: "trusted", False: "not trusted", None: "undecided"}
 _TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
 _NO_LABELS = Line(
-    "Nothing here was held against people: what this judge is worth is not known. ",
+    "No judge was compared with people here, and one that agrees with itself can still be wrong. ",
     Cell("judge calibrate", code=True),
-    " says it, from labelled items.",
+    " measures it on labelled items.",
 )
 
 
@@ -56,12 +57,12 @@ def row_of(names: Sequence[str], *values: Cell | Figure | str | int | None) -> l
 
 
 def is_off(figure: Figure, usual: float = 0.0) -> bool:
-    """Say whether a figure is off its usual value beyond chance, by the six digits that files have."""
+    """Return whether a figure differs significantly from its usual value, by the six digits that files have."""
     return figure.ci95 is not None and not round(figure.ci95[0], 6) <= usual <= round(figure.ci95[1], 6)
 
 
 def reasons(counts: Mapping[UnscoredReason, int]) -> str:
-    """Return reasons with how often each occurred; a dash where none did."""
+    """Return the count of each reason, a dash without any."""
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "–"
 
 
@@ -153,90 +154,39 @@ def chart_block(
     }
 
 
-def panel_of_scores(panel: PanelScores | None) -> Iterator[str]:
-    """Yield the panel's score of each criterion and of all."""
-    if panel is None:
+def panel_blocks(words: str, panel: PanelScores | PanelPreferences | PanelRegressions) -> Iterator[Block]:
+    """Yield the panel's figures, how far its judges agree, and a row for each judge."""
+    yield Line(f"{words}; all judges agree on {share(panel.agreement)}")
+    rows = [row_of([one.judge], f"{one.weight:g}", one.agrees) for one in panel.judges]
+    yield Captioned(Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows), "Panel")
+
+
+def cascade_blocks(cascade: CascadeResult | None) -> Iterator[Block]:
+    """Yield the number of decisions of each judge and of people, and the verdicts in short."""
+    if cascade is None:
         return
-    for criterion in panel.criteria:
-        agree = _agreement(criterion.disputed, "item", criterion.agreement)
-        yield f"panel ({panel.policy.scores}), {criterion.criterion}: {_within(criterion.score)}; {agree}"
-    yield f"panel, all criteria from 0 to 1: {_within(panel.summary)}"
+    parts = [f"{stage.judge} decided {stage.decided:,} of {stage.asked:,}" for stage in cascade.stages]
+    yield Line(f"cascade: {', '.join(parts)}; left to people: {cascade.people:,}")
+    verdicts = [one.verdict for one in cascade.decisions]
+    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
+    if measured:
+        yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
+    if named:
+        yield Line(f"both judges together: {', '.join(f'{count} {name}' for name, count in named.items())}")
 
 
-def panel_of_pairs(panel: PanelPreferences | None, shown: Collection[str]) -> Iterator[str]:
-    """Yield what the majority prefers, by the criteria that are shown."""
-    for criterion in () if panel is None else panel.criteria:
-        if criterion.criterion in shown:
-            counts = criterion.counts
-            won = f"1 better {counts.get('1', 0)}, 2 better {counts.get('2', 0)}, ties {counts.get('tie', 0)}"
-            agree = _agreement(criterion.disputed, "comparison", criterion.agreement)
-            yield f"panel (majority), {criterion.criterion}: {won}; {agree}"
-
-
-def panel_of_regressions(panel: PanelRegressions | None) -> Iterator[str]:
-    """Yield in how many pairs the majority finds each dimension worse."""
-    for dimension in () if panel is None else panel.dimensions:
-        agree = _agreement(dimension.disputed, "pair", dimension.agreement)
-        yield f"panel (majority), {dimension.dimension}: worse in {_within(dimension.worse)}; {agree}"
-
-
-def _within(figure: Figure) -> str:
-    return number(figure.value) if figure.ci95 is None else f"{number(figure.value)} {interval(figure)}"
-
-
-def _agreement(disputed: int, noun: str, alpha: Figure) -> str:
-    return f"judges differ on {counted(disputed, noun)}, α {_within(alpha)}"
-
-
-def cascade_notes(result: CascadeShares) -> Iterator[str]:
-    """Yield what a reader needs before believing a cascade."""
-    cheap, strong = result.stages
-    how = own = "by the criteria's own thresholds"
-    if result.guarantee is not None:
-        chosen = f"on {counted(cheap.labels, 'label')}"
-        how = f"no threshold could be shown to be safe {chosen}"
-        if cheap.threshold is not None:
-            how = f"from a confidence of {number(cheap.threshold)}, chosen {chosen}"
-    for stage, reason in ((cheap, how), (strong, own)):
-        yield f"{stage.judge} settled {stage.settled:,} of {stage.asked:,}: {reason}"
-    for name, words in (("wins", "output 1 wins"), ("summary", "scores from 0 to 1")):
-        if (whole := getattr(result, name, None)) is not None:
-            yield f"both together, {words}: {share(whole)} of the {whole.n:,} that they settled"
-    yield f"left to people: {result.people:,}"
-    if result.guarantee is not None:
-        agreeing, sure = 1 - result.guarantee.alpha, 1 - result.guarantee.delta
-        yield (
-            f"with confidence {number(sure)}, at least {number(agreeing)} of what {cheap.judge} settled agrees with "
-            "people, if the labelled items were drawn from these by chance"
-        )
-    else:
-        if result.reviewed:
-            yield (
-                f"{counted(result.reviewed, 'label')} from review: too few to choose a threshold, which takes "
-                f"{result.fewest_labels:,} on what is drawn by chance (--review-sample)"
-            )
-        yield (
-            "nothing guarantees that what the judges settled agrees with people: no labels chose a threshold; give "
-            "--labels FILE"
-        )
-    checked = f"{number(result.audit.value)} {interval(result.audit)}" if result.audited else "none was drawn"
-    yield f"audit: {strong.judge} saw {result.audited:,} of what {cheap.judge} settled, and said the same: {checked}"
-
-
-def doubt_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]], *remarks: str) -> Iterator[Block]:
-    """Yield what of a judge can be measured without labels, and that nothing else can.
-
-    `judges`: of each its model's id, a table and sentences. `remarks` stand before them.
-    """
-    yield Heading("What may be wrong with the judge", level=1)
-    yield from (_NO_LABELS, *map(Line, remarks))
+def bias_blocks(judges: Iterable[tuple[str, Sheet, Iterable[str]]]) -> Iterator[Block]:
+    """Yield a table and sentences for each judge, by model, and that only labels show how good it is."""
+    yield Heading("Biases of the judges", level=1)
+    yield _NO_LABELS
     for model_id, table, sentences in judges:
-        yield Captioned(table, f"As far as it shows without labels, {model_id}")
+        yield Captioned(table, f"Without labels, {model_id}")
         yield Lines(list(sentences))
 
 
 def print_judging_size(size: JudgingSize, form: Format) -> None:
-    """Write the size of a judging to stdout."""
+    """Print the size of a judge run to stdout."""
     judging, judges, notes = size.judging, size.judges, size.notes
     total = sum_of([judge.estimate for judge in judges])
     asked = counted(len(judging.questions), "question")
@@ -260,5 +210,5 @@ def print_judging_size(size: JudgingSize, form: Format) -> None:
             "total": asdict(total),
             "notes": list(notes),
         },
-        page=lambda: page_of("the judging", blocks),
+        page=lambda: page_of("the judge run", blocks),
     )

@@ -1,51 +1,43 @@
-"""The judges' page: the newest judgings of a folder, each read as what it is, and what each of them came to.
+"""The judges' page: the newest judge runs of a folder, with the results of each.
 
-Rates stand beside the judge's control, the newest calibration of the same judge, settings and prompts on planted pairs.
-Evidence, justifications and what was judged are not on the page: they are read where the judging lies.
+Evidence, justifications and judged texts are not on the page; the folder of the judge run has them.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.display import number, probability
-from skill_evaluator.display.pages import Block, Captioned, Heading, SiteBlock, site_sections
+from skill_evaluator.display.pages import site_sections
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import read_json, validated
 from skill_evaluator.judges.asking.judging import JUDGING, RESULTS, JudgeMode, read_judging
 from skill_evaluator.judges.asking.results import JudgingHead
-from skill_evaluator.judges.calibration.detection import measured_by, rates_beside
-from skill_evaluator.judges.calibration.results import BatchDimension, JudgeCalibration, JudgeResult, read_calibration
+from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
-from skill_evaluator.judges.modes.regression_results import JudgeRegressions, RegressionResults
+from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.panel.cascade import CascadeResults, RegressionCascadeResults, ScoreCascadeResults
 from skill_evaluator.judges.people.labelled import review_status
 from skill_evaluator.judges.people.queue import ReviewStatus, queue_in
 from skill_evaluator.library.config import Settings
-from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words, rate_sheet
+from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts
-from skill_evaluator.reports.judging import interval_chart, point, share
+from skill_evaluator.reports.judging import share
 from skill_evaluator.reports.reviewing import queue_blocks
 from skill_evaluator.site.writing import SiteFolder, data_script, refuse_page_name
 from skill_evaluator.text import canonical_json, counted, digest
 
 JudgingResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
-_KINDS: dict[tuple[JudgeMode, bool], type[JudgingResults]] = {  # whether it is a cascade
-    ("score", False): ScoreResults,
-    ("score", True): ScoreCascadeResults,
-    ("pairwise", False): PairwiseResults,
-    ("pairwise", True): CascadeResults,
-    ("regression", False): RegressionResults,
-    ("regression", True): RegressionCascadeResults,
-    ("calibrate", False): JudgeCalibration,
+_KINDS: dict[JudgeMode, type[JudgingResults]] = {
+    "score": ScoreResults,
+    "pairwise": PairwiseResults,
+    "regression": RegressionResults,
+    "calibrate": JudgeCalibration,
 }
-RESULTS_OF = frozenset(mode for mode, _ in _KINDS)  # drafts are judgings, too, and have no results
+RESULTS_OF = frozenset(_KINDS)  # drafts are judge runs, too, without results
 
 
 def newest_judgings(place: Path, most: int) -> tuple[list[Path], int]:
@@ -80,34 +72,10 @@ def read_recorded(folder: Path) -> JudgingResults | None:
     version = value.get("results_version")
     if isinstance(version, int) and version > RESULTS_VERSION:
         raise JudgeError(f"{path} has results_version {version}, this evaluator knows {RESULTS_VERSION}; upgrade it")
-    kind = _KINDS.get((mode, "cascade" in value), _KINDS[mode, False])
-    results = validated(kind, value, path, JudgeError)
+    results = validated(_KINDS[mode], value, path, JudgeError)
     if results.judging is None:
         raise JudgeError(f"{path} does not name its judging")
     return results
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Controlled:
-    """The rates of a judge by dimension, with those of its control; without one `problem` says why it is missing."""
-
-    rates: list[BatchDimension]
-    calibration: str | None = None
-    problem: str = ""
-
-
-def beside_controls(
-    results: RegressionResults, judge: JudgeRegressions, calibrations: Iterable[JudgeCalibration]
-) -> Controlled:
-    """Return what a judge of a batch reports beside its control; `calibrations` are those there are, newest first."""
-    problem = measured_by(judge.judge, results.judging.prompts, None)
-    for calibration in calibrations:
-        measured = measured_by(judge.judge, results.judging.prompts, calibration)
-        if not isinstance(measured, str):
-            name = None if calibration.judging is None else calibration.judging.id
-            return Controlled(rates=rates_beside(judge.dimensions, measured), calibration=name)
-        problem = measured
-    return Controlled(rates=rates_beside(judge.dimensions, {}), problem=str(problem))
 
 
 _MOST = 100  # judgings, the newest ones
@@ -130,6 +98,7 @@ def _row(head: JudgingHead, results: JudgingResults) -> dict[str, Any]:
         "judges": judges,
         "items": head.items,
         "rubric": Path(head.rubric_file).name,
+        "source": Path(head.source).name if head.source else None,
         "outcome": words,
         "mood": mood,
     }
@@ -145,60 +114,16 @@ def _outcome(results: JudgingResults) -> tuple[str, str | None]:
         return calibration_words(results)
     if isinstance(results, ScoreResults):
         parts = [f"{judge.judge.model_id} {share(judge.summary)}" for judge in results.judges]
-        if isinstance(results, ScoreCascadeResults):
-            parts = [f"{share(results.cascade.summary)} by both"]
         return f"from 0 to 1: {'; '.join(parts)}", None
     parts = [f"{judge.judge.model_id} {share(judge.criteria[-1].wins)}" for judge in results.judges if judge.criteria]
-    if isinstance(results, CascadeResults):
-        parts = [f"{share(results.cascade.wins)} by both"]
     return f"output 1 wins: {'; '.join(parts)}", None
 
 
-def _sections(results: JudgingResults, controls: Mapping[str, Controlled]) -> list[dict[str, Any]]:
-    """Return what the page of a judging shows; `controls` are by judge, of regressions alone."""
+def _sections(results: JudgingResults) -> list[dict[str, Any]]:
+    """Return the sections of a judge run's page."""
     if isinstance(results, JudgeCalibration):
         return site_sections(calibration_page(results).blocks)
-    rates: list[Block] = []
-    if isinstance(results, RegressionResults):
-        rates.append(Heading("Rates of regressions"))
-        rates += [_rates(judge.judge.model_id, controls[judge.judge.model_id]) for judge in results.judges]
-    return site_sections([*judged_blocks(results), *rates, *judged_doubts(results)])
-
-
-def _rates(judge: str, controlled: Controlled) -> SiteBlock:
-    """Return the rates of a judge beside their control."""
-    series = (("this batch", "reported"), ("controls", "control"), ("corrected", "corrected"))
-    rows = [point(rate.dimension, name, getattr(rate, key)) for rate in controlled.rates for name, key in series]
-    note = (
-        "Share of the pairs that both orders call worse, with its 95 % interval. "
-        "Controls hold nothing to find: what is called worse there the judge makes up. "
-        "Corrected is the rate without what it makes up and misses. "
-        f"Controls and corrections are of the calibration {controlled.calibration or 'that the settings name'}."
-    )
-    if controlled.problem:
-        note = f"Share of the pairs that both orders call worse. There is no control beside it: {controlled.problem}."
-    return interval_chart(
-        _rate_title(judge, controlled.rates),
-        note,
-        rows,
-        Captioned(rate_sheet(judge, controlled.rates), f"Rates of regressions, {judge}"),
-        axis="share called worse",
-    )
-
-
-def _rate_title(judge: str, rates: Sequence[BatchDimension]) -> str:
-    """Name the dimension that is called worse most often, and how often that is so of controls."""
-    measured = [rate for rate in rates if rate.reported.value is not None]
-    if not measured:
-        return f"{judge}: no answer counts"
-    most = max(measured, key=lambda rate: rate.reported.value or 0.0)
-    if not most.reported.value:
-        return f"{judge}: no pair is called worse in any dimension"
-    title = f"{judge}: {most.dimension} is called worse in {number(most.reported.value)} of {most.reported.n} pairs"
-    if most.control.value is None:
-        return title
-    q = most.q if most.q is not None else most.p
-    return f"{title}, and in {number(most.control.value)} of {most.control.n} controls (q {probability(q)})"
+    return site_sections([*judged_blocks(results), *judged_doubts(results)])
 
 
 def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings) -> None:
@@ -208,7 +133,7 @@ def write_judges(site: SiteFolder, place: Path, config: Path, settings: Settings
         page = {"file": settings.policy.judge.calibration, "sections": site_sections(calibration_page(named).blocks)}
         site.write_data(f"judgings/{_OF_SETTINGS}", page)
     folders, left_out = newest_judgings(place, _MOST)
-    pages = _JudgingPages(site, folders, named)
+    pages = _JudgingPages(site, folders)
     rows = sorted(pages.write(), key=lambda row: (row["created"], row["id"]), reverse=True)
     site.write_data(
         "judges",
@@ -237,9 +162,8 @@ def _calibration(site: SiteFolder, config: Path, settings: Settings) -> JudgeCal
 class _JudgingPages:
     """The pages of judgings. A page of unchanged files stays, unread; they are read one at a time."""
 
-    def __init__(self, site: SiteFolder, folders: Sequence[Path], named: JudgeCalibration | None) -> None:
-        self._site, self._folders, self._named = site, folders, named
-        self._calibrations: list[JudgeCalibration] = []
+    def __init__(self, site: SiteFolder, folders: Sequence[Path]) -> None:
+        self._site, self._folders = site, folders
         self.problems: dict[str, JudgeError] = {}
         self.unfinished: list[str] = []
 
@@ -250,13 +174,11 @@ class _JudgingPages:
             with self._listing(folder.name):
                 refuse_page_name(folder.name, JudgeError)
                 digests[folder] = judging_digest(folder)
-        calibrations = [folder for folder in digests if self._is_calibration(folder)]
-        by = [__version__, [digests[folder] for folder in calibrations], self._named and self._named.model_dump_json()]
         rows = []
         for folder, own in digests.items():
             with self._listing(folder.name):
-                first_line = f"/* {digest(canonical_json([*by, own]))} */"
-                row = self._kept(folder.name, first_line) or self._drawn(folder, first_line, calibrations)
+                first_line = f"/* {digest(canonical_json([__version__, own]))} */"
+                row = self._kept(folder.name, first_line) or self._drawn(folder, first_line)
                 rows += [row] if row is not None else []
         return rows
 
@@ -268,12 +190,6 @@ class _JudgingPages:
             self.problems[name] = problem
             self._site.note(f"judging {name}", problem)
 
-    def _is_calibration(self, folder: Path) -> bool:
-        try:
-            return read_judging(folder).mode == "calibrate" and (folder / RESULTS).exists()
-        except JudgeError:
-            return False  # which is said where its page would be written
-
     def _kept(self, name: str, first_line: str) -> dict[str, Any] | None:
         """Return the row of a page that is there and shows the same; None where it does not."""
         file = f"data/judgings/{name}.js"
@@ -282,32 +198,17 @@ class _JudgingPages:
         row: dict[str, Any] = json.loads(self._site.lines(file)[1].removeprefix("/* ").removesuffix(" */"))
         return row
 
-    def _drawn(self, folder: Path, first_line: str, calibrations: Sequence[Path]) -> dict[str, Any] | None:
+    def _drawn(self, folder: Path, first_line: str) -> dict[str, Any] | None:
         """Write the page of a judging and return its row; None for one without results."""
         results = read_recorded(folder)
         if results is None or results.judging is None:
             self.unfinished += [folder.name] if read_judging(folder).mode in RESULTS_OF else []
             return None
-        head, controls = results.judging, dict[str, Controlled]()
-        if isinstance(results, RegressionResults):
-            every = self._every_calibration(calibrations)
-            controls = {judge.judge.model_id: beside_controls(results, judge, every) for judge in results.judges}
-        row = {**_row(head, results), "id": folder.name, "judging": head.id}
+        row = {**_row(results.judging, results), "id": folder.name, "judging": results.judging.id}
         text = json.dumps(row).replace("/", "\\/")  # so that no name in it ends the comment
-        page = data_script(f"judgings/{folder.name}", {**row, "sections": _sections(results, controls)})
+        page = data_script(f"judgings/{folder.name}", {**row, "sections": _sections(results)})
         self._site.write(f"data/judgings/{folder.name}.js", f"{first_line}\n/* {text} */\n{page}")
         return row
-
-    def _every_calibration(self, folders: Sequence[Path]) -> list[JudgeCalibration]:
-        """Return the calibrations, the newest first; that of the settings comes last."""
-        if not self._calibrations:
-            for folder in folders:
-                with suppress(JudgeError):  # which is said where its page would be written
-                    results = read_recorded(folder)
-                    if isinstance(results, JudgeCalibration):
-                        self._calibrations.append(results)
-            self._calibrations += [] if self._named is None else [self._named]
-        return self._calibrations
 
 
 def _queues(site: SiteFolder, config: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

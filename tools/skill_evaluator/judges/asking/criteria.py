@@ -1,13 +1,13 @@
-"""The criteria of a rubric that a mode judges, their text for the judge, and which judges they refuse by family."""
+"""The criteria of a rubric that a mode judges, their text for the judge, and the families of models."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.library.config import JudgePanel, Model
+from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import Criterion, MethodName, Mitigation, Rubric
 from skill_evaluator.text import nearest
 
@@ -20,7 +20,7 @@ _ELSEWHERE: Mapping[MethodName, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRubric:
-    """A rubric with the file it was read from, and those of its criteria that are judged."""
+    """A rubric, the file it was read from, and the criteria that are judged."""
 
     file: str
     rubric: Rubric
@@ -28,7 +28,7 @@ class NamedRubric:
 
     @property
     def paper(self) -> dict[str, Any]:
-        """The rubric as it is kept beside the results."""
+        """The rubric as evaluation_rubric.json has it."""
         judged = [criterion.id for criterion in self.criteria]
         return {
             "file": self.file,
@@ -100,8 +100,6 @@ def _lines(criterion: Criterion, sentences: Mapping[str, str], *, scored: bool) 
     yield from (f"- {sentence}" for name, sentence in sentences.items() if name in mine)
 
 
-SameFamily = Literal["refuse", "half", "allow"]
-
 _FAMILIES = {
     "claude": ("claude",),
     "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
@@ -109,15 +107,8 @@ _FAMILIES = {
     "gemini": ("gemini", "gemma", "palm"),
     "llama": ("llama", "vicuna"),
     "mistral": (
-        "mistral",
-        "mixtral",
-        "ministral",
-        "magistral",
-        "codestral",
-        "devstral",
-        "mathstral",
-        "pixtral",
-        "voxtral",
+        *("mistral", "mixtral", "ministral", "magistral", "codestral"),
+        *("devstral", "mathstral", "pixtral", "voxtral"),
     ),
     "qwen": ("qwen", "qwq"),
     "deepseek": ("deepseek",),
@@ -151,7 +142,7 @@ def family_of_model(model: Model) -> str:
     family = family_of(model.family or model.api_name)
     if model.family is not None:
         return family if family in _FAMILIES else model.family
-    vendor = _VENDORS.get(model.provider) if model.base_url is None else None
+    vendor = _VENDORS.get(model.provider) if model.base_url is None or model.place else None
     return vendor if vendor is not None and family not in _FAMILIES else family
 
 
@@ -161,71 +152,25 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 
 
 def strict_criteria(rubric: NamedRubric) -> list[str]:
-    """Return the criteria that want a judge from a family other than the writer's."""
+    """Return the criteria that require a judge of another family than the writer's."""
     return [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voices:
-    """How much each judge counts; half of it where it is of the writer's family and a criterion of `strict` is judged.
+def family_warnings(
+    judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
+) -> list[str]:
+    """Return a warning for each judge of the family that wrote an output; raise JudgeError instead to `refuse` it.
 
-    `models` are those of models.yaml, by whose ids, or the names of their vendors, writers are named. `written`: by
-    item, who wrote its outputs, None if unknown.
+    `models` are those of models.yaml: writers are named by their ids or by the vendors' names. `demand` says in the
+    error which criterion or setting requires another family.
     """
-
-    policy: JudgePanel
-    judges: Mapping[str, Model]
-    models: Sequence[Model]
-    written: Mapping[str, Sequence[str | None]]
-    strict: Sequence[str] = ()
-
-    def of_family(self, judge: str, writer: str | None) -> bool:
-        """Return whether the writer of an output is of a judge's family."""
-        return writer is not None and family_of(writer, families_of(self.models)) == family_of_model(self.judges[judge])
-
-    def weight(self, judge: str, item: str, criterion: str) -> float:
-        """Return the weight of a judge's verdict."""
-        whole = self.policy.weights.get(judge, 1.0)
-        if self.policy.same_family != "half" or criterion not in self.strict:
-            return whole
-        return whole / 2 if any(self.of_family(judge, writer) for writer in self.written.get(item, ())) else whole
-
-    def check_families(self, *, cascade: bool = False) -> list[str]:
-        """Raise JudgeError for a judge of the family that wrote an output, where criteria and settings refuse it.
-
-        Return sentences on judges that are not refused but count half or in full, and on what could not be checked,
-        since the writer of an output is unknown. In a cascade each counts in full.
-        """
-        if not self.strict:
-            return []
-        wanted = f"'{self.strict[0]}' wants a judge of another family (different_model_family)"
-        same_family = self.policy.same_family
-        notes = self.refuse_family(wanted, "refuse" if cascade and same_family == "half" else same_family)
-        written = self._writers
-        unknown = written.count(None)
-        if unknown:
-            notes.append(f"who wrote {unknown} of {len(written)} outputs is not known; a judge may be of their family")
-        return notes
-
-    def refuse_family(self, wanted: str, same_family: SameFamily) -> list[str]:
-        """Raise JudgeError for a judge of a writer's family where that is refused; `wanted` says what demands it.
-
-        Return sentences on judges that are not refused but count half or in full.
-        """
-        notes = []
-        for judge in self.judges:
-            writer = next((name for name in dict.fromkeys(self._writers) if self.of_family(judge, name)), None)
-            if writer is None:
-                continue
-            if same_family == "refuse" or (same_family == "half" and len(self.judges) == 1):
-                alone = "" if same_family == "refuse" else "; that it counts half is for a panel"
-                raise JudgeError(
-                    f"{wanted}, and {judge} is of that of {writer}, which wrote outputs here; name another judge{alone}"
-                )
-            much = "half" if same_family == "half" else "in full"
-            notes.append(f"{judge} is of the family of {writer}, and counts {much} where that wrote an output")
-        return notes
-
-    @property
-    def _writers(self) -> list[str | None]:
-        return [writer for writers in self.written.values() for writer in writers]
+    families = families_of(models)
+    names = [name for name in dict.fromkeys(writers) if name is not None]
+    warnings = []
+    for judge in judges:
+        own = next((name for name in names if family_of(name, families) == family_of_model(judge)), None)
+        if own is not None and refuse:
+            raise JudgeError(f"{demand}: {judge.id} is of the family of {own}, which wrote outputs; name another judge")
+        if own is not None:
+            warnings.append(f"{judge.id} is of the family of {own}, which wrote outputs")
+    return warnings

@@ -34,8 +34,9 @@ _CHANGES_NAMED = 3
 class Judging(FrozenModel):
     """The file judging.json. `rubric`: the digest of what is looked for; `criteria`: their ids, or the dimensions.
 
-    `questions`: by id, a digest of all that a judge reads. `judges`: by id, a digest of the model's settings.
-    `skill`: the component whose answers are judged; null for items of a file.
+    `questions`: by id, a digest of all that a judge reads; empty if all outputs are identical. `judges`: by id, a
+    digest of the model's settings. `skill`: the component whose outputs are judged; null for items of a file.
+    `source`: the file or the run.
     """
 
     judging_version: int = JUDGING_VERSION
@@ -43,12 +44,13 @@ class Judging(FrozenModel):
     created: Timestamp
     mode: JudgeMode
     skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
+    source: str | None = Field(default=None, exclude_if=lambda source: source is None)
     rubric: Digest
     criteria: list[Label] = Field(min_length=1)
     prompts: list[PromptIdentity] = Field(min_length=1)
     judges: dict[ModelId, Digest] = Field(min_length=1)
     items: dict[CaseId, Digest] = Field(min_length=1)
-    questions: dict[CaseId, Digest] = Field(min_length=1)
+    questions: dict[CaseId, Digest]
     seed: int
     replicates: ReplicateCount
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
@@ -84,6 +86,7 @@ class Asking:
     paper: Mapping[str, Any] = field(default_factory=dict)
     judging_id: str | None = None
     skill: str | None = None
+    source: str | None = None
 
     def judging(
         self, models: Sequence[Model], *, seed: int, replicates: int = 1, created: str = "", **how: Any
@@ -103,6 +106,7 @@ class Asking:
             created=created or f"{now:%Y-%m-%dT%H:%M:%SZ}",
             mode=self.mode,
             skill=self.skill,
+            source=self.source,
             rubric=self.rubric,
             criteria=list(self.criteria),
             prompts=[prompt.identity for prompt in self.prompts],
@@ -116,19 +120,27 @@ class Asking:
         )
 
 
-def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
-    """Return the judging that `--resume` names with its folder: an id, a folder, or `latest`, the newest of this mode.
+def find_judging(wanted: str, place: Path, mode: JudgeMode) -> Path:
+    """Return the folder of a judge run: a folder, an id in `place`, or `latest`, the newest of this mode.
 
-    Raise JudgeError if it is missing, or asked something else than is planned now.
+    Raise JudgeError if it does not exist.
     """
-    folder = Path(wanted)
-    if not (folder / JUDGING).is_file():
-        ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
-        mine = (name for name in reversed(ids) if read_judging(place / name).mode == planned.mode)
-        judging_id = next(mine, wanted) if wanted == "latest" else wanted
-        if judging_id not in ids:
-            raise JudgeError(f"no judging '{judging_id}' in {place} to resume {nearest(judging_id, ids)}")
-        folder = place / judging_id
+    if (Path(wanted) / JUDGING).is_file():
+        return Path(wanted)
+    ids = sorted(path.parent.name for path in place.glob(f"*/{JUDGING}"))
+    newest = (name for name in reversed(ids) if read_judging(place / name).mode == mode)
+    judging_id = next(newest, wanted) if wanted == "latest" else wanted
+    if judging_id not in ids:
+        raise JudgeError(f"no judge run '{judging_id}' in {place} {nearest(judging_id, ids)}")
+    return place / judging_id
+
+
+def taken_up(planned: Judging, wanted: str, place: Path) -> tuple[Judging, Path]:
+    """Return the judge run that `--resume` names, with its folder.
+
+    Raise JudgeError if it does not exist, or differs from what is planned now.
+    """
+    folder = find_judging(wanted, place, planned.mode)
     earlier = read_judging(folder)
     changes = planned.changes_since(earlier)
     if changes:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar
 
 from skill_evaluator.judges.asking.criteria import mitigations_of
-from skill_evaluator.judges.asking.evidence import read_evidence
+from skill_evaluator.judges.asking.evidence import has_quotation
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.parsing.answer import embedded_values, parse_output, split_reasoning
 from skill_evaluator.runner.schedule import Replicate
 
 _ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _NOT_SAID = re.compile(r"\\+[bfnrt]|[\\\s]")  # white space, and what escapes leave of it inside of a string
-_LONGEST_DETAIL = 200  # characters
-_MOST_LOOKED_FOR = 20  # pieces of evidence; looking for one in a long text takes a while
+_MAX_DETAIL = 200  # characters
+_MAX_SEARCHED = 20  # pieces of evidence; searching a long text takes a while
 
 VerdictT = TypeVar("VerdictT")
 UnscoredReason = Literal[
@@ -32,7 +32,6 @@ UnscoredReason = Literal[
     "evidence_not_in_text",
     "score_before_justification",
     "missing_dimension",
-    "invented_dimension",  # of earlier results: it costs no answer any more
     "repeated_dimension",
     "refused",
     "truncated",
@@ -128,7 +127,7 @@ def _unescaped(text: str) -> str:
     return _NOT_SAID.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-class _SaidTwiceError(ValueError):
+class _DuplicateKeyError(ValueError):
     """Two values under one key, which is the argument."""
 
 
@@ -139,12 +138,12 @@ def _contradiction(written: str) -> str | None:
         members: dict[str, Any] = {}
         for key, value in pairs:
             if members.setdefault(key, value) != value:
-                raise _SaidTwiceError(key)
+                raise _DuplicateKeyError(key)
         return members
 
     try:
         json.loads(written, object_pairs_hook=once)
-    except _SaidTwiceError as problem:
+    except _DuplicateKeyError as problem:
         return str(problem)
     except ValueError:  # a fence or a sentence around it; then its own text is another one
         return None
@@ -161,7 +160,7 @@ def read_grounds(
     """
     confidence = written.get("confidence")
     if not is_number(confidence) or not 0 <= confidence <= 1:
-        return Unscored(reason="off_scale", detail=f"confidence {confidence!r} is not from 0 to 1"[:_LONGEST_DETAIL])
+        return Unscored(reason="off_scale", detail=f"confidence {confidence!r} is not from 0 to 1"[:_MAX_DETAIL])
     pieces = {key: _pieces(written.get(key)) for key in evidence}
     lacking = [key for key, given in pieces.items() if not given]
     if lacking:
@@ -173,11 +172,9 @@ def read_grounds(
     if "require_justification_first" in mitigations and keys.index(decision) < keys.index("justification"):
         return Unscored(reason="score_before_justification")
     every = [piece for given in pieces.values() for piece in given]
-    quotes = sum(
-        any(read_evidence(piece, text).kind == "quote" for text in texts) for piece in every[:_MOST_LOOKED_FOR]
-    )
+    quotes = sum(any(has_quotation(piece, text) for text in texts) for piece in every[:_MAX_SEARCHED])
     if "evidence_required" in mitigations and not quotes:
-        return Unscored(reason="evidence_not_in_text", detail=every[0][:_LONGEST_DETAIL])
+        return Unscored(reason="evidence_not_in_text", detail=every[0][:_MAX_DETAIL])
     return {
         "evidence": every,
         "justification": justification.strip(),

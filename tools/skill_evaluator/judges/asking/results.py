@@ -1,4 +1,4 @@
-"""What every file of results says of its judging and of each judge: what was asked, of whom, and what it took."""
+"""The head of every file of results, the record of a judge, and the lines of stored verdicts and scores."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -9,6 +9,7 @@ from skill_evaluator.files import FrozenModel, StrictModel
 from skill_evaluator.identifiers import Digest, Label, ModelId, RunId, Share, Timestamp
 from skill_evaluator.judges.asking.judging import JudgeMode, Judging
 from skill_evaluator.judges.asking.questions import PromptIdentity
+from skill_evaluator.judges.asking.reading import UnscoredReason
 from skill_evaluator.library.config import Price
 from skill_evaluator.runner.journal import Transport
 from skill_evaluator.runner.prices import call_cost, hit_rate
@@ -53,7 +54,8 @@ class StoredScore(StrictModel):
     confidence: Share | None = None
 
 
-_OF_JUDGING = {"id", "created", "mode", "skill", "rubric", "seed", "replicates", "transport"}
+_OF_JUDGING = {"id", "created", "mode", "skill", "source", "rubric", "seed", "replicates", "transport"}
+_MAX_EXAMPLE = 400  # characters
 
 
 def _encodable(text: object) -> object:
@@ -65,15 +67,16 @@ JudgeText = Annotated[str, BeforeValidator(_encodable)]
 
 
 class JudgingHead(FrozenModel):
-    """Which judging the results are of. Two are comparable where rubric, prompts and the judge's settings are equal.
+    """The judge run of the results. Two are comparable if rubric, prompts and the judge's settings are equal.
 
-    `skill`: the component whose answers were judged; null for items of a file.
+    `skill`: the component whose outputs were judged; null for items of a file. `source`: the file or the run.
     """
 
     id: RunId
     created: Timestamp
     mode: JudgeMode
     skill: Label | None = Field(default=None, exclude_if=lambda skill: skill is None)
+    source: str | None = Field(default=None, exclude_if=lambda source: source is None)
     rubric_file: str
     rubric: Digest
     prompts: list[PromptIdentity]
@@ -102,8 +105,25 @@ class JudgeRecord(FrozenModel):
     stopped: Label | None = None
 
 
+class NoUsableOutput(FrozenModel):
+    """Why no output of a judge counts: the number of outputs by reason, and the beginning of one as an example."""
+
+    unscored: dict[UnscoredReason, NonNegativeInt]
+    example: JudgeText = ""
+
+
+def no_usable_output(
+    unscored: Mapping[UnscoredReason, int], expected: int, answers: Mapping[Call, Replicate]
+) -> NoUsableOutput | None:
+    """Describe a judge of which no output counts; return None if one of the `expected` does."""
+    if sum(unscored.values()) < expected or not expected:
+        return None
+    texts = (made.completion.text for made in answers.values() if made.completion is not None)
+    return NoUsableOutput(unscored=dict(unscored), example=next(texts, "")[:_MAX_EXAMPLE])
+
+
 def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
-    """Return what the results say of their judging."""
+    """Return the head of the results of a judge run."""
     return JudgingHead(
         **{
             **judging.model_dump(include=_OF_JUDGING),
@@ -115,7 +135,7 @@ def head_of(judging: Judging, rubric_file: str) -> JudgingHead:
 
 
 def record_of(run: Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None) -> JudgeRecord:
-    """Return what the results say of a judge."""
+    """Return the record of a judge and its calls."""
     completions = [made.completion for made in answers.values() if made.completion is not None]
     inputs = total_or_none(completion.usage.input_tokens for completion in completions)
     outputs = total_or_none(completion.usage.output_tokens for completion in completions)

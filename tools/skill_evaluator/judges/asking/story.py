@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.asking.criteria import Voices
 from skill_evaluator.judges.asking.judging import JUDGING, RUNS, Asking, Judging, judge_runs, taken_up, write_judging
 from skill_evaluator.judges.asking.options import JudgingRequest
 from skill_evaluator.judges.asking.questions import question_sizes
@@ -128,16 +127,6 @@ class Bench:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return cls(request=request, configuration=configuration, models=models, watch=watch)
-
-    def voices(self, written: Mapping[str, Sequence[str | None]], strict: Sequence[str]) -> Voices:
-        """Return how much each judge counts; `strict` are the criteria that want no judge of a writer's family."""
-        return Voices(
-            policy=self.configuration.settings.policy.judge.panel,
-            judges={model.id: model for model in self.models},
-            models=self.configuration.models,
-            written=written,
-            strict=strict,
-        )
 
     def planned(self, asking: Asking) -> Judging:
         """Return what is to be asked, as a new judging."""

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import Field
 
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
-from skill_evaluator.judges.modes.form import broken_rules
 from skill_evaluator.judges.modes.ship_rules import Impact
 from skill_evaluator.stats import by_key
 
@@ -32,6 +31,7 @@ _CODE = re.compile(
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false")
 _KEY_END = re.compile(r"\s*:")
+_FORM_WORDS = re.compile(r"\b(?:bullets?|lists?|JSON)\b", re.IGNORECASE)  # of a prompt that demands a form
 
 
 @lru_cache(maxsize=8)  # every damage and every control looks at the same output
@@ -199,8 +199,8 @@ def _break_format(prompt: str, text: str, _: Random) -> Broken:
         broken = " ".join(line.strip() for line in BULLET.sub("", text).splitlines() if line.strip())
     else:
         raise NoPlaceError("it is neither a list nor JSON")
-    if not broken_rules(prompt, text, broken):
-        raise NoPlaceError("its prompt demands no form that code can check")
+    if not _FORM_WORDS.search(prompt):
+        raise NoPlaceError("its prompt demands no form")
     return Broken(broken, "high")
 
 

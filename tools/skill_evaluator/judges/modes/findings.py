@@ -1,49 +1,40 @@
-"""The answers of a regression judge in both orders → what code confirms of them, and the verdict on a pair.
+"""A regression judge's answers → the verdict on each pair and the rates of the batch.
 
-A finding that cannot be confirmed is kept and marked. Dropping it would let a regression ship because the judge
-described it badly. What the judge says in one order only is *uncertain*, and a person decides. A regression of high
-impact still blocks if the other answer does not count.
+The replicates of an order vote. A verdict that only one order gives is *uncertain*, and a person decides; a regression
+of high impact still blocks if no answer of the other order counts. A regression without a quotation that shows the
+difference counts like every other, and is marked as unverified.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from statistics import fmean
+from typing import NamedTuple
 
-from skill_evaluator.judges.asking.evidence import Evidence, read_evidence
-from skill_evaluator.judges.asking.reading import Unscored, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, Order
-from skill_evaluator.judges.modes.form import broken_rules
+from skill_evaluator.judges.asking.reading import text_of
+from skill_evaluator.judges.asking.results import JudgeRecord, no_usable_output
 from skill_evaluator.judges.modes.regression import (
-    MOST_BASIS_WORDS,
     ORDERS,
     DimensionFinding,
     JudgedPair,
     RegressionAnswer,
-    RegressionItem,
     question_id,
     read_answer,
 )
 from skill_evaluator.judges.modes.regression_results import (
     DECISIONS,
-    FOR_PEOPLE,
-    AnswerResult,
-    CheckedFinding,
-    ConclusionResult,
     DimensionResult,
     DimensionSummary,
-    Flag,
     JudgeRegressions,
-    Leg,
-    Mismatch,
     PairResult,
+    PairVerdict,
     most_careful,
 )
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     NONE,
-    Dimension,
     Finding,
+    Impact,
     ShipRules,
     count_severities,
     decide,
@@ -51,213 +42,127 @@ from skill_evaluator.judges.modes.ship_rules import (
 )
 from skill_evaluator.judges.statistics.bounded import mean_within, rate
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.text import words
 
-LEFT_OUT_FROM = 2
-"""The fewest words of the evidence that must be in the baseline and not in the candidate for an omission."""
-_ENDINGS = ("ings", "ing", "ies", "ied", "es", "ed", "is", "e", "s", "y")  # of the forms of an English word
-_SHORTEST_STEM = 3
-_OF_EVERY_OUTPUT = frozenset(
-    words("""
-        about answer answers also although and are baseline because been between both bullet bullets but candidate
-        clearly contains correct could covers does each every first following form from gives good have hence here
-        includes into item items just leaves less like list lists mentions misses missing more most much names never
-        none only other output outputs over point points prompt reason requested required response same second
-        sentence should since some states still substantive such summary text than that their them then there these
-        they third this those three through under very well were what when where which while whose will with within
-        without words would your
-    """)
-)
-_STYLE = frozenset(
-    words("""
-        academic brevity brief briefer casual chatty choppy colloquial concise conciseness dry elegant elegance
-        engaging flat flow flows flowery fluency fluent formal formality informal length lengthier lively long longer
-        phrased phrasing polished prose punchy readability register short shorter smooth smoother stiff stilted style
-        styled stylistic stylistically succinct terse tone verbose verbosity vivid voice wordier wording wordy worded
-    """)
-)
-_AROUND_STYLE = frozenset(
-    words("""
-        a an and as at be bit but by does for feel feels has in is it its little makes of on or quite rather reads
-        slightly somewhat sounds the to too use uses used writes written less more much than that this very was were
-        baseline candidate answer output response text version sentence sentences word words overall in general
-    """)
-)
+_UNCERTAIN = 0.5  # the confidence of a verdict on which the orders disagree
+_POINTS: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
 
 
-def check_answer(
-    answer: RegressionAnswer | Unscored,
-    item: RegressionItem,
-    dimensions: Sequence[Dimension],
-    rules: ShipRules,
-    order: Order = 1,
-    replicate: int = 0,
-) -> AnswerResult:
-    """Hold an answer about these dimensions against the outputs, and its conclusions against the rules.
+class OrderVote(NamedTuple):
+    """The verdict of one order's replicates in a dimension; `confidence` is the share of the answers that give it."""
 
-    A conclusion is compared with what the judge was told: the rules on impact and blocking, not with what only code
-    knows, such as the stakes.
+    verdict: Finding
+    impact: Impact | None
+    confidence: float
+
+
+def vote(findings: Sequence[DimensionFinding]) -> OrderVote | None:
+    """Return the majority of one order's findings; a tie is *same* with half the confidence. Return None without any.
+
+    The impact is the highest that the majority gives.
     """
-    if isinstance(answer, Unscored):
-        return AnswerResult(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
-    written = {finding.dimension: finding for finding in answer.per_dimension}
-    findings = [_check(written[dimension.name], dimension, item) for dimension in dimensions]
-    worse = {finding.dimension: finding.impact for finding in findings if finding.impact is not None}
-    right: Mapping[Mismatch, object] = {
-        "regression_detected": bool(worse),
-        "regression_severity": severity_of(list(worse.values())),
-        "ship_decision": decide(worse, dimensions, ShipRules(one_low=rules.one_low))[0],
-    }
-    conclusion = ConclusionResult(
-        **answer.model_dump(exclude={"per_dimension"}),
-        mismatches=[name for name, value in right.items() if getattr(answer, name) != value],
-        basis_too_long=len(answer.decision_basis.split()) > MOST_BASIS_WORDS,
-    )
-    return AnswerResult(order=order, replicate=replicate, findings=findings, conclusion=conclusion)
+    if not findings:
+        return None
+    counts = Counter(finding.verdict for finding in findings)
+    (verdict, votes), *others = counts.most_common(2)
+    confidence = votes / len(findings)
+    if others and others[0][1] == votes:
+        return OrderVote("same", None, confidence / 2)
+    impacts = [finding.impact for finding in findings if finding.verdict == verdict and finding.impact is not None]
+    return OrderVote(verdict, _highest(impacts), confidence)
 
 
-def _check(finding: DimensionFinding, dimension: Dimension, item: RegressionItem) -> CheckedFinding:
-    baseline = read_evidence(
-        finding.evidence_baseline, item.baseline_output, beside=(item.shown, item.candidate_output)
-    )
-    candidate = read_evidence(
-        finding.evidence_candidate, item.candidate_output, beside=(item.shown, item.baseline_output)
-    )
-    both = (baseline, candidate)
-    worse = finding.verdict == "candidate_worse"
-    legs = _legs(baseline, candidate, dimension, item) if worse else ()
-    observations = [evidence.text for evidence in both if evidence.kind == "observation"]
-    quoted = any(evidence.kind == "quote" for evidence in both)
-    raised: Mapping[Flag, bool] = {
-        "unsupported": worse and not legs,
-        "no_evidence": finding.verdict != "same" and all(evidence.kind == "none" for evidence in both),
-        "quote_not_found": any(evidence.not_found for evidence in both),
-        "style_only": worse and not dimension.style and not quoted and names_only_style(observations),
-    }
-    return CheckedFinding(
-        dimension=dimension.name,
-        verdict=finding.verdict,
-        impact=finding.impact if worse else None,
-        baseline=baseline,
-        candidate=candidate,
-        legs=legs,
-        flags=tuple(flag for flag, holds in raised.items() if holds),
-    )
+def _highest(impacts: Sequence[Impact]) -> Impact | None:
+    return max(impacts, key=IMPACTS.index) if impacts else None
 
 
-def _legs(baseline: Evidence, candidate: Evidence, dimension: Dimension, item: RegressionItem) -> tuple[Leg, ...]:
-    """Return what code can confirm of a *worse*; one is enough."""
-    before, after = item.baseline_output, item.candidate_output
-    confirmed: Mapping[Leg, bool] = {
-        "quote": "quote" in (baseline.kind, candidate.kind),
-        "omission": len(left_out((baseline.text, candidate.text), item.baseline_output, item.candidate_output))
-        >= LEFT_OUT_FROM,
-        "form": dimension.form and bool(broken_rules(item.input, before, after)),
-    }
-    return tuple(leg for leg, holds in confirmed.items() if holds)
-
-
-def left_out(evidence: Sequence[str], baseline: str, candidate: str) -> list[str]:
-    """Return the words of the evidence that are in the baseline and in no form in the candidate.
-
-    Words that every output has, or that speak of outputs, do not count, and two forms of a word count once. An omission
-    is confirmed when there are at least LEFT_OUT_FROM words.
-    """
-    before, after = _forms_in(baseline), _forms_in(candidate)
-    gone: list[str] = []
-    counted: set[str] = set()
-    for word in dict.fromkeys(word for text in evidence for word in words(text)):
-        if word.isdigit() or (len(word) > _SHORTEST_STEM and word not in _OF_EVERY_OUTPUT):
-            forms = _forms(word)
-            if forms & before and not forms & (after | counted):
-                gone.append(word)
-                counted |= forms
-    return gone
-
-
-@lru_cache(maxsize=8)  # the same two outputs are looked into for each finding
-def _forms_in(text: str) -> frozenset[str]:
-    return frozenset(form for word in set(words(text)) for form in _forms(word))
-
-
-def _forms(word: str) -> frozenset[str]:
-    """Return a word with and without each ending; *class* and *classes*, *plan* and *planned* share a form."""
-    stems = {word.removesuffix(end) for end in _ENDINGS if word.endswith(end)}
-    stems |= {stem[:-1] for stem in stems if stem[-1:] == stem[-2:-1] and stem[-1:] not in "aeiou"}
-    return frozenset({word, *(stem for stem in stems if len(stem) >= _SHORTEST_STEM)})
-
-
-def names_only_style(evidence: Sequence[str]) -> bool:
-    """Return whether observations speak of style and of nothing else.
-
-    >>> names_only_style(["", "The wording is less formal."]), names_only_style(["Formal.", "Omits the price."])
-    (True, False)
-    """
-    named = {word for text in evidence for word in words(text)} - _AROUND_STYLE
-    return bool(named) and named <= _STYLE
-
-
-def combine_orders(pair: JudgedPair, answers: Sequence[AnswerResult], rules: ShipRules) -> PairResult:
-    """Return the verdict of the first two answers, the second of which had the candidate first; all are kept."""
-    both = answers[:2]
-    verdicts = [_combine(dimension.name, both) for dimension in pair.dimensions]
-    worse = {verdict.dimension: verdict.impact for verdict in verdicts if verdict.impact is not None}
-    confirmed = {one.dimension: one.impact for one in verdicts if one.impact and not FOR_PEOPLE & {*one.flags}}
-    decision, reason = decide(confirmed, pair.dimensions, rules)
-    unscored = [answer for answer in both if answer.unscored is not None]
-    doubts = [
-        *(f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in verdicts if one.flipped),
-        *(
-            f"{flag.replace('_', ' ')}: {verdict.dimension}"
-            for verdict in verdicts
-            for flag in verdict.flags
-            if flag in FOR_PEOPLE
-        ),
-        *(f"unscored answer: {answer.unscored}{f' ({answer.detail})' * bool(answer.detail)}" for answer in unscored),
-    ]
+def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ShipRules) -> PairResult:
+    """Return the verdict of a judge's answers on a pair, in both orders and all replicates."""
+    dimensions = [_combine(dimension.name, answers) for dimension in pair.dimensions]
+    worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
+    decision, reason = decide(worse, pair.dimensions, rules)
+    doubts = list(_doubts(dimensions, answers))
     if doubts and decision == "ship":
         decision, reason = "review_required", doubts.pop(0)
-    judged = len(unscored) < len(both)
-    known = judged and (bool(worse) or not any("candidate_worse" in verdict.by_order for verdict in verdicts))
+    unverified = [f"unverified: {one.dimension}" for one in dimensions if one.verified is False]
+    judged = any(answer.unscored is None for answer in answers)
+    reported = any("candidate_worse" in one.by_order for one in dimensions)
+    known = judged and (bool(worse) or not reported)
     return PairResult(
         id=pair.id,
         stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
-        reasons=[reason, *doubts],
+        reasons=[reason, *unverified, *doubts],
         regression_detected=bool(worse) if known else None,
         regression_severity=severity_of(list(worse.values())) if known else None,
-        dimensions=verdicts,
+        dimensions=dimensions,
         answers=list(answers),
     )
 
 
-def _combine(name: str, answers: Sequence[AnswerResult]) -> DimensionResult:
-    by_order = [answer.finding(name) for answer in answers]
-    findings = [finding for finding in by_order if finding is not None]
-    worse = [finding for finding in findings if finding.impact is not None]
-    sound = [finding for finding in worse if not FOR_PEOPLE & {*finding.flags}]
-    agreed = len(findings) == len(answers) and len({finding.verdict for finding in findings}) == 1
-    told = agreed or (len(findings) == 1 and any(finding.impact == "high" for finding in sound))
-    impacts = [finding.impact for finding in worse if finding.impact is not None]
-    legs = list(dict.fromkeys(leg for finding in findings for leg in finding.legs))
-    flags = dict.fromkeys(flag for finding in findings for flag in finding.flags)
-    if legs:
-        flags.pop("unsupported", None)  # one leg is enough, and one answer may give it
-    if sound:
-        flags.pop("style_only", None)
-    verdict = findings[0].verdict if told else "uncertain"
-    return DimensionResult(
-        dimension=name,
-        verdict=verdict,
-        impact=max(impacts, key=IMPACTS.index) if told and impacts else None,
-        by_order=[None if finding is None else finding.verdict for finding in by_order],
-        supported="unsupported" not in flags if verdict == "candidate_worse" else None,
-        legs=legs,
-        flags=list(flags),
+def _doubts(dimensions: Sequence[DimensionResult], answers: Sequence[RegressionAnswer]) -> Iterator[str]:
+    """Yield the reasons why a pair without a regression does not ship."""
+    yield from (
+        f"uncertain: {one.dimension} ({', then '.join(map(str, one.by_order))})" for one in dimensions if one.flipped
+    )
+    unrequested = dict.fromkeys(name for answer in answers for name in answer.unrequested)
+    if unrequested:
+        yield f"dimension that was not requested: {', '.join(unrequested)}"
+    yield from dict.fromkeys(
+        f"unscored answer: {answer.unscored}{f' ({answer.detail})' if answer.detail else ''}"
+        for answer in answers
+        if answer.unscored is not None
     )
 
 
-_STANDING: Mapping[Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
+def _combine(name: str, answers: Sequence[RegressionAnswer]) -> DimensionResult:
+    by_order = [
+        [finding for answer in answers if answer.order == order and (finding := answer.finding(name)) is not None]
+        for order in ORDERS
+    ]
+    votes = [vote(findings) for findings in by_order]
+    made = [one for one in votes if one is not None]
+    verdict: PairVerdict = "uncertain"
+    confidence = _UNCERTAIN if made else 0.0
+    if len(made) == len(ORDERS) and made[0].verdict == made[1].verdict:
+        verdict, confidence = made[0].verdict, fmean(one.confidence for one in made)
+    elif len(made) == 1 and made[0].impact == "high":
+        verdict, confidence = made[0].verdict, made[0].confidence / len(ORDERS)
+    impacts = [one.impact for one in made if one.impact is not None]
+    worse = verdict == "candidate_worse"
+    return DimensionResult(
+        dimension=name,
+        verdict=verdict,
+        impact=_highest(impacts) if worse else None,
+        by_order=[None if one is None else one.verdict for one in votes],
+        confidence=round(confidence, 6),
+        verified=any(finding.verified for findings in by_order for finding in findings) if worse else None,
+    )
+
+
+def _identical(pair: JudgedPair, rules: ShipRules) -> PairResult:
+    """Return the result of identical outputs: the same in every dimension, without a call."""
+    decision, reason = decide({}, pair.dimensions, rules)
+    return PairResult(
+        id=pair.id,
+        stratum=pair.item.stratum,
+        ship_decision=decision,
+        reasons=["identical outputs" if decision == "ship" else reason],
+        regression_detected=False,
+        regression_severity="none",
+        dimensions=[
+            DimensionResult(
+                dimension=one.name,
+                verdict="same",
+                impact=None,
+                by_order=["same", "same"],
+                confidence=1.0,
+                verified=None,
+            )
+            for one in pair.dimensions
+        ],
+        answers=[],
+        identical=True,
+    )
 
 
 def reduce_regressions(
@@ -269,73 +174,73 @@ def reduce_regressions(
     *,
     declared_strong: bool,
 ) -> JudgeRegressions:
-    """Return what a judge found. The first replicate of each order decides; the others show how well it repeats."""
+    """Return a judge's verdicts on pairs, and their rates."""
     results = [
-        combine_orders(
-            pair,
-            [
-                _read(pair, answers.get(Call(question_id(pair.id, order), replicate)), rules, order, replicate)
-                for replicate in range(replicates)
-                for order in ORDERS
-            ],
-            rules,
-        )
+        _identical(pair, rules)
+        if pair.identical
+        else combine_orders(pair, list(_read(pair, answers, replicates, rules)), rules)
         for pair in pairs
     ]
     given = [answer for result in results for answer in result.answers]
+    unscored = Counter(answer.unscored for answer in given if answer.unscored is not None)
+    unusable = no_usable_output(unscored, len(given), answers)
     decisions = [result.ship_decision for result in results]
-    compared = [result for result in results if result.compared]  # else half an answer counts as less
+    compared = [result for result in results if result.compared]  # half an answer would count as less
     decided = [result.ship_decision for result in compared]
-    blocking: dict[str, bool] = {}
-    for dimension in (dimension for pair in pairs for dimension in pair.dimensions):
-        blocking[dimension.name] = blocking.get(dimension.name, False) or dimension.blocking
+    blocking = dict.fromkeys((one.name for pair in pairs for one in pair.dimensions), False)
+    blocking |= {one.name: True for pair in pairs for one in pair.dimensions if one.blocking}
+    worse = [one for result in compared for one in result.dimensions if one.verified is not None]
     return JudgeRegressions(
         judge=judge,
         declared_strong=declared_strong,
         ship_decision=most_careful(decisions),
-        decisions={name: rate(decided.count(name), len(decided)) for name in DECISIONS},
+        decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=decisions.count(None),
-        dimensions=[_summary(name, blocks, results) for name, blocks in blocking.items()],
-        flips=rate(sum(result.flipped > 0 for result in compared), len(compared)),
-        lean=mean_within([_lean(result) for result in compared], -1.0, 1.0),
+        dimensions=[] if unusable else [_summary(name, blocks, compared) for name, blocks in blocking.items()],
+        flips=rate(sum(any(one.flipped for one in result.dimensions) for result in compared), len(compared)),
+        lean=mean_within([_lean(result) for result in compared if not result.identical], -1.0, 1.0),
         repeats=mean_within([share for result in results if (share := _repeats(result)) is not None]),
+        unverified=rate(sum(not one.verified for one in worse), len(worse)),
         answers=len(given),
-        unscored=Counter(answer.unscored for answer in given if answer.unscored is not None),
-        mismatches=Counter(name for answer in given if answer.conclusion for name in answer.conclusion.mismatches),
+        unscored=unscored,
+        mismatches=Counter(name for answer in given for name in answer.mismatches),
+        unrequested=Counter(name for answer in given for name in answer.unrequested),
         severity=count_severities(result.regression_severity or NONE for result in compared),
+        unusable=unusable,
         pairs=results,
     )
 
 
-def _read(pair: JudgedPair, made: Replicate | None, rules: ShipRules, order: Order, replicate: int) -> AnswerResult:
-    text, item = text_of(made), pair.item
-    shown = (item.shown, item.baseline_output, item.candidate_output)
-    answer = text if isinstance(text, Unscored) else read_answer(text, pair.dimensions, shown)
-    return check_answer(answer, item, pair.dimensions, rules, order, replicate)
+def _read(
+    pair: JudgedPair, answers: Mapping[Call, Replicate], replicates: int, rules: ShipRules
+) -> Iterator[RegressionAnswer]:
+    for replicate in range(replicates):
+        for order in ORDERS:
+            text = text_of(answers.get(Call(question_id(pair.id, order), replicate)))
+            yield read_answer(text, pair, rules, order, replicate)
 
 
 def _lean(result: PairResult) -> float:
-    """Return how much better the candidate comes off where it stands first, from -1 to 1; the mean over dimensions."""
+    """Return how much better the candidate is judged when it stands first, from -1 to 1; the mean over dimensions."""
     by_order = [dimension.by_order for dimension in result.dimensions]
-    return fmean((_STANDING[second] - _STANDING[first]) / 2 for first, second in by_order if first and second)
+    return fmean((_POINTS[second] - _POINTS[first]) / 2 for first, second in by_order if first and second)
 
 
 def _repeats(result: PairResult) -> float | None:
-    """Return in what share of its further replicates a pair's verdicts are those of the first; None without any."""
+    """Return the share of replicate pairs that agree in every dimension. Return None without two that count."""
     same = []
     for order in ORDERS:
-        first, *further = (
-            None if one.unscored else {finding.dimension: finding.verdict for finding in one.findings}
-            for one in result.answers
-            if one.order == order
-        )
-        same += [other == first for other in further if None not in (first, other)]
-    return sum(same) / len(same) if same else None
+        verdicts = [
+            [finding.verdict for finding in answer.findings]
+            for answer in result.answers
+            if answer.order == order and answer.unscored is None
+        ]
+        same += [one == other for one, other in combinations(verdicts, 2)]
+    return fmean(same) if same else None
 
 
-def _summary(name: str, blocking: bool, results: Sequence[PairResult]) -> DimensionSummary:
-    every = (one for result in results for one in result.dimensions if one.dimension == name)
-    verdicts = [one for one in every if None not in one.by_order]
+def _summary(name: str, blocking: bool, compared: Sequence[PairResult]) -> DimensionSummary:
+    verdicts = [one for result in compared for one in result.dimensions if one.dimension == name]
     worse = [one for one in verdicts if one.verdict == "candidate_worse"]
     counts = Counter(one.verdict for one in verdicts)
     return DimensionSummary(
@@ -346,7 +251,6 @@ def _summary(name: str, blocking: bool, results: Sequence[PairResult]) -> Dimens
         uncertain=counts["uncertain"],
         worse=rate(len(worse), len(verdicts)),
         impacts={impact: sum(one.impact == impact for one in worse) for impact in IMPACTS},
-        unsupported=sum("unsupported" in one.flags for one in worse),
-        style_only=sum("style_only" in one.flags for one in worse),
+        unverified=sum(one.verified is False for one in worse),
         flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
     )

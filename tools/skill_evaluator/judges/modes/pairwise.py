@@ -1,17 +1,16 @@
-"""`judge pairwise`: items → matches of two outputs with a question in each order; and the models of its results."""
+"""`judge pairwise`: matches of two outputs, asked about in both orders; the verdicts and their figures."""
 
-import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text, mitigations_of
@@ -31,21 +30,29 @@ from skill_evaluator.judges.asking.questions import (
     one_of,
 )
 from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, read_criteria, read_grounds, text_of
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, Order, StoredVerdict
-from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within
-from skill_evaluator.judges.statistics.habits import own_noise, position_bias, pull_of_length
-from skill_evaluator.judges.statistics.strengths import WinMatrix, strengths_of
-from skill_evaluator.library.config import JudgePanel
+from skill_evaluator.judges.asking.results import (
+    JudgeRecord,
+    JudgeText,
+    JudgingHead,
+    NoUsableOutput,
+    Order,
+    StoredVerdict,
+    no_usable_output,
+)
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
+from skill_evaluator.judges.statistics.habits import own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.stats import mean_or_none, rounded
+from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 ORDERS: tuple[Order, Order] = (1, 2)  # in the second one output 2 stands first
 PAIR = ("1", "2")
+NOTHING = rate(0, 0)  # of results before a figure was added
 
 
 class PairItem(JudgedItem):
-    """Two outputs, or several by name; `model_1`, `model_2` and `models` say who wrote them, where that is known."""
+    """Two outputs, or several by name; `model_1`, `model_2` and `models` name the models that wrote them, if known."""
 
     output_1: JudgedText | None = None
     output_2: JudgedText | None = None
@@ -55,7 +62,7 @@ class PairItem(JudgedItem):
     models: dict[Label, Label] = {}
 
     @model_validator(mode="after")
-    def _refuse_other_forms(self) -> Self:
+    def _require_two_outputs(self) -> Self:
         given = [output for output in (self.output_1, self.output_2) if output]
         if not ((len(given) == 2 and not self.outputs) or (not given and len(self.outputs) > 1)):
             raise ValueError("output_1 and output_2 are needed, or outputs with two texts or more by name")
@@ -70,25 +77,15 @@ class PairItem(JudgedItem):
 
     @property
     def writers(self) -> tuple[str | None, ...]:
-        """Who wrote each output, None if unknown."""
+        """The model that wrote each output, None if unknown."""
         if self.outputs:
             return tuple(self.models.get(name) for name in self.outputs)
         return self.model_1, self.model_2
 
 
-class _OfAnItem(Protocol):
-    @property
-    def item(self) -> str: ...
-    @property
-    def names(self) -> tuple[str, str]: ...
-
-
-MatchT = TypeVar("MatchT", bound=_OfAnItem)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatch:
-    """Two outputs of an item by name, and the questions about them: in order, then exchanged."""
+    """Two outputs of an item by name, and the questions about them: in order, then swapped."""
 
     item: PairItem
     names: tuple[str, str]
@@ -102,19 +99,12 @@ class PairMatch:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """All texts that the judge sees."""
+        """All texts that the judge reads."""
         return tuple(text for text in (*self.outputs, self.item.input) if text)
 
-    @property
-    def of_a_pair(self) -> bool:
-        """Whether the item has just these two outputs, called 1 and 2."""
-        return tuple(self.item.texts) == PAIR
 
-
-def make_matches(
-    rubric: NamedRubric, items: Sequence[PairItem], seed: int, opponents: int | None = None
-) -> tuple[list[PairMatch], JudgePrompt]:
-    """Return the matches of all items with the prompt: all pairs of outputs, or each output with `opponents` others."""
+def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
+    """Return the prompt, and the matches of all pairs of outputs of each item."""
     prompt, form = load_prompt("pairwise"), preference_form(rubric.criteria)
     instructions = {
         "criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False),
@@ -122,43 +112,22 @@ def make_matches(
     }
     matches = []
     for item in items:
-        places = {name: place for place, name in enumerate(item.texts, 1)}
+        number = {name: place for place, name in enumerate(item.texts, 1)}
         mark = mark_of(seed, item.digest)
-        for left, right in drawn_pairs(tuple(item.texts), opponents, f"{seed}/{item.id}"):
-            between = "" if not item.outputs else f"/{places[left]}-{places[right]}"
-            asked = []
+        for left, right in combinations(item.texts, 2):
+            between = f"/{number[left]}-{number[right]}" if item.outputs else ""
+            questions = []
             for order in ORDERS:
                 first, second = (left, right) if order == ORDERS[0] else (right, left)
-                texts = {"first_output": item.texts[first], "second_output": item.texts[second]}
+                texts = {
+                    "input": item.input,
+                    "first_output": item.texts[first],
+                    "second_output": item.texts[second],
+                }
                 case_id = f"{item.id}{between}/{order}"
-                asked.append(
-                    make_question(case_id, prompt, instructions, {"input": item.input, **texts}, form[0], mark)
-                )
-            matches.append(PairMatch(item=item, names=(left, right), questions=(asked[0], asked[1])))
+                questions.append(make_question(case_id, prompt, instructions, texts, form[0], mark))
+            matches.append(PairMatch(item=item, names=(left, right), questions=(questions[0], questions[1])))
     return matches, prompt
-
-
-def drawn_pairs(names: Sequence[str], opponents: int | None, seed: str) -> list[tuple[str, str]]:
-    """Return all pairs of some names, or so few that each name meets `opponents` (an even number) others.
-
-    The few lie on a circle that the seed draws: each meets its neighbours, so that any two are linked.
-
-    >>> len(drawn_pairs("abcdef", None, "")), len(drawn_pairs("abcdef", 2, ""))
-    (15, 6)
-    """
-    if opponents is None or opponents >= len(names) - 1:
-        return list(combinations(names, 2))
-    if opponents < 2 or opponents % 2:
-        raise JudgeError(f"--opponents must be an even number from 2, not {opponents}")
-    circle = list(names)
-    random.Random(seed).shuffle(circle)  # noqa: S311 (no secret)
-    place = {name: index for index, name in enumerate(names)}
-    drawn = {
-        tuple(sorted((circle[start], circle[(start + step) % len(circle)]), key=place.__getitem__))
-        for start in range(len(circle))
-        for step in range(1, opponents // 2 + 1)
-    }
-    return [pair for pair in combinations(names, 2) if pair in drawn]
 
 
 def preference_form(criteria: Sequence[Criterion]) -> Form:
@@ -189,7 +158,7 @@ Preferred = Literal[1, 2, "tie"]
 
 
 class OrderJudgement(FrozenModel):
-    """A judge's verdict in one order; `winner` is mapped back to the outputs. Without one `unscored` says why."""
+    """A judge's verdict in one order; `winner` is mapped back to the outputs. Without a winner `unscored` says why."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -201,9 +170,9 @@ class OrderJudgement(FrozenModel):
 
 
 class PairJudgement(FrozenModel):
-    """What both orders say by one criterion, or overall: the winner, or a tie where they differ.
+    """The verdict of both orders by one criterion, or overall: the winner, or a tie if they disagree.
 
-    `share` is output 1's: 1, 0.5 or 0. Null, all of it, unless both orders count.
+    `share` is output 1's: 1, 0.5 or 0. All of it is null unless both orders count.
     """
 
     criterion: Label
@@ -225,34 +194,35 @@ class MatchResult(FrozenModel):
     judgements: list[PairJudgement]
 
 
-def pairs_among(matches: Iterable[MatchT]) -> list[MatchT]:
-    """Return the matches of items with just two outputs, called 1 and 2: there are no others of such an item."""
-    every = list(matches)
-    counts = Counter(match.item for match in every)
-    return [match for match in every if match.names == PAIR and counts[match.item] == 1]
+def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
+    """Return the results of items with just two outputs, called 1 and 2."""
+    counts = Counter(match.item for match in matches)
+    return [match for match in matches if match.names == PAIR and counts[match.item] == 1]
 
 
 def winner_of(share: float | None) -> Preferred | None:
-    """Return whom all replicates prefer, by the mean share of output 1; a tie where they differ, None without any."""
+    """Return the winner by output 1's mean share over replicates; a tie if they differ, None without a verdict."""
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
 class PairwiseCriterion(FrozenModel):
     """One criterion over all matches, or all criteria together (`overall`).
 
-    `wins`: how often output 1 wins, a tie being half a win; over items with two outputs. `length`: the
-    pull of length on verdicts, in log-odds. `counts`: judgements by winner, `disagreed`: ties because orders differ.
+    `wins`: how often output 1 wins, a tie being half a win; `similar_length`: the same among pairs whose lengths differ
+    by at most 20 %; `longer`: how often the longer of two outputs of other length wins. All three are over items with
+    two outputs. `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: those below the
+    threshold of confidence.
 
-    Over the matches in which both orders count, `flips` is the share whose verdict changes with the order,
-    `picks_first` the share of verdicts for what stands first, `lean` that minus the share for the second. `noise`: how
-    often two answers to the same request differ, where there are replicates; `flips_beyond_noise`: what it leaves of
-    the flips.
+    `flips` is the share of the matches whose verdict changes with the order, `picks_first` the share of verdicts for
+    the output that stands first, `lean` that minus the share for the second. `noise`: how often two replicates differ;
+    `flips_beyond_noise`: flips minus noise.
     """
 
     criterion: Label
     weight: PositiveFloat
     wins: Figure
-    length: Figure
+    similar_length: Figure = NOTHING
+    longer: Figure = NOTHING
     counts: dict[str, NonNegativeInt]
     disagreed: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
@@ -265,68 +235,51 @@ class PairwiseCriterion(FrozenModel):
     flips_beyond_noise: Figure | None = None
 
 
-class Ranking(FrozenModel):
-    """Several outputs by name, best first. `wins[i][j]`: how often i beat j; `ties` likewise.
+class OutputWins(FrozenModel):
+    """One of several outputs by name, and its win rate against all others, with the item as the unit."""
 
-    `strengths`: log strengths of Bradley and Terry with ties, their mean being 0; null where `remark` says why.
-    """
-
-    criterion: Label
-    names: list[Label]
-    wins: list[list[NonNegativeInt]]
-    ties: list[list[NonNegativeInt]]
-    strengths: list[Figure] | None
-    remark: str = ""
+    name: Label
+    wins: Figure
 
 
 class JudgePreferences(FrozenModel):
-    """One judge: `criteria` with the overall figures last, the overall wins by stratum, the rankings, every match."""
+    """One judge: `criteria` with the overall figures last, the overall wins by stratum, several outputs best first.
+
+    `unusable` says why a judge has no figures.
+    """
 
     judge: JudgeRecord
     criteria: list[PairwiseCriterion]
     strata: dict[Label, Figure]
-    rankings: list[Ranking]
+    outputs: list[OutputWins] = []
+    unusable: NoUsableOutput | None = None
     matches: list[MatchResult]
 
     @property
-    def shown(self) -> list[Label]:
-        """The criteria worth showing: of one criterion the overall figures say the same again."""
-        names = [criterion.criterion for criterion in self.criteria]
-        return names[:1] if names[1:] == [OVERALL] else names
+    def shown(self) -> list[PairwiseCriterion]:
+        """The criteria worth showing: with one criterion the overall figures are the same."""
+        return self.criteria[:1] if len(self.criteria) == 2 else self.criteria
 
 
 class PanelMatch(FrozenModel):
-    """Two outputs of an item; by criterion, the winner and the weight of the judges behind each verdict.
+    """Two outputs of an item: the winner of the majority by criterion, a tie without a majority.
 
-    Without a majority it is a tie; null where no judge's verdict counts.
+    Null if no judge's verdict counts.
     """
 
     item: Label
-    stratum: Label
     names: tuple[Label, Label]
     winners: dict[Label, Preferred | None]
     votes: dict[Label, dict[str, PositiveFloat]]
 
 
-class PanelPreference(FrozenModel):
-    """One criterion, or overall; `disputed` counts the matches on which judges differ.
-
-    `wins`: how often output 1 wins, over items with two outputs. `agreement`: Krippendorff's α of the judges.
-    """
-
-    criterion: Label
-    counts: dict[str, NonNegativeInt]
-    wins: Figure
-    disputed: NonNegativeInt
-    agreement: Figure
-
-
 class PanelPreferences(FrozenModel):
-    """Several judges as one, by majority; the overall figures are last."""
+    """Several judges as one. `agreement`: the share of the overall verdicts on which all judges agree."""
 
-    policy: JudgePanel
-    criteria: list[PanelPreference]
-    rankings: list[Ranking]
+    wins: dict[Label, Figure]
+    outputs: list[OutputWins] = []
+    agreement: Figure
+    judges: list[JudgeAgreement]
     matches: list[PanelMatch]
 
 
@@ -337,6 +290,12 @@ class PairwiseResults(FrozenModel):
     judging: JudgingHead
     judges: list[JudgePreferences]
     panel: PanelPreferences | None = None
+    cascade: CascadeResult | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """4 if a judge is unusable, else 0."""
+        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 _EVIDENCE = ("evidence_first", "evidence_second")
@@ -361,11 +320,11 @@ def read_order(
 ) -> dict[str, OrderJudgement]:
     """Return what an answer says by criterion and overall, mapped back to the outputs."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
-    said = {criterion.id: _read(written[criterion.id], criterion, texts, order) for criterion in criteria}
+    said = {criterion.id: _read_criterion(written[criterion.id], criterion, texts, order) for criterion in criteria}
     return {**said, OVERALL: weigh(said, {criterion.id: criterion.weight for criterion in criteria})}
 
 
-def _read(
+def _read_criterion(
     written: Mapping[str, Any] | Unscored, criterion: Criterion, texts: Sequence[str], order: int
 ) -> OrderJudgement:
     if isinstance(written, Unscored):
@@ -412,7 +371,7 @@ def combine(criterion: str, replicate: int, orders: Sequence[OrderJudgement]) ->
     return PairJudgement(criterion=criterion, replicate=replicate, orders=list(orders), **verdict)
 
 
-Judged = Sequence[tuple[PairMatch, MatchResult]]
+_SIMILAR = 0.2  # of the longer output
 
 
 def reduce_matches(
@@ -422,110 +381,103 @@ def reduce_matches(
     replicates: int,
     judge: JudgeRecord,
 ) -> JudgePreferences:
-    """Read and sum up what one judge answered."""
-    names = [*(criterion.id for criterion in criteria), OVERALL]
+    """Return one judge's verdicts on matches, and their figures."""
     results = []
     for match in matches:
-        given = [judge_match(match, criteria, answers, replicate) for replicate in range(replicates)]
-        results.append(_result(match, names, [one for judgements in given for one in judgements]))
+        replicated = [judge_match(match, criteria, answers, replicate) for replicate in range(replicates)]
+        results.append(_result(match, [one for judgements in replicated for one in judgements]))
+    orders = [
+        one for result in results for said in result.judgements if said.criterion == OVERALL for one in said.orders
+    ]
+    unscored = Counter(one.unscored for one in orders if one.unscored is not None)
+    unusable = no_usable_output(unscored, len(orders), answers)
     judged = list(zip(matches, results, strict=True))
-    strata = dict.fromkeys(result.stratum for result in results)
-    pairs = [result for match, result in judged if match.of_a_pair]
-    named = [result for match, result in judged if not match.of_a_pair]
+    pairs = pair_results(results)
     strictest = max(criterion.confidence_threshold for criterion in criteria)
+    figures = [
+        *(_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria),
+        _figures(OVERALL, sum(one.weight for one in criteria), strictest, judged),
+    ]
+    by_stratum = by_key((pair.stratum, pair.shares[OVERALL]) for pair in pairs)
     return JudgePreferences(
         judge=judge,
-        criteria=[
-            *(_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria),
-            _figures(OVERALL, sum(one.weight for one in criteria), strictest, judged),
-        ],
+        criteria=[] if unusable else figures,
         strata={
-            stratum: mean_within(
-                [share for pair in pairs if pair.stratum == stratum and (share := pair.shares[OVERALL]) is not None]
-            )
-            for stratum in (strata if pairs else ())
+            stratum: mean_within([share for share in shares if share is not None])
+            for stratum, shares in by_stratum.items()
         },
-        rankings=[rank(name, named) for name in names] if named else [],
+        outputs=rank_outputs([(one.item, one.names, one.shares[OVERALL]) for one in results if one not in pairs]),
+        unusable=unusable,
         matches=results,
     )
 
 
-def _result(match: PairMatch, names: Sequence[str], judgements: Sequence[PairJudgement]) -> MatchResult:
-    shares = {
-        name: [one.share for one in judgements if one.criterion == name and one.share is not None] for name in names
-    }
+def _result(match: PairMatch, judgements: Sequence[PairJudgement]) -> MatchResult:
+    shares = by_key((one.criterion, one.share) for one in judgements)
     return MatchResult(
         item=match.item.id,
         stratum=match.item.stratum,
         names=match.names,
-        shares={name: rounded(mean_or_none(given)) for name, given in shares.items()},
+        shares={
+            name: rounded(mean_or_none([share for share in given if share is not None]))
+            for name, given in shares.items()
+        },
         judgements=list(judgements),
     )
 
 
-def _figures(name: str, weight: float, threshold: float, judged: Judged) -> PairwiseCriterion:
+def _figures(
+    name: str, weight: float, threshold: float, judged: Sequence[tuple[PairMatch, MatchResult]]
+) -> PairwiseCriterion:
     """Return the figures of one criterion. Position bias is that of the first replicate; noise needs a second one."""
-    mine = [[one for one in result.judgements if one.criterion == name] for _, result in judged]
-    given = [one for match in mine for one in match]
+    by_match = [[one for one in result.judgements if one.criterion == name] for _, result in judged]
+    judgements = [one for match in by_match for one in match]
     pairs = [
-        (share, len(match.outputs[0]) - len(match.outputs[1]))
+        (share, len(match.outputs[0]), len(match.outputs[1]))
         for match, result in judged
-        if match.of_a_pair and (share := result.shares[name]) is not None
+        if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
-    shares = [share for share, _ in pairs]
-    firsts = [match[0].orders for match in mine if match[0].winner is not None]
+    firsts = [match[0].orders for match in by_match if match[0].winner is not None]
     position = position_bias([in_order.winner for in_order, _ in firsts], [swapped.winner for _, swapped in firsts])
-    sure = [[one.confidence for one in match if one.confidence is not None] for match in mine]
-    unscored = Counter(said.unscored for one in given for said in one.orders if said.unscored is not None)
+    sure = [[one.confidence for one in match if one.confidence is not None] for match in by_match]
     noise = own_noise(
-        [[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)] for match in mine
+        [[one.orders[order].winner for one in match if one.orders[order].winner] for order in (0, 1)]
+        for match in by_match
     )
     return PairwiseCriterion.view(
         position,
         criterion=name,
         weight=weight,
-        wins=mean_within(shares),
-        length=pull_of_length(shares, [longer for _, longer in pairs]),
-        counts=dict(Counter(str(one.winner) for one in given if one.winner is not None)),
-        disagreed=sum(one.agreed is False for one in given),
-        unscored=dict(unscored),
+        wins=mean_within([share for share, _, _ in pairs]),
+        similar_length=mean_within(
+            [share for share, left, right in pairs if abs(left - right) <= _SIMILAR * max(left, right)]
+        ),
+        longer=mean_within([share if left > right else 1 - share for share, left, right in pairs if left != right]),
+        counts=dict(Counter(str(one.winner) for one in judgements if one.winner is not None)),
+        disagreed=sum(one.agreed is False for one in judgements),
+        unscored=dict(Counter(said.unscored for one in judgements for said in one.orders if said.unscored is not None)),
         confidence=mean_within([fmean(shares) for shares in sure if shares]),
-        unsure=sum(share < threshold for shares in sure for share in shares),
+        unsure=sum(bool(one.agreed) and (one.confidence or 0.0) < threshold for one in judgements),
         noise=noise,
         flips_beyond_noise=None if noise is None else difference(position.flips, noise),
     )
 
 
-def rank(criterion: str, results: Sequence[MatchResult]) -> Ranking:
-    """Return the outputs of several by strength, best first; those of the same name in several items are one."""
-    names = list(dict.fromkeys(name for result in results for name in result.names))
-    place = {name: index for index, name in enumerate(names)}
-    met = [
-        (place[result.names[0]], place[result.names[1]], share)
-        for result in results
-        if (share := result.shares[criterion]) is not None
+def rank_outputs(results: Sequence[tuple[str, tuple[str, str], float | None]]) -> list[OutputWins]:
+    """Return the win rate of each output over all its matches, best first, from item, names and share of the first.
+
+    Outputs of the same name in several items are one.
+    """
+    shares: dict[str, dict[str, list[float]]] = {}  # by name and item
+    for item, (left, right), share in results:
+        if share is not None:
+            shares.setdefault(left, {}).setdefault(item, []).append(share)
+            shares.setdefault(right, {}).setdefault(item, []).append(1 - share)
+    ranked = [
+        OutputWins(name=name, wins=mean_within([fmean(given) for given in by_item.values()]))
+        for name, by_item in shares.items()
     ]
-    matrix = WinMatrix.of(met, len(names))
-    strengths: list[Figure] | None = None
-    remark = ""
-    order = list(range(len(names)))
-    try:
-        fitted = strengths_of(matrix)
-    except ValueError as problem:
-        remark = str(problem)
-    else:
-        order.sort(key=lambda index: -(fitted.items[index].value or 0.0))
-        strengths = [fitted.items[index] for index in order]
-        if fitted.softened:
-            remark = "an output won or lost everything, so that half a win either way was added to each pair"
-    return Ranking(
-        criterion=criterion,
-        names=[names[index] for index in order],
-        wins=[[int(matrix.wins[row, column]) for column in order] for row in order],
-        ties=[[int(matrix.ties[row, column]) for column in order] for row in order],
-        strengths=strengths,
-        remark=remark,
-    )
+    return sorted(ranked, key=lambda output: -(output.wins.value or 0.0))
 
 
 VERDICTS = "verdicts.jsonl"
@@ -539,14 +491,14 @@ def write_verdicts(folder: Path, results: PairwiseResults) -> None:
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
     """Yield the verdict of every answer about an item with two outputs: overall, and by each criterion."""
-    for match in pairs_among(judge.matches):
+    for match in pair_results(judge.matches):
         by_replicate: dict[int, dict[str, PairJudgement]] = {}
         for judgement in match.judgements:
             by_replicate.setdefault(judgement.replicate, {})[judgement.criterion] = judgement
         for replicate, judgements in by_replicate.items():
             overall = judgements.pop(OVERALL)
             for place, said in enumerate(overall.orders):
-                if said.unscored != "not_answered":  # nothing was said, which is no verdict
+                if said.unscored != "not_answered":  # a call that was not made is no verdict
                     yield StoredVerdict(
                         id=match.item,
                         judge=judge.judge.model_id,

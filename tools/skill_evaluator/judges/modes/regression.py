@@ -1,21 +1,21 @@
-"""`judge regression`: pairs of outputs → questions in both orders, and the answer that a judge must give, exactly.
+"""`judge regression`: pairs of outputs → questions in both orders, and a judge's output → findings.
 
-The keys of an answer stand in the order in which the judge writes: findings and their evidence before the decision. An
-answer that is not whole (a dimension left out or repeated, a word off the scale) counts for nothing and says why. What
-says nothing costs nothing: another key or dimension, capital letters, null for no evidence, the impact of what is no
-worse.
+The keys of an output stand in the order in which the judge writes: findings and their evidence before the decision. An
+output that is not whole (a dimension missing or repeated, an unknown word) is unscored with its reason. A further key,
+capital letters, null for no evidence and the impact of a verdict other than worse are ignored.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AliasChoices, BeforeValidator, Field, StrictBool, ValidationError, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
 from skill_evaluator.errors import ConfigError, JudgeError
 from skill_evaluator.files import FrozenModel, first_problem
 from skill_evaluator.identifiers import Label
+from skill_evaluator.judges.asking.evidence import shows_difference
 from skill_evaluator.judges.asking.items import JudgedItem, JudgedText
 from skill_evaluator.judges.asking.questions import (
     TEXT,
@@ -30,8 +30,8 @@ from skill_evaluator.judges.asking.questions import (
     mark_of,
     one_of,
 )
-from skill_evaluator.judges.asking.reading import Unscored, last_whole
-from skill_evaluator.judges.asking.results import Order
+from skill_evaluator.judges.asking.reading import Unscored, UnscoredReason, last_whole
+from skill_evaluator.judges.asking.results import JudgeText, Order
 from skill_evaluator.judges.modes.ship_rules import (
     IMPACTS,
     Dimension,
@@ -41,13 +41,16 @@ from skill_evaluator.judges.modes.ship_rules import (
     ShipDecision,
     ShipRules,
     blocking_sentence,
+    decide,
     dimension_name,
     dimensions_of,
+    severity_of,
+    with_blocking,
 )
 from skill_evaluator.text import canonical_json, digest, nearest
 
 ORDERS: tuple[Order, Order] = (1, 2)  # 1: the baseline stands first, 2: the candidate does
-MOST_BASIS_WORDS = 40
+MAX_BASIS_WORDS = 40
 _NAME_DIGITS = 12
 
 
@@ -58,33 +61,20 @@ def _names(value: Any) -> Any:
 class RegressionItem(JudgedItem):
     """A line: a prompt with the output in use and the new one. Without `id` a digest of the line names it.
 
-    `regression_dimensions`, a list or a text with commas, are those of this pair, whatever the command asks about.
-    `baseline_model` and `candidate_model` wrote the outputs, where that is known. `document` is shown after the prompt,
-    and demands nothing of the outputs' form.
+    `regression_dimensions`, a list or a text with commas, are those of this pair, whatever the command names.
+    `baseline_model` and `candidate_model` wrote the outputs, if that is known.
     """
 
     input: JudgedText = Field(min_length=1, validation_alias=AliasChoices("prompt", "input"))
     baseline_output: JudgedText = Field(min_length=1)
     candidate_output: JudgedText
-    document: JudgedText = ""
     regression_dimensions: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     baseline_model: Label | None = None
     candidate_model: Label | None = None
 
     @property
-    def shown(self) -> str:
-        """The prompt with its document."""
-        return f"{self.input}\n\n{self.document}" if self.document else self.input
-
-    @property
-    def digest(self) -> str:
-        """The digest of all its texts; where the prompt ends does not matter."""
-        texts = self.model_dump(mode="json", exclude={"document"})
-        return digest(canonical_json({**texts, "input": self.shown}))
-
-    @property
     def writers(self) -> list[str]:
-        """Who wrote the outputs, as far as that is known."""
+        """The models that wrote the outputs, as far as they are known."""
         return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
     @model_validator(mode="before")
@@ -97,7 +87,7 @@ class RegressionItem(JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One pair as it is asked about: its texts, and the dimensions that are asked of it."""
+    """One item, and the dimensions in which its outputs are compared."""
 
     item: RegressionItem
     dimensions: tuple[Dimension, ...]
@@ -107,34 +97,37 @@ class JudgedPair:
         """The id of the item."""
         return self.item.id
 
+    @property
+    def identical(self) -> bool:
+        """Whether both outputs are the same text, which needs no judge."""
+        return self.item.baseline_output.strip() == self.item.candidate_output.strip()
+
 
 def pairs_of(
     items: Mapping[str, RegressionItem], names: Sequence[str], preset: str, blocking: Collection[str]
 ) -> tuple[JudgedPair, ...]:
     """Return items with their dimensions: their own, else those that are named, else those of the preset.
 
-    Raise ConfigError for an unknown preset, one named twice, and a blocking dimension that no item is asked about;
-    JudgeError naming the item whose own dimensions are wrong.
+    Raise ConfigError for an unknown preset or a repeated dimension, and JudgeError if an item's own dimensions are
+    wrong.
     """
+    usual = dimensions_of(names, preset)
     pairs = []
     for item in items.values():
-        own = item.regression_dimensions
         try:
-            asked = dimensions_of(own or names, "default" if own else preset)
-            mine = {dimension_name(name) for name in blocking} & {dimension.name for dimension in asked}
-            dimensions = dimensions_of(own or names, "default" if own else preset, mine)
+            dimensions = dimensions_of(item.regression_dimensions) if item.regression_dimensions else usual
         except ConfigError as problem:
-            raise JudgeError(f"item '{item.id}': {problem}") if own else problem from None
-        pairs.append(JudgedPair(item=item, dimensions=dimensions))
+            raise JudgeError(f"item '{item.id}': {problem}") from None
+        pairs.append(JudgedPair(item=item, dimensions=with_blocking(dimensions, blocking)))
     return tuple(pairs)
 
 
 def refuse_unasked_blocking(pairs: Sequence[JudgedPair], blocking: Collection[str]) -> None:
-    """Raise ConfigError for a blocking dimension that no pair is asked about: it would never block."""
-    asked = {dimension.name: None for pair in pairs for dimension in pair.dimensions}
+    """Raise ConfigError for a blocking dimension in which no pair is compared: it would never block."""
+    compared = {dimension.name: None for pair in pairs for dimension in pair.dimensions}
     for name in blocking:
-        if dimension_name(name) not in asked:
-            raise ConfigError(f"the blocking dimension '{name}' is not asked about {nearest(name, asked)}")
+        if dimension_name(name) not in compared:
+            raise ConfigError(f"the blocking dimension '{name}' is not requested {nearest(name, compared)}")
 
 
 def _word(value: Any) -> Any:
@@ -142,77 +135,156 @@ def _word(value: Any) -> Any:
 
 
 class DimensionFinding(FrozenModel):
-    """What a judge finds in one dimension; the impact matters only where the candidate is worse."""
+    """A judge's verdict in one dimension, with its evidence; the impact is null unless the candidate is worse.
+
+    `verified` is null unless the candidate is worse: whether some quotation is in one output and not in the other.
+    """
 
     dimension: Annotated[str, BeforeValidator(_word)]
     verdict: Annotated[Finding, BeforeValidator(_word)]
-    evidence_baseline: str = ""
-    evidence_candidate: str = ""
-    impact: Annotated[Impact, BeforeValidator(_word)]
+    evidence_baseline: JudgeText = ""
+    evidence_candidate: JudgeText = ""
+    impact: Annotated[Impact | None, BeforeValidator(_word)] = None
+    verified: bool | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_what_says_nothing(cls, finding: Any) -> Any:
-        if not isinstance(finding, dict):
-            return finding
-        written = {key: value for key, value in finding.items() if value is not None}
-        harmless = _word(written.get("verdict")) in ("same", "candidate_better")
-        return {**written, "impact": "low"} if harmless else written
+    @model_validator(mode="after")
+    def _require_impact(self) -> Self:
+        if self.verdict == "candidate_worse" and self.impact is None:
+            raise ValueError("candidate_worse requires an impact")
+        return self
 
 
 class Conclusion(FrozenModel):
-    """What a judge concludes from its findings; code decides again."""
+    """A judge's own conclusion from its findings; code decides again."""
 
     regression_detected: StrictBool
     regression_severity: Annotated[RegressionSeverity, BeforeValidator(_word)]
     ship_decision: Annotated[ShipDecision, BeforeValidator(_word)]
-    ship_reason: str
-    decision_basis: str = Field(description=f"at most {MOST_BASIS_WORDS} words")
+    ship_reason: JudgeText
+    decision_basis: JudgeText = Field(description=f"at most {MAX_BASIS_WORDS} words")
 
 
-class _Findings(FrozenModel):
+class RegressionOutput(Conclusion):
+    """The whole output that a regression judge must give."""
+
     per_dimension: tuple[DimensionFinding, ...]
 
 
-class RegressionAnswer(Conclusion, _Findings):
-    """The whole answer of a regression judge: what it finds, then what it concludes, in this order."""
+Mismatch = Literal["regression_detected", "regression_severity", "ship_decision", "decision_basis"]
 
 
-def read_answer(text: str, dimensions: Sequence[Dimension], judged: Sequence[str] = ()) -> RegressionAnswer | Unscored:
-    """Read a judge's answer about these dimensions; of several in the text the last that is whole binds.
+class RegressionAnswer(FrozenModel):
+    """One output of a judge: in order 1 the baseline stood first, in order 2 the candidate.
 
-    So a verdict that the judge repeats from the texts it judges does not bind when its own comes after, and one that
-    stands in a `judged` text never does.
+    `unscored` says why it does not count. `mismatches` name the fields of the conclusion that do not follow from the
+    findings, or a decision_basis that is too long. `unrequested` names further dimensions, which count for nothing.
     """
-    return last_whole(text, lambda value: _checked(value, dimensions), judged)
+
+    order: Literal[1, 2]
+    replicate: NonNegativeInt = 0
+    findings: list[DimensionFinding] = []
+    conclusion: Conclusion | None = None
+    mismatches: list[Mismatch] = []
+    unrequested: list[JudgeText] = []
+    unscored: UnscoredReason | None = None
+    detail: JudgeText = ""
+
+    def finding(self, dimension: str) -> DimensionFinding | None:
+        """Return the finding in a dimension. Return None if the output does not count."""
+        return next((finding for finding in self.findings if finding.dimension == dimension), None)
 
 
-def _checked(value: object, dimensions: Sequence[Dimension]) -> RegressionAnswer | Unscored:
-    wanted = {dimension.name for dimension in dimensions}
+def read_answer(
+    text: str | Unscored, pair: JudgedPair, rules: ShipRules, order: Order = 1, replicate: int = 0
+) -> RegressionAnswer:
+    """Read a judge's output on a pair. Of several answers in it the last whole one counts.
+
+    An answer that the judge copies from a text that it judges never counts.
+    """
+    item = pair.item
+    judged = (item.input, item.baseline_output, item.candidate_output)
+    answer = (
+        text if isinstance(text, Unscored) else last_whole(text, lambda value: _checked(value, pair, rules), judged)
+    )
+    if isinstance(answer, Unscored):
+        return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
+    return answer.model_copy(update={"order": order, "replicate": replicate})
+
+
+def _checked(value: object, pair: JudgedPair, rules: ShipRules) -> RegressionAnswer | Unscored:
+    requested = {dimension.name for dimension in pair.dimensions}
+    unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
-        names = (_word(finding.get("dimension")) if isinstance(finding, dict) else None for finding in findings)
-        mine = [one for one, name in zip(findings, names, strict=True) if not isinstance(name, str) or name in wanted]
-        value = {**value, "per_dimension": mine}
+        names = [_word(finding.get("dimension")) if isinstance(finding, dict) else None for finding in findings]
+        unrequested = [name for name in names if isinstance(name, str) and name not in requested]
+        kept = [one for one, name in zip(findings, names, strict=True) if name not in unrequested]
+        value = {**value, "per_dimension": [_written_keys(finding) for finding in kept]}
     try:
-        answer = RegressionAnswer.model_validate(value)
+        written = RegressionOutput.model_validate(value)
     except ValidationError as problem:
         off_scale = problem.errors(include_url=False)[0]["type"] == "literal_error"
         return Unscored(reason="off_scale" if off_scale else "wrong_format", detail=first_problem(problem))
-    given = Counter(finding.dimension for finding in answer.per_dimension)
-    if repeated := [name for name, count in given.items() if count > 1]:
+    counts = Counter(finding.dimension for finding in written.per_dimension)
+    if repeated := [name for name, count in counts.items() if count > 1]:
         return Unscored(reason="repeated_dimension", detail=", ".join(repeated))
-    if missing := [dimension.name for dimension in dimensions if dimension.name not in given]:
+    if missing := [dimension.name for dimension in pair.dimensions if dimension.name not in counts]:
         return Unscored(reason="missing_dimension", detail=", ".join(missing))
-    return answer
+    by_name = {finding.dimension: _verified(finding, pair.item) for finding in written.per_dimension}
+    return RegressionAnswer(
+        order=1,
+        findings=[by_name[dimension.name] for dimension in pair.dimensions],
+        conclusion=Conclusion.view(written),
+        mismatches=list(_mismatches(written, pair, rules, complete=not unrequested)),
+        unrequested=unrequested,
+    )
+
+
+def _written_keys(finding: Any) -> Any:
+    """Return the keys of a finding that say something; the impact only if the candidate is worse."""
+    if not isinstance(finding, dict):
+        return finding
+    said = {key: value for key, value in finding.items() if value is not None and key != "verified"}
+    if _word(said.get("verdict")) in ("same", "candidate_better"):
+        said.pop("impact", None)
+    return said
+
+
+def _verified(finding: DimensionFinding, item: RegressionItem) -> DimensionFinding:
+    if finding.verdict != "candidate_worse":
+        return finding
+    evidence = (finding.evidence_baseline, finding.evidence_candidate)
+    return finding.model_copy(
+        update={"verified": shows_difference(evidence, item.baseline_output, item.candidate_output)}
+    )
+
+
+def _mismatches(written: RegressionOutput, pair: JudgedPair, rules: ShipRules, *, complete: bool) -> Iterator[Mismatch]:
+    """Yield the fields of a conclusion that do not follow by the rules that the judge was told.
+
+    If the answer has unrequested dimensions (not `complete`) the conclusion may rest on these and is not checked.
+    """
+    worse = {finding.dimension: finding.impact for finding in written.per_dimension if finding.impact is not None}
+    told = ShipRules(one_low=rules.one_low)
+    right: Mapping[Mismatch, object] = {
+        "regression_detected": bool(worse),
+        "regression_severity": severity_of(list(worse.values())),
+        "ship_decision": decide(worse, pair.dimensions, told)[0],
+    }
+    if complete:
+        yield from (name for name, value in right.items() if getattr(written, name) != value)
+    if len(written.decision_basis.split()) > MAX_BASIS_WORDS:
+        yield "decision_basis"
 
 
 def regression_questions(
     pairs: Sequence[JudgedPair], rules: ShipRules, seed: int
 ) -> tuple[list[JudgeQuestion], JudgePrompt]:
-    """Return two questions a pair, called `<pair>/1` and `<pair>/2`, with the prompt they are put by."""
+    """Return the prompt, and two questions for each pair, `<pair>/1` and `<pair>/2`; none for identical outputs."""
     prompt = load_prompt("regression")
     questions = []
     for pair in pairs:
+        if pair.identical:
+            continue
         mark = mark_of(seed, pair.item.digest)
         form = regression_form(pair.dimensions)
         system = fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
@@ -224,7 +296,7 @@ def regression_questions(
             (first_role, first), (second_role, second) = outputs if order == 1 else reversed(outputs)
             slots = {
                 "mark": mark,
-                "prompt": delimited("prompt", pair.item.shown, mark),
+                "prompt": delimited("prompt", pair.item.input, mark),
                 "first_role": first_role,
                 "first": first,
                 "second_role": second_role,
@@ -255,7 +327,7 @@ def regression_form(dimensions: Sequence[Dimension]) -> Form:
             "impact": one_of(IMPACTS),
         }
     )
-    basis = {**TEXT[0], "description": f"at most {MOST_BASIS_WORDS} words"}
+    basis = {**TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
     return form_of(
         {
             "per_dimension": ({"type": "array", "items": finding}, [{**shown, "dimension": name} for name in names]),

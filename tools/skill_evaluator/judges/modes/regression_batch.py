@@ -1,6 +1,6 @@
-"""Two runs, or a run and pinned outputs → pairs, case by case; pairs and policy → the batch that is asked and decided.
+"""Two runs, or a run and pinned outputs → pairs, case by case; pairs and policy → the batch of questions.
 
-The command that asks and CI, which reads the answers again, make the same of both.
+The command that calls judges and the job in CI that reads their answers make the same batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from skill_evaluator.judges.asking.questions import JudgePrompt, JudgeQuestion
 from skill_evaluator.judges.asking.results import head_of
 from skill_evaluator.judges.modes.regression import JudgedPair, RegressionItem, pairs_of, regression_questions
 from skill_evaluator.judges.modes.regression_results import (
+    DECISIONS,
     JudgeRegressions,
     PanelRegressions,
     RegressionResults,
@@ -21,6 +22,7 @@ from skill_evaluator.judges.modes.regression_results import (
     most_careful,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
+from skill_evaluator.judges.panel.results import CascadeResult
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Policy
@@ -33,19 +35,23 @@ from skill_evaluator.text import canonical_json, digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedOutputs:
-    """What is compared: items, and of a component its name and the two runs. `left_out`: by case, why it is not."""
+    """Items, and of a component its name and the two runs. `left_out`: by case, the reason why it is not compared.
+
+    `source`: the file or the run of the outputs.
+    """
 
     items: Mapping[str, RegressionItem]
     left_out: Mapping[str, str] = field(default_factory=dict)
     skill: str | None = None
     baseline: str | None = None
     candidate: str | None = None
+    source: str | None = None
     notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionBatch:
-    """Pairs with their questions, and the rules by which is decided. `paper`: both in short, in place of a rubric."""
+    """Pairs with their questions, and the ship rules. `paper` has both in short, in place of a rubric."""
 
     compared: ComparedOutputs
     pairs: Sequence[JudgedPair]
@@ -64,7 +70,7 @@ class RegressionBatch:
             items={pair.id: pair.item.digest for pair in self.pairs},
             questions=self.questions,
             notes=[
-                "every pair is asked about in both orders",
+                "every pair is judged in both orders, identical outputs need no call",
                 *dict.fromkeys(blocking_sentence(pair.dimensions) for pair in self.pairs),
                 *self.compared.notes,
             ],
@@ -72,14 +78,22 @@ class RegressionBatch:
             paper=self.paper,
             judging_id=judging_id,
             skill=self.compared.skill,
+            source=self.compared.source,
         )
 
     def results(
-        self, judging: Judging, judges: Sequence[JudgeRegressions], panel: PanelRegressions | None = None
+        self,
+        judging: Judging,
+        judges: Sequence[JudgeRegressions],
+        panel: PanelRegressions | None = None,
+        cascade: CascadeResult | None = None,
     ) -> RegressionResults:
-        """Return the results of all judges, and what follows: what their panel says, or else the one judge."""
+        """Return the results; the decision is that of the panel, of the cascade, or else of the one judge."""
         blocking = [name for name, dimension in self.paper["dimensions"].items() if dimension["blocking"]]
         decisions = [judge.ship_decision for judge in judges] if panel is None else [panel.ship_decision]
+        if cascade is not None:
+            verdicts = [one.verdict for one in cascade.decisions]
+            decisions = [next((name for name in DECISIONS if name == verdict), None) for verdict in verdicts]
         unseen = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
         return RegressionResults(
             judging=head_of(judging, "dimensions"),
@@ -90,6 +104,7 @@ class RegressionBatch:
             ship_decision=most_careful([*decisions, *unseen]),
             judges=list(judges),
             panel=panel,
+            cascade=cascade,
         )
 
 
@@ -101,10 +116,15 @@ def batch_of(
     dimensions: Sequence[str] = (),
     preset: str = "default",
     blocking: Sequence[str] = (),
+    high_stakes: bool = False,
 ) -> RegressionBatch:
-    """Return what is asked about these items under a policy; raise ConfigError or JudgeError for what cannot be."""
+    """Return the questions about these items under a policy; raise ConfigError or JudgeError.
+
+    The stakes are high if the caller says so, or the policy of the component does.
+    """
     own = policy.components.get(compared.skill or "")
-    rules = ShipRules(one_low=policy.judge.one_low, high_stakes=own is not None and own.stakes == "high")
+    stakes = high_stakes or (own is not None and own.stakes == "high")
+    rules = ShipRules(one_low=policy.judge.one_low, high_stakes=stakes)
     pairs = pairs_of(compared.items, dimensions, preset, (*policy.judge.blocking, *blocking))
     questions, prompt = regression_questions(pairs, rules, seed)
     asked = {dimension.name: dimension for pair in pairs for dimension in pair.dimensions}
@@ -202,8 +222,7 @@ def pairs_of_outputs(
             items[case_id] = RegressionItem.model_validate(
                 {
                     "id": case_id,
-                    "prompt": component.prompt.text,
-                    "document": case.document,
+                    "prompt": f"{component.prompt.text}\n\n{case.document}".rstrip(),
                     "baseline_output": before.text,
                     "candidate_output": after.text,
                     "baseline_model": baseline.model_id,

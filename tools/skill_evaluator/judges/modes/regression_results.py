@@ -1,4 +1,4 @@
-"""evaluation_results.json of `judge regression`: what was found of each pair, what decided, and the whole batch."""
+"""evaluation_results.json of `judge regression`: the verdict on each pair, the rates of the batch, the decision."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,79 +9,45 @@ from pydantic import NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
-from skill_evaluator.judges.asking.evidence import Evidence
 from skill_evaluator.judges.asking.reading import UnscoredReason
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgingHead
-from skill_evaluator.judges.modes.regression import Conclusion
+from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, NoUsableOutput
+from skill_evaluator.judges.modes.regression import Mismatch, RegressionAnswer
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact, RegressionSeverity, ShipDecision
-from skill_evaluator.judges.statistics.bounded import Figure
-from skill_evaluator.library.config import JudgePanel
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
+from skill_evaluator.judges.statistics.bounded import Figure, rate
 
 RESULTS_VERSION = 1
+NOTHING = rate(0, 0)  # of results before a figure was added
+MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ShipDecision, ...] = ("ship", "review_required", "block")  # from the mildest
-Leg = Literal["quote", "omission", "form"]
-Flag = Literal["unsupported", "no_evidence", "quote_not_found", "style_only"]
-Mismatch = Literal["regression_detected", "regression_severity", "ship_decision"]
-FOR_PEOPLE: frozenset[Flag] = frozenset({"unsupported", "style_only"})
-"""The flags of a *worse* that a person decides on: code has nothing that would bear a block."""
-
-
-class CheckedFinding(FrozenModel):
-    """A finding with what code makes of it. `legs` are what supports a *worse*; `impact` is null for the others."""
-
-    dimension: Label
-    verdict: Finding
-    impact: Impact | None
-    baseline: Evidence
-    candidate: Evidence
-    legs: tuple[Leg, ...] = ()
-    flags: tuple[Flag, ...] = ()
-
-
-class ConclusionResult(Conclusion):
-    """What the judge itself concludes. Code decides again; `mismatches` name what does not follow from its findings."""
-
-    mismatches: list[Mismatch]
-    basis_too_long: bool
-
-
-class AnswerResult(FrozenModel):
-    """One answer: in order 1 the baseline stood first, in order 2 the candidate. `unscored`: why it does not count."""
-
-    order: Literal[1, 2]
-    replicate: NonNegativeInt
-    findings: list[CheckedFinding] = []
-    conclusion: ConclusionResult | None = None
-    unscored: UnscoredReason | None = None
-    detail: str = ""
-
-    def finding(self, dimension: str) -> CheckedFinding | None:
-        """Return what it says of a dimension; None of an answer that does not count."""
-        return next((finding for finding in self.findings if finding.dimension == dimension), None)
+PairVerdict = Finding | Literal["uncertain"]
 
 
 class DimensionResult(FrozenModel):
-    """The verdict of both orders on a dimension; `supported` is null for anything but a *worse*."""
+    """The verdict of both orders in a dimension, `uncertain` if they disagree.
+
+    `by_order`: the vote of the replicates in each order, null if no answer counts. `confidence`: the share of the
+    answers that give the verdict, 0.5 for an uncertain one. `verified` is null unless the verdict is worse.
+    """
 
     dimension: Label
-    verdict: Finding | Literal["uncertain"]
+    verdict: PairVerdict
     impact: Impact | None
     by_order: list[Finding | None]
-    supported: bool | None
-    legs: list[Leg]
-    flags: list[Flag]
+    confidence: Share = 1.0
+    verified: bool | None = None
 
     @property
     def flipped(self) -> bool:
-        """Whether both answers count and say different things."""
+        """Whether both orders count and disagree."""
         return None not in self.by_order and len(set(self.by_order)) > 1
 
 
 class PairResult(FrozenModel):
-    """One pair. `ship_decision` is null where no answer counted; `reasons` begin with what decided.
+    """One pair. `ship_decision` is null if no answer counts; the first of the `reasons` decided.
 
-    It rests on the first replicate of each order. `regression_detected` is also null when only one order reports a
-    regression.
+    `regression_detected` is null if only one order reports a regression. `identical` outputs are the same without a
+    call.
     """
 
     id: Label
@@ -91,24 +57,25 @@ class PairResult(FrozenModel):
     regression_detected: bool | None
     regression_severity: RegressionSeverity | None
     dimensions: list[DimensionResult]
-    answers: list[AnswerResult]
+    answers: list[RegressionAnswer]
+    identical: bool = False
 
     @property
     def compared(self) -> bool:
-        """Whether the answers in both orders count."""
+        """Whether both orders count."""
         return all(None not in dimension.by_order for dimension in self.dimensions)
 
     @property
-    def flipped(self) -> int:
-        """In how many dimensions the orders disagree."""
-        return sum(dimension.flipped for dimension in self.dimensions)
+    def confidence(self) -> float:
+        """The lowest confidence of a dimension on which the orders agree, 1 without any."""
+        return min((one.confidence for one in self.dimensions if one.verdict != "uncertain"), default=1.0)
 
 
 class DimensionSummary(FrozenModel):
-    """A dimension over the pairs that were asked about it.
+    """A dimension over the pairs in which both orders count.
 
-    Only pairs with both answers count. `worse`: its share of them, by impact in `impacts`; `unsupported` and
-    `style_only` are of those. `flips`: share where the orders disagree: the judge's order sensitivity.
+    `worse`: the share of regressions, by impact in `impacts`; `unverified` counts those without a quotation that shows
+    the difference. `flips`: the share in which the orders disagree.
     """
 
     dimension: Label
@@ -118,18 +85,18 @@ class DimensionSummary(FrozenModel):
     uncertain: NonNegativeInt
     worse: Figure
     impacts: dict[Impact, NonNegativeInt]
-    unsupported: NonNegativeInt
-    style_only: NonNegativeInt
+    unverified: NonNegativeInt = 0
     flips: Figure
 
 
 class JudgeRegressions(FrozenModel):
-    """One judge. Rates are of pairs with both answers: of decisions, and of `flips`, pairs the orders disagree on.
+    """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
 
-    `undecided`: pairs without any answer that counts. `declared_strong`: whether models.yaml says so. `lean`, from -1
-    to 1: how far an output is judged better where it stands first; 0 is no bias. `repeats`: how often a further
-    replicate says in every dimension what the first one says. `mismatches` counts answers whose own conclusion does not
-    follow from their findings. `severity`: pairs by the severity of their regressions.
+    `undecided` counts pairs without an answer that counts. `lean`, from -1 to 1, is how much better an output is judged
+    when it stands first. `repeats`: how often two replicates agree in every dimension. `mismatches` counts answers
+    whose conclusion does not follow from their findings. `unrequested` counts answers by further dimensions.
+    `unverified`: the share of regressions without a quotation that shows the difference. `unusable` says why a judge
+    has no figures.
     """
 
     judge: JudgeRecord
@@ -141,56 +108,38 @@ class JudgeRegressions(FrozenModel):
     flips: Figure
     lean: Figure
     repeats: Figure
+    unverified: Figure = NOTHING
     answers: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]
     mismatches: dict[Mismatch, NonNegativeInt]
+    unrequested: dict[JudgeText, NonNegativeInt] = {}
     severity: dict[Label, NonNegativeInt] = {}
+    unusable: NoUsableOutput | None = None
     pairs: list[PairResult]
 
 
-class PanelDimension(FrozenModel):
-    """A dimension of a pair: what the majority of the judges by weight says, else `uncertain`; and all the votes.
-
-    `impact` of a *worse* is the highest that one of this majority gives whose evidence code confirms; null without.
-    """
-
-    dimension: Label
-    verdict: Finding | Literal["uncertain"]
-    impact: Impact | None
-    votes: dict[str, PositiveFloat]
-
-
 class PanelPair(FrozenModel):
-    """A pair by all judges: code decides on the majority's verdicts, and it ships only if it does by every judge."""
+    """A pair by the majority of the judges in each dimension; it ships only if every judge lets it ship."""
 
     id: Label
-    stratum: Label
     ship_decision: ShipDecision | None
     reasons: list[str]
-    dimensions: list[PanelDimension]
-
-
-class PanelSummary(FrozenModel):
-    """A dimension over all pairs. `disputed`: pairs on which judges differ; `agreement`: their Krippendorff's α."""
-
-    dimension: Label
-    worse: Figure
-    uncertain: NonNegativeInt
-    disputed: NonNegativeInt
-    agreement: Figure
+    verdicts: dict[Label, PairVerdict]
+    votes: dict[Label, dict[str, PositiveFloat]]
 
 
 class PanelRegressions(FrozenModel):
-    """Several judges as one."""
+    """Several judges as one. `agreement`: the share of verdicts on which all judges agree."""
 
-    policy: JudgePanel
     ship_decision: ShipDecision | None
-    dimensions: list[PanelSummary]
+    decisions: dict[ShipDecision, Figure]
+    agreement: Figure
+    judges: list[JudgeAgreement]
     pairs: list[PanelPair]
 
 
 class RulesResult(FrozenModel):
-    """By which rules was decided, beside the fixed ones."""
+    """The rules of the decision that a team can set."""
 
     one_low: Literal["ship", "review_required"]
     high_stakes: bool
@@ -198,10 +147,10 @@ class RulesResult(FrozenModel):
 
 
 class RateAlert(FrozenModel):
-    """The regressions that a judge reports in a dimension, corrected for its errors, beside what the policy allows.
+    """A judge's rate of regressions in a dimension, corrected for its errors, against the rate that the policy allows.
 
-    `above`: whether the whole interval of `corrected` is above `allowed`; null where `problem` says why nobody knows.
-    `sensitivity` and `specificity` are those of the judge in the judging `calibration`.
+    `above`: whether the whole interval of `corrected` is above `allowed`; null if `problem` says why it is not known.
+    `sensitivity` and `specificity` are those of the judge in the judge run `calibration`.
     """
 
     judge: ModelId
@@ -216,10 +165,28 @@ class RateAlert(FrozenModel):
     problem: str = ""
 
 
-class RegressionResults(FrozenModel):
-    """The file. `ship_decision` is the most careful one of all pairs, by the panel's if there is one; null without any.
+class RateChange(FrozenModel):
+    """The rate of regressions in a dimension, in an earlier batch and in this one.
 
-    `left_out`: by id, why a pair could not be asked about. `baseline` and `candidate` are the runs the outputs are of.
+    `p` is that of Fisher's exact test, `q` adjusted over the dimensions of the judge. `rose`: whether the rate rose
+    significantly.
+    """
+
+    judge: ModelId
+    dimension: Label
+    earlier: Figure
+    later: Figure
+    difference: Figure
+    p: Share
+    q: Share
+    rose: bool
+
+
+class RegressionResults(FrozenModel):
+    """The file. `ship_decision` is the most careful decision of all pairs; null without any.
+
+    `left_out`: by id, the reason why a pair could not be compared. `baseline` and `candidate` are the runs of the
+    outputs. `against` is the earlier judge run of `changes`.
     """
 
     results_version: int = RESULTS_VERSION
@@ -231,28 +198,32 @@ class RegressionResults(FrozenModel):
     ship_decision: ShipDecision | None
     judges: list[JudgeRegressions]
     panel: PanelRegressions | None = None
+    cascade: CascadeResult | None = None
     alerts: list[RateAlert] = []
+    against: RunId | None = None
+    changes: list[RateChange] = []
 
     @property
     def alerting(self) -> bool:
-        """Whether some rate of regressions is above what the policy allows."""
-        return any(alert.above for alert in self.alerts)
+        """Whether a rate of regressions is above the allowed one, or rose significantly."""
+        return any(alert.above for alert in self.alerts) or any(change.rose for change in self.changes)
 
     @property
     def exit_code(self) -> int:
-        """3 for a block or an alert, 4 where a person must look or no answer counted, 0 to ship."""
-        return EXIT_REGRESSED if self.alerting else decision_code(self.ship_decision)
+        """3 for a block, an alert or a risen rate, 4 if a person must look or a judge is unusable, 0 to ship."""
+        code = EXIT_REGRESSED if self.alerting else decision_code(self.ship_decision)
+        return EXIT_INCOMPLETE if code == EXIT_OK and any(judge.unusable for judge in self.judges) else code
 
 
 def decision_code(decision: ShipDecision | None) -> int:
-    """Return the exit code of a decision; without any a person must look."""
+    """Return the exit code of a decision; without a decision a person must look."""
     return {"block": EXIT_REGRESSED, "ship": EXIT_OK}.get(decision or "", EXIT_INCOMPLETE)
 
 
 def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | None:
-    """Return the decision that lets the least through, over pairs or judges; null only without any.
+    """Return the most careful decision of pairs or judges, null if there is none.
 
-    Nobody looked at a pair without a decision: beside it nothing ships.
+    A missing decision beside others means that a person must look.
 
     >>> most_careful(["ship", None]), most_careful([None])
     ('review_required', None)
@@ -265,5 +236,5 @@ def most_careful(decisions: Sequence[ShipDecision | None]) -> ShipDecision | Non
 
 
 def read_regressions(path: Path) -> RegressionResults:
-    """Read the evaluation_results.json of a judging; raise JudgeError."""
+    """Read the evaluation_results.json of a judge run; raise JudgeError."""
     return read_versioned(RegressionResults, path, "results_version", RESULTS_VERSION, JudgeError)

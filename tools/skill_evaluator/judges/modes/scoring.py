@@ -1,4 +1,4 @@
-"""`judge score`: items and criteria → questions, one an item and method; and the models of its results."""
+"""`judge score`: items and criteria → questions, one for each item and method; the scores and their figures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, replace_blocks
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.asking.criteria import NamedRubric, criteria_text
@@ -35,11 +35,18 @@ from skill_evaluator.judges.asking.reading import (
     read_grounds,
     text_of,
 )
-from skill_evaluator.judges.asking.results import JudgeRecord, JudgeText, JudgingHead, StoredScore
+from skill_evaluator.judges.asking.results import (
+    JudgeRecord,
+    JudgeText,
+    JudgingHead,
+    NoUsableOutput,
+    StoredScore,
+    no_usable_output,
+)
+from skill_evaluator.judges.panel.results import CascadeResult, JudgeAgreement
 from skill_evaluator.judges.statistics.agreement import spearman
 from skill_evaluator.judges.statistics.bounded import Figure, mean_within
 from skill_evaluator.judges.statistics.habits import repeatability
-from skill_evaluator.library.config import JudgePanel
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -154,21 +161,16 @@ class Judgement(FrozenModel):
     detail: JudgeText = ""
 
 
-class ItemSummary(FrozenModel):
-    """One item with its scores by criterion.
+class ItemScores(FrozenModel):
+    """One item by one judge: the mean scores of its replicates by criterion, null without any.
 
-    `summary` is the weighted mean of the scores from 0 (worst) to 1 (best); null where a criterion has none.
+    `summary` is the weighted mean of the scores from 0 (worst) to 1 (best); null if a criterion has none.
     """
 
     id: Label
     stratum: Label
     summary: Share | None
     scores: dict[Label, float | None]
-
-
-class ItemScores(ItemSummary):
-    """One item by one judge: the mean scores of its replicates, null without any."""
-
     judgements: list[Judgement]
 
 
@@ -196,48 +198,45 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(FrozenModel):
-    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum."""
+    """One judge; `summary` over the items that have a score on every criterion, and the same by stratum.
+
+    `unusable` says why a judge has no figures.
+    """
 
     judge: JudgeRecord
     summary: Figure
     strata: dict[Label, Figure]
     criteria: list[CriterionScores]
+    unusable: NoUsableOutput | None = None
     items: list[ItemScores]
 
 
-class PanelItem(ItemSummary):
-    """What all judges together say of an item; `spread`: by criterion, the highest score less the lowest.
+class PanelItem(FrozenModel):
+    """The weighted mean of the judges' scores of an item by criterion, and its `summary` from 0 to 1.
 
-    Null where no judge gave a score, and a spread also where only one did.
+    Null without a score.
     """
 
-    spread: dict[Label, float | None]
-
-
-class PanelCriterion(FrozenModel):
-    """One criterion: `disputed` counts the items on which judges are a level of the scale apart, or more.
-
-    `agreement` is Krippendorff's α of the judges, with squared differences of scores.
-    """
-
-    criterion: Label
-    score: Figure
-    normalised: Figure
-    disputed: NonNegativeInt
-    agreement: Figure
+    id: Label
+    summary: Share | None
+    scores: dict[Label, float | None]
 
 
 class PanelScores(FrozenModel):
-    """Several judges as one; `scores` says how theirs are reduced, `summary` is over items as that of a judge."""
+    """Several judges as one. `scores` by criterion; `agreement`: the share of the scores on which all judges agree.
 
-    policy: JudgePanel
+    Judges agree if their scores are less than a level apart.
+    """
+
     summary: Figure
-    criteria: list[PanelCriterion]
+    scores: dict[Label, Figure]
+    agreement: Figure
+    judges: list[JudgeAgreement]
     items: list[PanelItem]
 
 
 class ScoreResults(FrozenModel):
-    """The file. `left_out`: by id, why an output could not be judged at all. No figure here is about people.
+    """The file. `left_out`: by id, the reason why an output could not be judged. No figure here is about people.
 
     `panel` is null for a single judge.
     """
@@ -247,6 +246,12 @@ class ScoreResults(FrozenModel):
     left_out: dict[str, str] = {}
     judges: list[JudgeScores]
     panel: PanelScores | None = None
+    cascade: CascadeResult | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """4 if a judge is unusable, else 0."""
+        return EXIT_INCOMPLETE if any(judge.unusable for judge in self.judges) else EXIT_OK
 
 
 SCORES = "scores.jsonl"
@@ -295,28 +300,30 @@ def reduce_scores(
             judgements[asked.item.id] += read_scores(answer, asked.criteria, asked.texts, replicate)
     criteria = list({one.id: one for asked in questions for one in asked.criteria}.values())
     outputs = {asked.item.id: asked.item for asked in questions}
-    items = [_item(item.id, item.stratum, judgements[item.id], criteria) for item in outputs.values()]
+    items = [_item(item, judgements[item.id], criteria) for item in outputs.values()]
+    given = [one for item in items for one in item.judgements]
+    unscored = Counter(one.unscored for one in given if one.unscored is not None)
+    unusable = no_usable_output(unscored, len(given), answers)
     lengths = {item.id: len(item.output) for item in outputs.values()}
-    strata = dict.fromkeys(item.stratum for item in items)
+    by_stratum = by_key((item.stratum, item) for item in items)
     return JudgeScores(
         judge=judge,
         summary=mean_within(_summaries(items)),
-        strata={name: mean_within(_summaries([item for item in items if item.stratum == name])) for name in strata},
-        criteria=[_criterion(criterion, methods[criterion.id], items, lengths) for criterion in criteria],
+        strata={name: mean_within(_summaries(members)) for name, members in by_stratum.items()},
+        criteria=[]
+        if unusable
+        else [_criterion(criterion, methods[criterion.id], items, lengths) for criterion in criteria],
+        unusable=unusable,
         items=items,
     )
 
 
-def _item(name: str, stratum: str, judgements: Sequence[Judgement], criteria: Sequence[Criterion]) -> ItemScores:
-    scores = {
-        criterion.id: mean_or_none(
-            [one.score for one in judgements if one.criterion == criterion.id and one.score is not None]
-        )
-        for criterion in criteria
-    }
+def _item(item: OutputItem, judgements: Sequence[Judgement], criteria: Sequence[Criterion]) -> ItemScores:
+    given = by_key((one.criterion, one.score) for one in judgements if one.score is not None)
+    scores = {criterion.id: mean_or_none(given.get(criterion.id, [])) for criterion in criteria}
     return ItemScores(
-        id=name,
-        stratum=stratum,
+        id=item.id,
+        stratum=item.stratum,
         summary=weighted_summary(scores, criteria),
         scores={criterion: rounded(score) for criterion, score in scores.items()},
         judgements=list(judgements),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from skill_evaluator.judges.asking.evidence import read_evidence
+from skill_evaluator.judges.asking.evidence import invented_quotations
 from skill_evaluator.judges.asking.questions import (
     TEXT,
     JudgePrompt,
@@ -144,8 +144,10 @@ def _vote(written: Any, item: SentencesItem, name: str) -> Vote:
         return Vote(None, "off_scale")
     if not isinstance(evidence, str) or not any(mark.isalnum() for mark in evidence):
         return Vote(None, "no_evidence")
-    read = read_evidence(evidence, item.output, (item.input, item.sentences[name]))
-    return Vote(None, "evidence_not_in_text") if read.not_found else Vote(holds, evidence.strip())
+    texts = (item.output, item.input, item.sentences[name])
+    if invented_quotations(evidence, texts):
+        return Vote(None, "evidence_not_in_text")
+    return Vote(holds, evidence.strip())
 
 
 def judge_estimate(judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int) -> Estimate:

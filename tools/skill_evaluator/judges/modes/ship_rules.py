@@ -22,7 +22,7 @@ SEVERITIES = (NONE, *IMPACTS)
 
 
 def count_severities(given: Iterable[str]) -> dict[str, int]:
-    """Count pairs by the severity of what is reported of them."""
+    """Count pairs by the severity of their regressions."""
     counts = Counter(given)
     return {level: counts[level] for level in SEVERITIES}
 
@@ -31,46 +31,34 @@ def count_severities(given: Iterable[str]) -> dict[str, int]:
 class Dimension:
     """One quality; `question` is what the judge is asked about it.
 
-    A regression in a `blocking` dimension never ships, whatever its impact. In one of `form`, code can check what
-    the prompt demands. In one of `style`, a finding about style is to the point.
+    A regression in a `blocking` dimension never ships, whatever its impact.
     """
 
     name: str
     question: str
     blocking: bool = False
-    form: bool = False
-    style: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Dimensions for one kind of output, and those of them that are blocking here besides."""
+    """Dimensions for one kind of output, and the further dimensions that block there."""
 
     names: tuple[str, ...]
     blocking: frozenset[str] = frozenset()
 
 
 _FORM = "Does it have the form that the prompt demands: kind of output, order, number of items, length?"
-DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
-    {
-        dimension.name: dimension
-        for dimension in (
-            Dimension(
-                name="factuality",
-                question="Is every statement true, and supported by what the prompt gives?",
-                blocking=True,
-            ),
-            Dimension(name="completeness", question="Is everything there that the prompt asks for?"),
-            Dimension(name="format_adherence", question=_FORM, form=True),
-            Dimension(name="format", question=_FORM, form=True),
-            Dimension(
-                name="tone", question="Does it address its reader as the prompt wants, or as is fitting?", style=True
-            ),
-            Dimension(name="correctness", question="Does the code do what is demanded, for every input allowed?"),
-            Dimension(name="efficiency", question="Does the code take no more time and memory than it has to?"),
-        )
-    }
-)
+_QUESTIONS: Mapping[str, str] = {
+    "factuality": "Is every statement true, and supported by what the prompt gives?",
+    "completeness": "Is everything there that the prompt asks for?",
+    "format_adherence": _FORM,
+    "format": _FORM,
+    "tone": "Does it address its reader as the prompt wants, or as is fitting?",
+    "correctness": "Does the code do what is demanded, for every input allowed?",
+    "efficiency": "Does the code take no more time and memory than it has to?",
+}
+_ALWAYS_BLOCKING = frozenset({"factuality"})
+_OTHER_QUESTION = "Is it as good as the other in this respect?"
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "default": Preset(names=("factuality", "completeness", "format_adherence")),
@@ -79,17 +67,16 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "checklist": Preset(names=("completeness", "format")),
     }
 )
-_LONGEST = 100  # characters of a name
+_MAX_NAME = 100  # characters
 
 
 def dimensions_of(
     names: Sequence[str] = (), preset: str = "default", blocking: Collection[str] = ()
 ) -> tuple[Dimension, ...]:
-    """Return the dimensions that are named, apart or with commas between, else those of a preset.
+    """Return the named dimensions (repeated, or separated by commas), by default those of a preset.
 
-    A name that is not in DIMENSIONS is a dimension of the team's own. Those in `blocking` block besides the usual ones.
-    Raises ConfigError for an unknown preset, a dimension named twice or by a name that no file can hold, and a blocking
-    an unasked one.
+    An unknown name is a dimension of the team's own. `blocking` names further blocking dimensions. Raise ConfigError
+    for an unknown preset, a repeated or unprintable name, and a blocking dimension that is not among them.
 
     >>> [dimension.name for dimension in dimensions_of(["factuality, Format Adherence"])]
     ['factuality', 'format_adherence']
@@ -101,15 +88,22 @@ def dimensions_of(
     if twice:
         raise ConfigError(f"the dimension '{twice}' is named twice")
     for name in wanted:
-        if not name.isprintable() or len(name) > _LONGEST:
-            raise ConfigError(f"{name[:_LONGEST]!a} names no dimension: {_LONGEST} characters at most, all that print")
-    also = {dimension_name(name) for name in blocking} | (frozenset() if wanted else PRESETS[preset].blocking)
+        if not name.isprintable() or len(name) > _MAX_NAME:
+            raise ConfigError(f"{name[:_MAX_NAME]!a} is not a dimension: use at most {_MAX_NAME} printable characters")
     chosen = wanted or list(PRESETS[preset].names)
-    for name in sorted(also - set(chosen)):
-        raise ConfigError(f"the blocking dimension '{name}' is not asked about {nearest(name, chosen)}")
-    own = "Is it as good as the other in this respect?"
-    dimensions = [DIMENSIONS.get(name, Dimension(name=name, question=own)) for name in chosen]
-    return tuple(replace(dimension, blocking=dimension.blocking or dimension.name in also) for dimension in dimensions)
+    further = {dimension_name(name) for name in blocking} | (frozenset() if wanted else PRESETS[preset].blocking)
+    for name in sorted(further - set(chosen)):
+        raise ConfigError(f"the blocking dimension '{name}' is not requested {nearest(name, chosen)}")
+    blocks = further | _ALWAYS_BLOCKING
+    return tuple(
+        Dimension(name=name, question=_QUESTIONS.get(name, _OTHER_QUESTION), blocking=name in blocks) for name in chosen
+    )
+
+
+def with_blocking(dimensions: Sequence[Dimension], names: Collection[str]) -> tuple[Dimension, ...]:
+    """Return the dimensions with these names blocking as well; other names are ignored."""
+    further = {dimension_name(name) for name in names}
+    return tuple(replace(one, blocking=one.blocking or one.name in further) for one in dimensions)
 
 
 def dimension_name(text: str) -> str:
@@ -122,7 +116,7 @@ def dimension_name(text: str) -> str:
 
 
 def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
-    """Say which dimensions block, for the prompt, the report and the dry run.
+    """Return a sentence on the blocking dimensions, for the prompt, the report and the dry run.
 
     >>> blocking_sentence(dimensions_of(preset="code"))
     'any regression of correctness blocks, whatever its impact'
@@ -133,22 +127,19 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """What the team decides: what one regression of low impact leads to, and whether a person must always agree.
-
-    `one_low` is `review_required` by default, since only «no regression» may ship. `high_stakes` is a component's.
-    """
+    """What the team decides: the result of one regression of low impact, and whether a person must always agree."""
 
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False
 
 
 def severity_of(impacts: Sequence[Impact]) -> RegressionSeverity:
-    """Return the highest impact of the regressions; `none` without any."""
+    """Return the highest impact, or `none` without a regression."""
     return max(impacts, key=IMPACTS.index) if impacts else "none"
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
-    """Return the decision on these regressions, and its reason: that of the first line that holds.
+    """Return the decision on these regressions and its reason: the first rule that holds.
 
     >>> decide({"tone": "low"}, [], ShipRules())
     ('review_required', 'one regression of low impact: tone')
@@ -159,7 +150,7 @@ def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: 
     if high:
         return "block", f"a regression of high impact: {', '.join(high)}"
     if blocking:
-        return "block", f"a regression where any blocks: {', '.join(blocking)}"
+        return "block", f"a regression in a blocking dimension: {', '.join(blocking)}"
     if medium:
         return "review_required", f"a regression of medium impact: {', '.join(medium)}"
     if len(worse) > 1:

@@ -26,7 +26,7 @@ from skill_evaluator.text import canonical_json
 
 ReviewKind = Literal["pairwise", "regression", "score"]
 ReviewReason = Literal[
-    "block", "regression", "disagreement", "unsupported", "low_confidence", "unscored", "stakes", "random"
+    "block", "regression", "disagreement", "unverified", "unrequested", "low_confidence", "unscored", "stakes", "random"
 ]
 ReviewId = Annotated[str, Field(pattern="^[0-9a-f]{20}$")]
 _ID_DIGITS = 20
@@ -168,7 +168,7 @@ def regression_item(pair: JudgedPair, judging: str | None = None) -> ReviewItem:
         pair.id,
         [pair.item.baseline_output, pair.item.candidate_output],
         [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions],
-        document=pair.item.shown,
+        document=pair.item.input,
         judging=judging,
         stratum=pair.item.stratum,
     )
@@ -210,11 +210,11 @@ _APART = 2  # scores of one output so far from each other are a disagreement
 
 
 def for_people(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt with their reasons, and a random sample of all, which has the reason `random`.
+    """Return the items in doubt with their reasons, and a random sample of the others, with the reason `random`.
 
-    The sample is of all items, in doubt or not, so that what people say of it holds for the judging as a whole.
+    The sample verifies what the judges let pass: what ships, or a score that nothing casts doubt on.
     """
-    by_chance = {item.id for item in sampled([item for item, _ in doubts], sample, seed)}
+    by_chance = {item.id for item in sampled([item for item, reasons in doubts if not reasons], sample, seed)}
     people: list[ReviewItem] = []
     for item, reasons in doubts:
         every: tuple[ReviewReason, ...] = (*reasons, "random") if item.id in by_chance else tuple(reasons)
@@ -264,7 +264,8 @@ def reasons_of_regression(given: Sequence[PairResult], *, high_stakes: bool) -> 
         "block": "block" in decisions,
         "regression": any(one.ship_decision == "review_required" and one.regression_detected for one in given),
         "disagreement": len(decisions) > 1 or any(len({*one.by_order} - {None}) > 1 for one in found),
-        "unsupported": any("unsupported" in one.flags for one in found),
+        "unverified": any(one.verified is False for one in found),
+        "unrequested": any(answer.unrequested for one in given for answer in one.answers),
         "unscored": any(answer.unscored is not None for one in given for answer in one.answers),
         "stakes": high_stakes,
     }

@@ -1,7 +1,7 @@
 """What the commands of judges are asked for; help and completion import this alone."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -21,9 +21,9 @@ from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
 CascadeJudges = Annotated[
-    str | None, shared("Instead of --judge: STRONG for what CHEAP leaves open.", metavar="CHEAP,STRONG")
+    str | None, shared("Instead of --judge: call STRONG about what CHEAP leaves open.", metavar="CHEAP,STRONG")
 ]
-CascadeLabelsFile = Annotated[Path | None, shared("With --cascade: people's labels of some items.", metavar="FILE")]
+Stakes = Literal["normal", "high"]
 
 
 @options
@@ -35,7 +35,6 @@ class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
     field: str = rare("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None
-    labels: CascadeLabelsFile = None
 
 
 @options
@@ -43,9 +42,7 @@ class PairwiseRequest(RubricJudgingRequest):
     """Which outputs are compared, and how."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
-    opponents: int | None = rare("Of several outputs compare each with N (2, 4, …); default: all pairs.", metavar="N")
     cascade: CascadeJudges = None
-    labels: CascadeLabelsFile = None
 
 
 @options
@@ -60,8 +57,12 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
     )
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
+    stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
+    against: str | None = option(
+        "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
+        metavar="EARLIER",
+    )
     cascade: CascadeJudges = None
-    labels: CascadeLabelsFile = None
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest

@@ -1,9 +1,8 @@
-"""What the one HTTP client does beside the contract of all: connections, latency, trust, proxies, passwords."""
+"""What stands around the vendors' SDKs, beside the contract of all: connections, time, trust, proxies, environment."""
 
 import asyncio
 import datetime
 import ipaddress
-import select
 import ssl
 import threading
 import time
@@ -16,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers.base import ProviderError, ask_once
 
@@ -25,7 +25,6 @@ from tests.support.vendor_server import Asked, Behaviour, Status, VendorServer
 from tests.support.vendors import KEY, ask, ask_and_fail, entry, opened
 
 OK = b"HTTP/1.1 200 OK\r\n"
-UNASKED = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 
 
 def asked_in_turn(server: VendorServer, behaviour: Behaviour, pause_s: float = 0.0) -> int:
@@ -58,74 +57,8 @@ def test_a_connection_is_kept_for_the_next_call(server: VendorServer) -> None:
     assert asked_in_turn(server, Answer()) == 1
 
 
-def test_a_connection_is_kept_where_the_system_has_no_poll(
-    server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(select, "poll")
-    assert asked_in_turn(server, Answer()) == 1
-
-
-def test_a_connection_that_the_server_ended_or_spoke_on_unasked_is_not_used_again(server: VendorServer) -> None:
+def test_a_connection_that_the_server_ended_is_not_used_again(server: VendorServer) -> None:
     assert asked_in_turn(server, answer_and(lambda asked: asked.received.drop()), 0.05) == 3
-    assert asked_in_turn(server, answer_and(lambda asked: asked.received.handler.wfile.write(UNASKED)), 0.05) == 3
-
-
-def test_latency_is_the_networks_and_not_the_wait_for_a_busy_loop(server: VendorServer) -> None:
-    """Every turn of the loop takes long, as when other answers are being scored: the bytes come a turn before."""
-
-    async def run() -> tuple[float, float]:
-        async with opened(entry("openai-compatible", server.url)) as provider:
-            await provider.complete(PLAIN)
-            loop = asyncio.get_running_loop()
-
-            def busy() -> None:
-                nonlocal turn
-                time.sleep(0.05)
-                turn = loop.call_soon(busy)
-
-            turn = loop.call_soon(busy)
-            begun = time.perf_counter()
-            completion = await provider.complete(PLAIN)
-            around = time.perf_counter() - begun
-            turn.cancel()
-            return completion.latency_s or 0.0, around
-
-    latency, around = asyncio.run(run())
-    assert 0 < latency <= around - 0.045
-
-
-def test_latency_ends_with_the_answer_though_its_connection_serves_the_next(
-    server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An answer waits for its turn to be kept in memory, since a longer one is still being read."""
-    monkeypatch.setattr("skill_evaluator.providers.client._SMALL_BODY", 100)
-    let_go = threading.Event()
-
-    def long(asked: Asked) -> None:
-        asked.received.send(OK, b"content-length: 400\r\n\r\n", b" " * 300)
-        let_go.wait(5)
-        asked.received.send(b" " * 100)
-
-    def slow(asked: Asked) -> None:
-        time.sleep(0.2)
-        asked.answer(Answer())
-
-    server.enqueue(long, Answer(), slow)
-
-    async def run() -> float:
-        async with opened(entry("openai-compatible", server.url)) as provider:
-            first = asyncio.create_task(provider.complete(PLAIN))
-            await asyncio.sleep(0.1)
-            second = asyncio.create_task(provider.complete(PLAIN))
-            await asyncio.sleep(0.1)
-            third = asyncio.create_task(provider.complete(PLAIN))
-            await asyncio.sleep(0.4)
-            let_go.set()
-            await asyncio.wait([first, third])
-            return (await second).latency_s or 0.0
-
-    assert 0 < asyncio.run(run()) < 0.1
-    assert server.opened == 2
 
 
 def test_what_is_long_may_take_longer(server: VendorServer) -> None:
@@ -327,3 +260,56 @@ def test_a_proxy_that_refuses_is_named(monkeypatch: pytest.MonkeyPatch, server: 
     server.enqueue(raw(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"))
     error = ask_and_fail(entry("openai-compatible", "https://models.example"))
     assert str(error).startswith("no connection: models.example port 443: the proxy answered")
+
+
+AGENTS = {"openai": "AsyncOpenAI/", "anthropic": "AsyncAnthropic/", "google": "google-genai-sdk/"}
+
+
+@pytest.mark.parametrize("vendor", AGENTS)
+def test_request_is_sent_by_the_sdk_of_the_vendor(vendor: str, server: VendorServer) -> None:
+    ask(entry(vendor, server.url))
+    assert server.received[0].headers["user-agent"].startswith(AGENTS[vendor])
+
+
+@pytest.mark.parametrize("vendor", AGENTS)
+def test_environment_of_an_sdk_changes_no_request(
+    vendor: str, server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = entry(vendor, server.url)
+    ask(model)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    ask(model)
+    before, after = server.received
+    assert (after.path, after.body) == (before.path, before.body)
+    assert after.headers == before.headers
+
+
+ENVIRONMENT = {
+    "OPENAI_ORG_ID": "org-1",
+    "OPENAI_PROJECT_ID": "project-1",
+    "OPENAI_BASE_URL": "http://127.0.0.1:1",
+    "OPENAI_CUSTOM_HEADERS": "X-Odd: 1",
+    "ANTHROPIC_AUTH_TOKEN": "another",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Odd: 1\nx-api-key: another",
+    "GOOGLE_GENAI_USE_VERTEXAI": "true",
+    "GOOGLE_GENAI_API_VERSION": "v9",
+    "GOOGLE_CLOUD_PROJECT": "project-1",
+    "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1",
+}
+
+
+def test_headers_of_the_environment_in_place_of_the_key_are_refused(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "Authorization: Bearer another")
+    with pytest.raises(ConfigError, match="ANTHROPIC_CUSTOM_HEADERS sets the header authorization"):
+        ask(entry("anthropic", server.url))
+
+
+def test_sdk_does_not_retry(server: VendorServer) -> None:
+    for vendor in AGENTS:
+        server.enqueue(Status(500))
+        assert ask_and_fail(entry(vendor, server.url)).reason == "server_error"
+    assert len(server.received) == len(AGENTS)

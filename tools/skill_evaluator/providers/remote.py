@@ -1,22 +1,20 @@
 """One model behind HTTP: a vendor's file says how a request is worded and how the body of an answer is read.
 
-`HttpProvider` does the rest for every vendor, so that every fault ends in the same `ProviderError`.
+`RemoteProvider` does the rest for every vendor, so that every fault ends in the same `ProviderError`.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from skill_evaluator.files import first_problem
-from skill_evaluator.library.config import Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage, malformed
 from skill_evaluator.providers.keyless import Identity
 from skill_evaluator.providers.wire import (
     ErrorAnswer,
     HttpAnswer,
-    StatusError,
     TooLargeError,
     error_from_status,
     is_content_filter,
@@ -33,37 +31,43 @@ Read = Callable[[Any, Mapping[str, str]], Completion]
 OwnError = Callable[[ErrorAnswer], ProviderError | None]
 
 
-class HttpProvider:
-    """One model whose calls are posted as JSON to `url` and `path`.
+class Connection(Protocol):
+    """What sends a request and returns the answer, whatever its status: a vendor's SDK, or plain HTTP."""
 
-    `headers` carry the key, unless an `identity` has headers that do. `body` words a request, `read` maps the JSON body
-    and the headers of a success, and `own_error` an error that the vendor words in its own way; it returns None for all
-    others. Other paths below `url` are for batches. `renamed` has the parameters that the server asked for by another
-    name, by their own name; later requests use the new one.
+    @property
+    def send(self) -> Callable[..., Awaitable[HttpAnswer]]:
+        """Raises TooLargeError, ProviderError for a fault, ValueError or TypeError for what cannot be sent."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class RemoteProvider:
+    """One model whose calls are posted as JSON to a path of its `connection`.
+
+    `body` words a request, `read` maps the JSON body and the headers of a success, and `own_error` an error that the
+    vendor words in its own way; it returns None for all others. Other paths are for batches. `renamed` has the
+    parameters that the server asked for by another name, by their own name; later requests use the new one.
     """
 
     def __init__(
         self,
-        url: str,
-        headers: Mapping[str, str],
+        connection: Connection,
+        path: str,
         body: Body,
         read: Read,
-        settings: Settings,
         *,
-        path: str = "",
         own_error: OwnError | None = None,
         identity: Identity | None = None,
     ) -> None:
-        from skill_evaluator.providers.client import Client  # aiohttp takes 0.1 s
-
         self.path = path
         self.renamed: dict[str, str] = {}
+        self._connection = connection
         self._body = body
         self._read = read
         self._own_error = own_error
         self._identity = identity
-        self._client = Client(url, headers, settings.timeout_s, settings.limits.response_bytes)
-        self.keeps_time = identity is None  # the client does, which knows how much is sent and comes
+        self.keeps_time = identity is None  # the transport does, which knows how much is sent and comes
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raise ProviderError. A body over the limit is an answer without text."""
@@ -72,27 +76,29 @@ class HttpProvider:
             answer = await self._send("POST", self.path, body=body)
         except TooLargeError:
             return Completion(text="", stop_reason="too_large")
-        except StatusError as problem:
-            answer = problem.answer
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request."""
+        """Return the JSON body of a request; raise ProviderError for a text with half a character."""
+        try:
+            for message in request.messages:
+                message.text.encode()
+        except UnicodeEncodeError as problem:
+            raise _unsendable(problem) from None
         return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
 
-    async def fetch(self, method: str, path: str, **what: Any) -> HttpAnswer:
-        """Send what `Client.send` takes; raise ProviderError, or TooLargeError for a body over the limit."""
-        try:
-            return await self._send(method, path, **what)
-        except StatusError as problem:
-            raise self._status_error(worded(problem.answer)) from None
+    async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
+        """Send what `SdkConnection.send` takes; raise ProviderError, or TooLargeError for a body over the limit."""
+        answer = await self._send(method, path, **content)
+        if not answer.is_success:
+            raise self._status_error(worded(answer))
+        return answer
 
-    async def _send(self, method: str, path: str, **what: Any) -> HttpAnswer:
+    async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
         try:
-            headers = {} if self._identity is None else await self._identity.headers()
-            return await self._client.send(method, path, headers=headers, **what)
-        except (ValueError, TypeError) as problem:  # a key no header can carry, a text with half a character
-            raise ProviderError("bad_request", f"the request cannot be sent: {problem}") from None
+            return await self._connection.send(method, path, **content)
+        except (ValueError, TypeError) as problem:  # such as a key that no header can carry
+            raise _unsendable(problem) from None
 
     def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
         """Read an answer; raise ProviderError for an error that the server words, or for what is no answer.
@@ -120,9 +126,7 @@ class HttpProvider:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._identity is not None:
-            self._identity.close()
-        await self._client.close()
+        await self._connection.close()
 
     def _rejection(self, error: ErrorAnswer, sent: Container[str] | None) -> ProviderError:
         """Return the error of a call; it is retryable if the server asks for a parameter by another name."""
@@ -143,3 +147,7 @@ class HttpProvider:
             return self._identity.refused(error.message, error.status)
         own_error = self._own_error(error) if self._own_error else None
         return own_error or error_from_status(error.status, error.headers, error.message)
+
+
+def _unsendable(problem: Exception) -> ProviderError:
+    return ProviderError("bad_request", f"the request cannot be sent: {problem}")

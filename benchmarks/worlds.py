@@ -250,14 +250,34 @@ def _field_agreement(right: NDArray[np.int_], own: Answers) -> float | None:
     return float(equal.mean() / (count * (count - 1)))
 
 
-def rules_of(gate: str = "these", primary: str = "field_level_f1") -> VerdictRules:
-    """Return the rules of the default policy with a gate and a primary metric."""
+def rules_of(primary: str = "field_level_f1") -> VerdictRules:
+    """Return the rules of the default policy with a primary metric."""
     return VerdictRules(
-        policy=Policy.model_validate({"gate": gate}),
+        policy=Policy(),
         skill="s",
         primary_metric=primary,
         required_coverage=0.9,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The promised rate of a verdict in per cent: at most or at least this."""
+
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The limit in words."""
+        return f"≤ {self.most:g}" if self.most is not None else f"≥ {self.least:g}"
+
+    def is_missed(self, count: int, size: int) -> bool:
+        """Return whether a rate is beyond the limit by more than two standard errors."""
+        share = count / size
+        slack = 200 * float(np.sqrt(share * (1 - share) / size))
+        too_many = self.most is not None and 100 * share - slack > self.most
+        return too_many or (self.least is not None and 100 * share + slack < self.least)
 
 
 def rate(hits: Sequence[bool] | Sequence[int], of: int) -> str:

@@ -174,5 +174,8 @@ def test_inspect_ai_runs_the_scorer_over_a_task(examples: Path) -> None:
         "explanations": ["every field is right", WRONG_PRICE],
         "rows": [9, 5],
     }
-    (record,) = records_in(next((examples / "logs").glob("*.eval")))
+    (log,) = (examples / "logs").glob("*.eval")
+    dumped = run([str(Path(sys.executable).with_name("inspect")), "log", "dump", str(log)], examples)
+    log.with_suffix(".json").write_text(dumped.stdout)
+    (record,) = records_in(log.with_suffix(".json"))
     assert (record.n_cases, record.accuracy["field_scores/field_level_f1"].mean) == (2, 0.9)

@@ -36,7 +36,7 @@ _COMPRESSED = ".gz"
 _EXIT_BUG = 1
 
 # What differs between any two runs, by its key: the clock, how long calls took, the evaluator's version, the digest in
-# a row of its record, which holds these, and the ids that `plan` and `audit plan` draw. What stands in for them is
+# a row of its record, which holds these, and the ids that `plan` draws. What stands in for them is
 # valid, so that the next command reads it.
 _VOLATILE = (
     (re.compile(r"the baseline is \d+ days older"), "the baseline is 900 days older"),
@@ -470,10 +470,10 @@ def _look_into_runs(runs: Runs) -> None:
     runs.call("score.json", "score", folder, *_JSON)
     explained: Sequence[tuple[str, str, Sequence[str]]] = (
         ("order", birch.name, ("--case=cork",)),
-        ("order-unparsed", birch.name, ("--case=acme", "--replicate=2")),
-        ("order-without-truth", birch.name, ("--case=dyer", "--replicate=1")),
-        ("choice", f"{capitals}ash", ("--case=france", "--replicate=3")),
-        ("text", f"{minutes}ash", ("--case=monday", "--replicate=1", "--full")),
+        ("order-unparsed", birch.name, ("--case=acme",)),
+        ("order-without-truth", birch.name, ("--case=dyer",)),
+        ("choice", f"{capitals}ash", ("--case=france",)),
+        ("text", f"{minutes}ash", ("--case=monday", "--full")),
         ("field", birch.name, ("--field=total",)),
         ("field-of-items", birch.name, ("--field=lines[].count", "--case=cork")),
     )
@@ -495,12 +495,12 @@ def _go_through_ci(runs: Runs) -> None:
     runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, "--reason=a push", *_JSON)
     runs.hold("plan/plan-file.json", "plan.json")
     plan = json.loads((runs.root / "plan.json").read_text())
-    for entry in plan["entries"]:
+    for entry in plan["runs"]:
         words = ("orders", f"--model={entry['model_id']}", f"--shard={entry['shard']}", f"--seed={entry['seed']}")
         asked = (f"--replicates={entry['replicates']}", f"--results=artifacts/{entry['id']}")
         invocation = f"--invocation={plan['invocation']}"
         runs.call(f"evaluate/job-{entry['id'].replace('/', '-')}.json", "evaluate", *words, *asked, invocation, *_JSON)
-    (lost,) = (entry["id"] for entry in plan["entries"] if "birch" in entry["id"] and entry["shard"] == "2/2")
+    (lost,) = (entry["id"] for entry in plan["runs"] if "birch" in entry["id"] and entry["shard"] == "2/2")
     shutil.move(runs.root / "artifacts" / lost, runs.outside / "lost")
     runs.call("collect/incomplete.json", "collect", "artifacts", "--out=incomplete", *_JSON)
     shutil.rmtree(runs.root / "incomplete")
@@ -533,28 +533,23 @@ def _compare_versions(runs: Runs) -> None:
 
 
 def _audit(runs: Runs) -> None:
-    """Plan an audit, ask what it plans, report it; report a table, too."""
+    """Run an audit and report it; report a table, too."""
     for model in AUDITED:
         runs.write(_answers_of(model), "".join(_audit_answers(model)))
     words = ("--questions=5", "--seed=5", "--replicates=2")
     runs.call("audit/dry-run.json", "audit", "run", "--dry-run", *words, *_JSON)
-    runs.call("audit/plan.json", "audit", "plan", *words, "--max-cost=1", *_JSON)
-    runs.hold("audit/plan-file.json", "audit-plan.json")
-    for model in AUDITED:
-        name = model.rpartition("/")[2]
-        asked = ("--plan=audit-plan.json", f"--model={model}")
-        runs.call(f"audit/run-{name}.json", "audit", "run", *asked, *_JSON)
+    runs.call("audit/run.json", "audit", "run", *words, "--max-cost=1", *_JSON)
     with pytest.MonkeyPatch.context() as without:
         drawing = [name for name, module in sys.modules.items() if getattr(module, "alt", None) is not None]
         for name in ("altair", *drawing):  # charts take seconds, and are not held
             without.setitem(sys.modules, name, None)
         runs.call("audit/report.json", "audit", "report", "--missing=questions", "--out=report", *_JSON)
-    for path in ("report.json", "cube.csv", "cube.json", "outcomes.csv"):
+    for path in ("report.json", "cube.csv", "outcomes.csv"):
         runs.hold(f"audit/files/{path}", f"report/{path}")
     runs.hold_all("audit/files", "audits/*/audit.json")
     runs.hold_all("manifests", "audits/*/runs/*/manifest.json")
-    weighed = ("--weight=orders=1", "--resample=cases", "--missing=scenarios")
-    runs.call("audit/outcomes.json", "audit", "report", "--cube=report/outcomes.csv", *weighed, *_JSON)
+    weighed = ("--weight=orders=1", "--missing=scenarios", "--centered", "--out=centered")
+    runs.call("audit/centered.json", "audit", "report", *weighed, *_JSON)
     runs.call("audit/table.json", "audit", "report", "--cube=table.csv", "--questions=100", *_JSON)
 
 

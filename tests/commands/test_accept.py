@@ -2,14 +2,11 @@
 
 import datetime
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jsonschema
 import pytest
 from skill_evaluator.api.schemas import schema_text
-from skill_evaluator.library.components import load_component
-from skill_evaluator.records.archive import Acceptance, accept_version
 
 from tests.support.git import git
 from tests.support.library import SKILL, Ended, Library, read
@@ -124,12 +121,6 @@ def test_the_default_is_the_highest_complete_version_of_the_models_named(creepin
     ]
 
 
-def test_accepting_a_lower_version_says_that_the_higher_one_stays(creeping: Library) -> None:
-    accept(creeping, "1.2.0", "--why", "good")
-    found = accept(creeping, "1.0.0", "--why", "for fixes of it")
-    assert f"versions above 1.2.0 are still held against that one, unless its entry in {FILE} is removed" in found.out
-
-
 def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
     for arguments, words in (
         (("1.9.0", "--why", "x"), "no complete record of '1.9.0' to accept; there are: 1.2.0, 1.1.0, 1.0.0"),
@@ -141,10 +132,6 @@ def test_what_cannot_be_accepted_is_said_in_a_line(creeping: Library) -> None:
     ):
         assert accept(creeping, *arguments).refuses(words), arguments
     assert not (creeping.root / FILE).exists()
-
-
-def test_nothing_recorded_is_nothing_to_accept(library: Library) -> None:
-    assert accept(library, "--why", "x").refuses(f"no run of '{SKILL}' is complete")
 
 
 def test_somebody_must_accept_it(creeping: Library) -> None:
@@ -215,16 +202,3 @@ def test_an_evaluation_is_judged_against_the_accepted_version(library: Library) 
             assert accept(library, "1.0.0", "--why", "good").code == 0
         found = library.evaluate_here("--format", "json")
     assert found.json["comparison"]["models"][0]["baseline"]["skill_version"] == "1.0.0"
-
-
-def test_many_at_once_lose_nothing(library: Library) -> None:
-    component = load_component(library.root / "components", SKILL)
-
-    def accept_for(why: str) -> None:
-        acceptance = Acceptance(version="1.0.0", by="A", why=why, date=datetime.date(2026, 1, 1), run_ids={})
-        accept_version(component.accepted_path, component.results_dir / "lock", SKILL, acceptance)
-
-    reasons = [f"reason {number}" for number in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(accept_for, reasons)) == [None] * 8
-    assert sorted(entry["why"] for entry in accepted(library)) == reasons

@@ -1,4 +1,4 @@
-"""`audit run`: every cell is asked once of every model, also when it is killed, stopped or resumed."""
+"""`audit run`: every call is made once, also if the run is killed, stopped or resumed; the dry run."""
 
 import json
 import re
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator import Library
-from skill_evaluator.audit.run.gathering import gather
 
-from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary, missing
+from tests.support.audits import BENCHMARKS, CELLS, QUESTIONS, SCENARIOS, SECOND, AuditLibrary
 from tests.support.chat_server import Asked, ChatServer, Reply, killed_at, notice, varied
+from tests.support.hostile_files import deep_yaml
 from tests.support.library import SKILL, read
 
 CALLS = len(CELLS) * 2
@@ -22,7 +22,7 @@ def served(tmp_path: Path, server: ChatServer) -> AuditLibrary:
     return library
 
 
-def test_every_cell_is_asked_of_every_model_replicate_by_replicate(served: AuditLibrary, server: ChatServer) -> None:
+def test_every_cell_is_called_for_every_model_replicate_by_replicate(served: AuditLibrary, server: ChatServer) -> None:
     one = {"id": "one", "provider": "openai", "base_url": server.url, "price": {"input": 1, "output": 2}}
     served.models(one, {**one, "id": "two"}, {"id": "keyless", "provider": "anthropic"})
     systems: set[str] = set()
@@ -51,10 +51,10 @@ def test_every_cell_is_asked_of_every_model_replicate_by_replicate(served: Audit
     cost = CALLS * (40 * 1 + 20 * 2) / 1e6
     for name, row in zip(("one", "two"), rows, strict=True):
         assert row.split()[:8] == [name, str(CALLS), str(CALLS), "0", "0", "0", "0", f"${cost:.4f}"]
-    assert done.err.endswith(f"what it found: skill-evaluator audit report audits/{manifest['id']}\n")
+    assert done.err.endswith(f"report: skill-evaluator audit report audits/{manifest['id']}\n")
 
 
-def test_what_a_prompt_cache_saved_stands_beside_the_cost(served: AuditLibrary, server: ChatServer) -> None:
+def test_prompt_cache_hits_are_beside_the_cost(served: AuditLibrary, server: ChatServer) -> None:
     served.served_by(server.url, price={"input": 1, "output": 2})
     usage = {"prompt_tokens": 40, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}
     server.reply = lambda asked: Reply(text=notice(asked.case_id), fields={"usage": usage})
@@ -64,7 +64,7 @@ def test_what_a_prompt_cache_saved_stands_beside_the_cost(served: AuditLibrary, 
     assert "(75% cached)" in served.audit().out
 
 
-def test_a_killed_audit_resumes_and_asks_no_answered_call_again(served: AuditLibrary, server: ChatServer) -> None:
+def test_killed_audit_resumes_without_repeating_a_call(served: AuditLibrary, server: ChatServer) -> None:
     with killed_at(server, 13, served.audits):
         assert served.audit().code == 0
     before = served.answered()
@@ -80,9 +80,7 @@ def test_a_killed_audit_resumes_and_asks_no_answered_call_again(served: AuditLib
     assert server.requests == CALLS - len(before)
 
 
-def test_a_stopped_audit_says_how_to_go_on_and_a_finished_one_is_asked_nothing(
-    served: AuditLibrary, server: ChatServer
-) -> None:
+def test_stopped_audit_prints_the_next_command_which_finishes_it(served: AuditLibrary, server: ChatServer) -> None:
     stopped = served.audit("--max-calls", "7", "--audits", "kept here")
     assert (stopped.code, server.requests) == (4, 7)
     assert "served stopped: max_calls" in stopped.out
@@ -95,30 +93,15 @@ def test_a_stopped_audit_says_how_to_go_on_and_a_finished_one_is_asked_nothing(
     assert server.requests == CALLS
 
 
-def test_a_cap_is_the_audits_and_the_line_to_go_on_names_one_that_suffices(
-    served: AuditLibrary, server: ChatServer
-) -> None:
+def test_cap_is_kept_and_the_next_command_names_a_sufficient_one(served: AuditLibrary, server: ChatServer) -> None:
     served.served_by(server.url, price={"input": 0, "output": 1000}, params={"max_output_tokens": 100})
     assert served.audit("--max-cost", "0.05").code == 4
     resumed = served.call("audit", "run", "--resume")
     assert (resumed.code, server.requests) == (4, 0)
-    going_on = f"go on: skill-evaluator audit run --resume {served.audit_folder().name}\n"
+    going_on = f"continue with: skill-evaluator audit run --resume {served.audit_folder().name}\n"
     assert served.call("audit", "report").refuses(going_on)
     assert served.call(*resumed.to_go_on(capped=True)).code == 0
     assert server.requests == CALLS
-
-
-def test_shards_of_an_audit_join_and_are_not_mixed_with_the_whole(served: AuditLibrary, server: ChatServer) -> None:
-    assert served.audit("--shard", "1/2").code == 0
-    folder = served.audit_folder()
-    first = served.answered()
-    assert {cell.rpartition("/")[2] for cell, _ in first} == {"alpha", "beta", "gamma"}  # every other question
-    assert served.call("audit", "run", "--resume", "--shard", "2/2").code == 0
-    assert sorted(served.answered()) == sorted((cell, replicate) for cell in CELLS for replicate in range(2))
-    assert server.repeated == []
-    assert served.call("audit", "run", "--resume", "--shard", "1/3").refuses("was begun in parts 1/2, 2/2")
-    gathered = gather([folder], served.places)
-    assert missing(gathered) == {"served": 0}
 
 
 CHANGED = {
@@ -134,9 +117,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("what", CHANGED)
-def test_what_changed_since_it_was_drawn_is_not_gone_on_with(
-    what: str, served: AuditLibrary, server: ChatServer
-) -> None:
+def test_resume_is_refused_if_an_input_has_changed(what: str, served: AuditLibrary, server: ChatServer) -> None:
     served.audit("--max-calls", "1")
     CHANGED[what](served)
     refused = served.call("audit", "run", "--resume")
@@ -147,18 +128,18 @@ def test_what_changed_since_it_was_drawn_is_not_gone_on_with(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--resume", "--seed", "9"), "was drawn with --seed 0, which --seed 9 cannot change"),
-        (("--resume", "--questions", "2"), "was drawn with --questions all, which --questions 2"),
-        (("--resume", "--scenario", "bare"), "was drawn with --scenario bare curt grand"),
-        (("--resume", "--model", "othr"), "'othr' is no model of the audit"),
+        (("--resume", "--seed", "9"), "--seed cannot be changed with --resume; start a new audit"),
+        (("--resume", "--scenario", "bare"), "--scenario, --questions, --replicates and --seed cannot be changed"),
+        (("--resume", "--model", "othr"), "'othr' is not a model of the audit"),
+        (("--resume", "--dry-run"), "--dry-run cannot be combined with --resume"),
         (("--resume", "20200101T000000Z-aaaaaa"), "no audit '20200101T000000Z-aaaaaa' in audits to resume"),
         (("--questions", "0"), "--questions must be at least 1"),
         (("--benchmark", "nothing"), "unknown component 'nothing'"),
         ((*BENCHMARKS, "--scenario", "nothing"), "unknown scenario 'nothing'"),
-        ((), "no component in components has output: choice; say what to audit on with --benchmark NAME"),
+        ((), "no component in components has output: choice; name the benchmarks with --benchmark NAME"),
     ],
 )
-def test_a_wrong_wish_is_one_line_and_no_call(
+def test_invalid_option_is_one_line_of_error_and_no_call(
     flags: tuple[str, ...], said: str, served: AuditLibrary, server: ChatServer
 ) -> None:
     served.audit("--max-calls", "0")
@@ -166,7 +147,7 @@ def test_a_wrong_wish_is_one_line_and_no_call(
     assert server.requests == 0
 
 
-def test_settings_say_what_is_asked_and_flags_win(served: AuditLibrary, server: ChatServer) -> None:
+def test_options_override_settings(served: AuditLibrary, server: ChatServer) -> None:
     benchmarks = {SECOND: {"weight": 2.5}, SKILL: {}}
     served.settings(audit={"benchmarks": benchmarks, "scenarios": ["grand"], "questions": 1, "replicates": 1})
     assert served.call("audit", "run").code == 0
@@ -180,7 +161,7 @@ def test_settings_say_what_is_asked_and_flags_win(served: AuditLibrary, server: 
     assert server.requests == 5
 
 
-def test_a_run_of_an_audit_is_no_run_of_a_component(served: AuditLibrary) -> None:
+def test_run_of_an_audit_is_not_a_run_of_a_component(served: AuditLibrary) -> None:
     served.audit("--max-calls", "1")
     (run,) = (served.audit_folder() / "runs").iterdir()
     for command in (("score", str(run)), ("explain", str(run), "--case", "alpha")):
@@ -188,7 +169,7 @@ def test_a_run_of_an_audit_is_no_run_of_a_component(served: AuditLibrary) -> Non
         assert (refused.code, "is a part of the audit" in refused.err) == (2, True)
 
 
-def test_the_answers_and_what_they_cost_are_in_no_component(served: AuditLibrary, server: ChatServer) -> None:
+def test_outputs_are_not_stored_in_a_component(served: AuditLibrary, server: ChatServer) -> None:
     server.reply = lambda asked: Reply(text=notice(asked.case_id))
     assert served.audit("--questions", "1").code == 0
     assert not served.results.exists()
@@ -203,13 +184,62 @@ def test_the_answers_and_what_they_cost_are_in_no_component(served: AuditLibrary
     assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", json.loads((folder / "audit.json").read_text())["id"])
 
 
-def test_a_program_asks_and_reads_what_came_of_it(served: AuditLibrary) -> None:
+def test_library_runs_and_reports_an_audit(served: AuditLibrary) -> None:
     places = served.places
     library = Library(places.components, config=places.config, fixtures=places.fixtures)
     wanted = {"benchmarks": (SKILL, SECOND), "questions": 2}
     assert library.audit_size(**wanted).total.calls == 2 * 2 * len(SCENARIOS) * 2
     asked = library.audit(**wanted, audits=served.audits, max_calls=3)
     assert (asked.complete, [run.tally.answered for run in asked.runs]) == (False, [3])
-    assert f"audit run --resume {asked.audit.id} " in asked.next_words
+    assert f"audit run --resume {asked.audit.id} " in asked.next_step
     assert library.audit(resume="latest", audits=served.audits).complete
     assert library.audit_report(audits=served.audits, missing="questions").result.cohort == ["served"]
+
+
+PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}
+PRICED = {"provider": "openai", "params": {"max_output_tokens": 100}, "price": PRICE}
+FEW = [
+    "2 models, fewer than 4: quartiles are hardly more than a ranking",
+    "3 scenarios, fewer than 6: the fluctuation is a rough estimate",
+    f"fewer than 50 questions ({SKILL} 3, {SECOND} 2): use the confidence intervals",
+    f"1 case of '{SECOND}' left out: no ground truth",
+]
+
+
+def test_dry_run_prints_size_and_cost_and_writes_nothing(tmp_path: Path) -> None:
+    library = AuditLibrary(tmp_path)
+    library.models({"id": "one", **PRICED}, {"id": "two", **PRICED, "provider": "anthropic"})
+    before = library.tree()
+    done = library.audit("--dry-run")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "2 models × 3 scenarios × 5 questions of 2 benchmarks × 2 replicates = 60 calls."
+    assert lines[-1] == "dry run: no call was made, nothing was written."
+    assert done.err.splitlines() == [f"warning: {each}" for each in FEW]
+    assert library.tree() == before
+    found = library.audit("--dry-run", "--format", "json").json
+    assert found["doubts"] == FEW
+    assert [(each["model_id"], each["calls"], each["note"]) for each in found["models"]] == [
+        ("one", CALLS, "OPENAI_API_KEY not set"),
+        ("two", CALLS, "ANTHROPIC_API_KEY not set"),
+    ]
+    assert (found["total"]["calls"], found["total"]["output_tokens_upper"]) == (60, 60 * 100)
+    page = library.audit("--dry-run", "--format", "markdown").out
+    assert f"| `{SECOND}` | 1.0.0 | field_level_f1 | 1 | 2 | 2 |" in page
+    assert page.count("\n- ") == len(FEW)
+    library.models({"id": "unpriced", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})
+    refused = library.audit("--dry-run", "--max-cost", "1")
+    assert (refused.code, "no price is known for 'unpriced'" in refused.err) == (2, True)
+
+
+def test_choice_components_are_the_default_and_an_unreadable_one_is_left_out(tmp_path: Path) -> None:
+    library = AuditLibrary(tmp_path)
+    question = {"id": "a", "question": "Which?", "options": ["x", "y"], "answer": "A"}
+    for name, rest in (("good", ""), ("broken", deep_yaml())):
+        library.write(f"components/{name}/prompt.md", f"---\nversion: 1.0.0\noutput: choice\n{rest}---\nAnswer.\n")
+        library.lines(f"fixtures/{name}/questions.jsonl", question)
+    done = library.call("audit", "run", "--dry-run", "--format", "json")
+    assert done.code == 0, done
+    assert [each["name"] for each in done.json["benchmarks"]] == ["good"]
+    (warning,) = [line for line in done.err.splitlines() if "left out of the audit" in line]
+    assert warning.startswith("warning: left out of the audit: components/broken/prompt.md:4:53: broken YAML: nested")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.git import GitRepository
-from tests.support.library import REPLAY, SCHEMA, SKILL, Library
+from tests.support.library import REPLAY, SKILL, Library
 
 _COMPONENT = f"components/{SKILL}"
 _CASES = f"fixtures/{SKILL}/cases"
@@ -32,10 +32,6 @@ def _removes(path: str) -> Callable[[Library], object]:
 
 def _renames(path: str) -> Callable[[Library], object]:
     return lambda library: (library.root / path).rename(library.root / "elsewhere")
-
-
-def _schema(**changed: object) -> Callable[[Library], object]:
-    return _writes(f"{_COMPONENT}/schema.json", {**SCHEMA, **changed})
 
 
 def _models(*entries: object) -> Callable[[Library], object]:
@@ -174,12 +170,6 @@ def test_a_recording_that_cannot_be_read_is_refused_before_a_run_begins(library:
         assert refused.err.startswith("error: "), words
         assert words in refused.err
         assert not list(library.results.glob("*/*")), words
-
-
-def test_what_does_not_print_in_a_name_is_escaped(library: Library) -> None:
-    refused = library.call("evaluate", SKILL, "--fixtures", "none\x1b[31m\n\u202e")
-    assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith("error: no fixtures for 'notice-extraction': none\\u001b[31m \\u202e is not")
 
 
 def test_a_wrong_option_is_refused_with_the_way_to_help(library: Library) -> None:

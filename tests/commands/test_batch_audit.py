@@ -36,7 +36,7 @@ def test_every_cell_of_every_vendor_is_asked_in_one_batch_at_half_the_price(
         assert run["cost_usd"] == pytest.approx(CALLS * COST)
     assert read(library.audit_folder() / "audit.json")["transport"] == "batch"
     assert [manifest["transport"] for manifest in manifests(library)] == ["batch"] * len(VENDORS)
-    gathered = gather([library.audit_folder()], library.places)
+    gathered = gather(library.audit_folder(), library.places)
     assert "transport: batch" in gathered.remarks[0]
 
 
@@ -60,4 +60,4 @@ def test_a_dry_run_shows_half_the_price_and_what_cannot_be_is_refused(library: A
     assert "provider 'replay' has no batch API" in library.audit("--batch").err
     library.audit()
     refused = library.call("audit", "run", "--resume", "--batch")
-    assert (refused.code, "it was drawn without it" in refused.err) == (2, True)
+    assert (refused.code, "it was started without it" in refused.err) == (2, True)

@@ -1,6 +1,5 @@
 """Cases in one file, through the real command line: every command sees them as it sees folders."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -44,25 +43,12 @@ def test_plan_and_the_site_see_a_table(library: Library) -> None:
     git(library.root, "add", "-A")
     git(library.root, "commit", "-qm", "all")
     planned = library.call("plan", "--format", "json").json
-    assert [list(entry["cases"]) for entry in planned["entries"]] == [list(CASES)]
+    assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
     assert library.evaluate_here().code == 0
     (record,) = library.records()
     assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()
     assert library.call("site", "build", "--out", "site").code == 0
     assert (library.root / "site" / "data" / "cases" / SKILL / "alpha.js").is_file()
-
-
-def test_lint_names_every_wrong_row_with_its_line_and_counts_the_others(library: Library) -> None:
-    in_one_file(library, "alpha")
-    lines = (library.root / TABLE).read_text()
-    wrong = {"id": "delta", "document": "D", "expected": {"title": 7, "year": 1}}
-    library.write(TABLE, lines + json.dumps(wrong) + "\n" + json.dumps({"id": "beta", "document": "B"}) + "\n")
-    linted = library.call("lint", "--format", "json")
-    (found,) = linted.json["components"]
-    assert (linted.code, found["cases"]) == (2, 3)
-    assert [problem.split(" ")[0] for problem in found["problems"]] == [f"{TABLE}:2:", f"{TABLE}:3:"]
-    assert library.evaluate_here().refuses(f"{TABLE}:2: the truth fails components/{SKILL}/schema.json at /title")
-    assert library.evaluate_here("--case", "alpha").code == 0  # only the cases named are read
 
 
 def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> None:
@@ -73,12 +59,3 @@ def test_a_csv_with_its_columns_declared_is_asked_in_place(library: Library) -> 
     library.record_answers({("alpha", index): notice("alpha") for index in range(2)})
     done = library.evaluate_here()
     assert (done.code, library.rows()[0]["accuracy"]["exact_match"]["mean"]) == (0, 1.0), done
-
-
-def test_a_wrong_table_is_one_line(library: Library) -> None:
-    for content, words in (("", "holds no row"), ("[1]\n", ":1: no object"), ('{"id": 1, "id": 2}\n', ":1: not JSON")):
-        library.write(TABLE, content)
-        assert library.evaluate_here().refuses(words), words
-    library.write(TABLE, '{"id": "delta", "document": "D"}\n')
-    library.write(TABLE.replace("jsonl", "csv"), "id,document\n")
-    assert library.evaluate_here().refuses(f"{TABLE} and fixtures/{SKILL}/cases.csv are both the cases of '{SKILL}'")

@@ -149,18 +149,6 @@ def test_a_folder_beside_the_library_is_a_repository_too_and_its_path_is_where_t
     assert commit in elsewhere.call("cases", "fetch").out
 
 
-def test_cases_are_not_imported_into_what_was_fetched(elsewhere: Elsewhere) -> None:
-    elsewhere.library.write("rows.jsonl", '{"text": "a notice"}\n')
-    ended = elsewhere.call("cases", "import", "rows.jsonl", "--input", "text", "--yes")
-    assert ended.code == 2
-    assert f"the cases belong in {elsewhere.address}; name a clone of it with --fixtures DIR" in ended.err
-
-
-def test_without_another_repository_nothing_is_fetched_and_nothing_said_to_the_jobs_after(library: Library) -> None:
-    ended = library.call("cases", "fetch", "--platform", "github")
-    assert (ended.code, ended.out) == (0, "settings.yaml names no other repository for fixtures; nothing was fetched\n")
-
-
 def test_the_read_token_goes_to_the_server_of_the_jobs_alone_and_into_no_message(elsewhere: Elsewhere) -> None:
     brought: list[tuple[str, str | None]] = []
 

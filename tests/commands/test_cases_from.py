@@ -65,14 +65,6 @@ def test_text_truths_are_imported_without_schema(bare: Library) -> None:
     assert bare.call("lint").code == 0
 
 
-def test_existing_schema_is_kept_and_checks_truths(bare: Library) -> None:
-    path = bare.write(f"components/{SKILL}/schema.json", {"type": "object", "required": ["n"]})
-    before = path.read_text()
-    assert imported(bare, ITEMS, *PATHS).refuses('"n" is a required property')
-    assert imported(bare, ITEMS[:1], *PATHS).code == 0
-    assert path.read_text() == before
-
-
 @pytest.mark.parametrize(
     ("items", "words"),
     [

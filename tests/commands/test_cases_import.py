@@ -83,14 +83,6 @@ def test_import_adds_new_rows_of_a_grown_table(library: Library) -> None:
     assert "  b: document.md" in done.out
 
 
-def test_ids_come_from_a_column_and_a_case_may_lack_its_truth(library: Library) -> None:
-    content = '{"n": 7, "text": "a", "truth": null}\n{"n": "b", "text": "b"}\n'
-    done = imported(library, "t.jsonl", content, "--input", "text", "--truth", "truth", "--id", "n", "--yes")
-    assert "2 cases of notice-extraction, 0 with ground truth" in done.out
-    assert {path.name for path in (library.root / CASES).iterdir()} >= {"7", "b"}
-    assert not (library.root / CASES / "7" / "ground_truth.json").exists()
-
-
 def test_texts_become_expected_texts_beside_the_cases_that_are_there(library: Library) -> None:
     library.write("components/summary/prompt.md", "---\nversion: 1.0.0\noutput: text\n---\nSum up.\n")
     library.write("components/summary/evals/cases/old/document.md", "Old.")
@@ -114,14 +106,6 @@ def test_an_odd_row_is_one_line_of_warning_where_it_may_be_left_out(library: Lib
         [["warning", f"t.jsonl:{line}"] for line in (3, 1, 4)],
     )
     assert [path.name for path in (library.root / CASES).glob("t-*")] == ["t-2"]
-
-
-def test_a_row_that_is_left_out_takes_no_id_from_the_one_that_corrects_it(library: Library) -> None:
-    content = '{"id": "x", "text": " "}\n{"id": "x", "text": "a", "truth": {"title": "t", "year": 1}}\n'
-    arguments = ("--input", "text", "--truth", "truth", "--id", "id", "--yes", "--skip-invalid")
-    done = imported(library, "t.jsonl", content, *arguments)
-    assert (done.code, done.err.count("left out")) == (0, 1), done.err
-    assert (library.root / CASES / "x" / "ground_truth.json").is_file()
 
 
 def test_where_one_case_cannot_be_written_none_is(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,22 +46,20 @@ def test_an_unread_answer_counts_nothing_and_says_why(capitals: Library) -> None
     assert (record["contract"], record["failures"]) == (None, {"unparseable": 3})
 
 
-def explained(library: Library, replicate: int, *arguments: str) -> str:
+def explained(library: Library, *arguments: str) -> str:
     run = library.run_folder().name
-    return library.call("explain", run, "--case", "alpha", "--replicate", str(replicate), *arguments).out
+    return library.call("explain", run, "--case", "alpha", *arguments).out
 
 
 def test_explain_shows_the_question_its_options_the_truth_and_the_answer(capitals: Library) -> None:
     capitals.evaluate_here("--case", "alpha")
-    out = explained(capitals, 0)
+    out = explained(capitals)
     for words in ("Capital of France?", "scored, read as stated", "The answer is **C**.", "C. Paris"):
         assert words in out
     assert ["C", "yes", "0", "Paris"] in [line.split() for line in out.splitlines()]
-    out = explained(capitals, 1)
     assert "unparseable, ambiguous" in out
     assert "The answer is A or C." in out
-    assert ["C", "yes", "Paris"] in [line.split() for line in out.splitlines()]
-    known: dict[str, Any] = json.loads(explained(capitals, 0, "--format", "json"))["cases"][0]
+    known: dict[str, Any] = json.loads(explained(capitals, "--format", "json"))["cases"][0]
     output = known["outputs"][0]
     assert (known["options"], known["truth"], output["output"], output["found"]) == (
         ["Lyon", "Nice", "Paris"],
@@ -81,13 +79,6 @@ def test_in_git_the_questions_are_planned_and_their_commit_is_recorded(capitals:
     assert capitals.rows()[0]["dataset_commit"] == commit
 
 
-def test_lint_counts_questions_options_and_keys(capitals: Library) -> None:
-    out = capitals.call("lint", SKILL).out
-    assert "3 questions, 2 with ground truth" in out
-    assert "2 to 3 options, keys A 1, B 0, C 1" in out
-    assert "output: choice" in out
-
-
 def test_lint_names_every_line_that_is_wrong(capitals: Library) -> None:
     lines = [*QUESTIONS, {**QUESTIONS[0], "id": "delta", "answer": "D"}, {**QUESTIONS[1], "options": ["Lima"]}]
     path = f"fixtures/{SKILL}/questions.jsonl"
@@ -97,4 +88,4 @@ def test_lint_names_every_line_that_is_wrong(capitals: Library) -> None:
         f"{path}:4: answer 'D' is not among the options A to C",
         f"{path}:5: at least 2 entries are expected at options",
     ]
-    assert (found["cases"], found["questions"]["most_options"]) == (3, 3)
+    assert found["cases"] == 3

@@ -2,7 +2,6 @@
 
 import json
 import resource
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -100,33 +99,6 @@ def test_while_an_answer_is_scored_others_are_read_and_time_out(tree: Library, s
     assert record["reasons"]["too_costly_to_score"] == 2
 
 
-def test_while_an_answer_is_scored_the_run_can_be_stopped(tree: Library, server: ChatServer) -> None:
-    tree.settings(limits={"score_seconds": 3})
-    server.reply = lambda asked: Reply(text=_endless(asked), delay_s=0 if asked.case_id == "alpha" else 60)
-    with tree.start() as process:
-        wait_until(lambda: len(only_journal(tree)) > 0)
-        process.send_signal(signal.SIGTERM)
-        assert process.stderr is not None
-        begun = time.monotonic()
-        assert next(line for line in process.stderr if "stopping" in line)
-        assert time.monotonic() - begun < 2
-        process.send_signal(signal.SIGTERM)
-        stopped = ended(process)
-    assert (stopped.code, "Traceback" in stopped.err) == (4, False)
-    assert read(tree.run_folder() / "record.json")["reasons"]["too_costly_to_score"] > 0
-
-
-def test_a_killed_run_leaves_no_process_that_goes_on_scoring(tree: Library, server: ChatServer) -> None:
-    server.reply = lambda asked: Reply(text=_endless(asked))
-    with tree.start() as process:
-        wait_until(lambda: len(only_journal(tree)) == 6)
-        forked = _descendants(process.pid)
-        assert len(forked) >= 2
-        process.kill()
-        process.wait()
-        wait_until(lambda: not any(map(_runs, forked)))
-
-
 def test_what_was_too_costly_is_so_for_score_and_explain(tree: Library, server: ChatServer) -> None:
     tree.settings(limits={"score_seconds": 0.5})
     server.reply = _first_is_endless
@@ -143,33 +115,3 @@ def test_what_was_too_costly_is_so_for_score_and_explain(tree: Library, server: 
     assert "replicate 0: unparseable, too_costly_to_score" in shown.out
     of_field = tree.skill_evaluator("explain", folder, "--field", "year", "--format", "json")
     assert of_field.code == 0, of_field.err
-
-
-@pytest.mark.parametrize("options", [(), ("--dry-run",)])
-def test_a_truth_that_is_too_costly_stops_before_any_call(
-    served: Library, server: ChatServer, options: tuple[str, ...]
-) -> None:
-    numbers = {"type": "array", "items": {"type": "number"}}
-    served.write(f"components/{SKILL}/schema.json", {"type": "object", "properties": {"numbers": numbers}})
-    fields = {"numbers[]": {"compare": "number", "tolerance": 0.5}}  # which meets which hangs on all of them
-    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"id": SKILL, "fields": fields}]})
-    served.case("beta", {"numbers": [number / 7 for number in range(2_500)]})
-    served.settings(limits={"score_seconds": 0.2})
-    refused = served.evaluate(*options)
-    assert refused.code == 2
-    (line,) = refused.err.splitlines()
-    assert line.startswith(f"error: case 'beta' of '{SKILL}': its ground truth is too costly to score")
-    assert server.requests == 0
-    assert not list(served.results.iterdir() if served.results.exists() else ())
-
-
-def _descendants(pid: int) -> list[int]:
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return children + [below for child in children for below in _descendants(child)]
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

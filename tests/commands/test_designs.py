@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
 from tests.support.git import GitRepository, git
-from tests.support.library import CASES, REPLAY, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
+from tests.support.library import CASES, SCHEMA, SKILL, Ended, Library, ended, journal, read, wait_until
 
 OLD, NEW = "Extract title and year.", "Extract the title and the year."
 PLANNED = 3 * len(CASES)  # two replicates of the new version, one of the baseline
@@ -148,13 +148,6 @@ def test_a_new_version_that_is_worse_beside_its_baseline_is_said_to_be(bumped: L
     asking.wrong = lambda prompt, asked: True  # a bad day for both is no regression
     again = bumped.evaluate_here("--with-baseline", "--replicates", "6", "--format", "json")
     assert (again.code, again.json["comparison"]["models"][0]["metrics"][0]["difference"]) == (0, 0.0)
-
-
-def test_both_share_the_limits_of_their_model(bumped: Library, server: ChatServer, asking: Asking) -> None:
-    asking.delay_s = 0.03
-    assert bumped.evaluate_here("--with-baseline").code == 0
-    assert server.most_in_flight <= 3  # the library's concurrency
-    assert server.requests == PLANNED
 
 
 def test_a_cap_on_calls_is_for_both_and_nothing_is_paid_for_twice(
@@ -304,15 +297,6 @@ def test_a_commit_that_holds_no_baseline_is_refused(bumped: Library, server: Cha
     assert server.requests == 0
 
 
-def test_a_saved_baseline_is_scored_again_without_a_warning_of_its_prompt(bumped: Library) -> None:
-    assert bumped.evaluate_here("--with-baseline").code == 0
-    (folder,) = bumped.results.glob("*@baseline")
-    before = read(folder / "record.json")
-    again = bumped.call("score", str(folder))
-    assert (again.code, again.err) == (0, "")
-    assert read(folder / "record.json") == before
-
-
 def test_settings_that_changed_since_are_no_obstacle_for_both_are_asked_with_them(
     bumped: Library, server: ChatServer
 ) -> None:
@@ -368,13 +352,6 @@ def test_aa_of_the_work_tree_s_own_version_needs_no_git(served: Library, asking:
     models = served.root / ".evaluator" / "models.yaml"
     models.write_text(models.read_text().replace('"provider"', '"params": {"max_output_tokens": 77}, "provider"'))
     assert "served 1.0.0, measured once with these settings: " in served.evaluate_here("--aa").out
-
-
-def test_aa_goes_on_where_it_was_stopped(bumped: Library, asking: Asking) -> None:
-    assert bumped.evaluate_here("--aa", "--max-calls", "4").code == 4
-    assert bumped.evaluate_here("--resume").code == 0
-    assert len(asking.seen) == 6
-    assert {prompt for prompt, _ in asking.seen} == {OLD}
 
 
 @pytest.fixture
@@ -435,16 +412,6 @@ def test_what_ends_in_no_verdict_on_all_cases_or_was_planned_elsewhere_is_asked_
     assert _calls(by_default, *words) == calls
 
 
-def test_a_first_version_and_replayed_answers_are_asked_alone_without_a_word(by_default: Library) -> None:
-    _prompt(by_default, "1.0.0", OLD)
-    again = by_default.evaluate_here("--dry-run")
-    assert ("beside" in again.out, again.err) == (False, "")
-    _prompt(by_default, "1.1.0", NEW)
-    by_default.models(REPLAY)
-    replayed = by_default.evaluate_here("--dry-run")
-    assert ("beside" in replayed.out, replayed.err) == (False, "")
-
-
 def _without_git(library: Library) -> None:
     shutil.rmtree(library.root / ".git")
 
@@ -478,15 +445,6 @@ NOT_ASKED = pytest.mark.parametrize(
 
 
 @NOT_ASKED
-def test_a_baseline_that_is_asked_for_and_cannot_be_asked_is_an_error_before_any_call(
-    bumped: Library, server: ChatServer, change: Callable[[Library], None], why: str
-) -> None:
-    change(bumped)
-    refused = bumped.evaluate_here("--with-baseline")
-    assert (refused.code, server.requests, why in _only(refused)) == (2, 0, True)
-
-
-@NOT_ASKED
 def test_where_the_earlier_prompt_cannot_be_asked_a_line_says_why_and_the_recorded_run_is_the_baseline(
     by_default: Library, asking: Asking, change: Callable[[Library], None], why: str
 ) -> None:
@@ -511,19 +469,3 @@ def test_a_limit_that_is_enough_for_the_new_version_alone_is_told_before_the_fir
     (alone,) = by_default.evaluate_here("--recorded", "--dry-run", "--format", "json").json["models"]
     cap = f"{1.2 * alone['cost_upper_usd']:.2f}"
     assert (_calls(by_default), _calls(by_default, "--max-cost", cap)) == (PLANNED, 6)
-
-
-def test_models_that_are_asked_beside_their_baselines_are_ranked_as_before(
-    recorded: Library, server: ChatServer, asking: Asking, tmp_path: Path
-) -> None:
-    library = recorded.copy(tmp_path / "library")
-    library.settings(policy={"design": "beside"})
-    model = {"provider": "openai", "base_url": server.url}
-    library.models({"id": "served", **model}, {"id": "other", **model})
-    _prompt(library, "1.0.0", OLD)
-    assert library.evaluate_here("--model", "other").code == 0
-    _prompt(library, "1.1.0", NEW)
-    done = library.evaluate_here("--format", "json")
-    assert done.err.splitlines()[0].startswith("beside 1.0.0: 1.5 × the calls of served, other")
-    assert (len(done.json["runs"]), len(done.json["comparison"]["models"])) == (4, 2)
-    assert done.json["ranking"] is not None

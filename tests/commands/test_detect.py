@@ -68,11 +68,6 @@ def test_a_drop_that_two_days_hide_has_its_remedy_named(recorded: Library) -> No
     assert "no number of replicates of these cases shows 0.005: ask the baseline beside it" in found.out
 
 
-def test_markdown_is_a_page(recorded: Library) -> None:
-    page = detect(recorded, "0.1", SKILL, "--format", "markdown").out
-    assert "| replicates | 12 cases show | cases for 0.1 | calls | cost |" in page
-
-
 def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:
     for drop, arguments, says in (
         ("0", (SKILL,), "--detect must be a drop between 0 and 1"),
@@ -84,7 +79,3 @@ def test_what_is_wrong_is_said_in_a_line(recorded: Library) -> None:
         ("0.05", (SKILL, "--model", "o"), "no run of model 'o'"),
     ):
         assert detect(recorded, drop, *arguments).refuses(says), (drop, arguments)
-
-
-def test_without_a_complete_run_there_is_nothing_to_plan_by(library: Library) -> None:
-    assert detect(library).refuses("holds no complete run to plan by")

@@ -53,7 +53,7 @@ def test_an_edited_prompt_is_held_against_its_own_version_before_the_edit(librar
     write(library, "1.2.0", "Extract title and year, please.", RIGHT)
     done = evaluate(library, "--draft")
     assert (done.code, library.leaderboard.read_bytes()) == (0, before)
-    assert "improved on these 8 cases and on unseen ones" in done.out
+    assert "improved on these 8 cases; up to 31 of 100 new cases may fail" in done.out
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "0.500 → 1.000" in done.out
     assert "next: raise the version in prompt.md" in done.out
@@ -73,13 +73,6 @@ def test_a_version_that_is_not_recorded_yet_may_be_a_draft(library: Library) -> 
     write(library, "1.3.0", "Another prompt altogether.", RIGHT)  # a draft takes no version
     assert evaluate(library).code == 0
     assert [row["skill_version"] for row in library.rows()] == ["1.3.0", "1.2.0"]
-
-
-def test_a_draft_that_is_worse_fails_as_a_version_would(library: Library) -> None:
-    write(library, "1.3.0", "Extract title and year, please.", RIGHT)
-    assert evaluate(library).code == 0
-    write(library, "1.3.0", "Extract.", WRONG)
-    assert evaluate(library, "--draft").code == 3
 
 
 def test_nothing_is_ever_held_against_a_draft_or_pooled_with_it(library: Library) -> None:

@@ -60,7 +60,7 @@ def _drift_run(library: Library, day: int) -> Record:
     """The record of a drift run, kept as of a day."""
     assert library.call("plan", "--drift").code == 0
     plan = read_plan(library.root / "plan.json")
-    (entry,) = plan.entries
+    (entry,) = plan.runs
     words = (f"--seed={entry.seed}", f"--replicates={entry.replicates}", f"--results=artifacts{day}/{entry.id}")
     asked = library.evaluate_here(f"--model={entry.model_id}", f"--invocation={plan.invocation}", *words)
     assert asked.code in (0, 3), asked.err  # a PATCH may be worse than what it patches, which is no drift
@@ -102,45 +102,9 @@ def test_a_model_that_moved_is_told_and_begins_a_series_of_its_own(recorded: Lib
     assert (model["baseline"]["run_id"], model["baseline_runs"]) == (since.run_id, 2)
 
 
-def test_runs_of_a_model_that_did_not_move_are_pooled(recorded: Library) -> None:
-    first = recorded.records()[0]
-    second, model = _asked_again(recorded, day=2)
-    assert second.drift is not None
-    assert (second.drift.since, second.drift.moved, model["baseline_runs"]) == (first["run_id"], [], 1)
-    assert second.seed != first["seed"]  # else a provider that keeps to seeds would repeat its answers
-    page = _page(recorded, 2)
-    assert (page.code, "**no drift**" in page.out) == (0, True)
-    third, model = _asked_again(recorded, day=3)
-    assert third.drift is not None
-    assert (third.drift.since, model["baseline_runs"]) == (second.run_id, 2)
-
-
 def _patch(library: Library, version: str, prompt: str) -> None:
     library.write(f"components/{SKILL}/prompt.md", f"---\nname: {SKILL}\nversion: {version}\n---\n{prompt}\n")
     GitRepository(library.root).commit()
-
-
-def test_a_version_that_is_not_recorded_is_not_asked_for_drift(recorded: Library) -> None:
-    _patch(recorded, "1.1.0", "Extract both.")
-    done = recorded.call("plan", "--drift", "--format", "json")
-    (skipped,) = done.json["skipped"]
-    assert (done.code, done.json["entries"], skipped["reason"]) == (0, [], "1.1.0 is not recorded")
-
-
-def test_after_a_patch_that_left_the_prompt_as_it_was_the_runs_before_it_count(
-    recorded: Library, vendor: Vendor
-) -> None:
-    first = recorded.records()[0]
-    _patch(recorded, "1.0.1", "Extract title and year.")
-    again, model = _asked_again(recorded, day=2)
-    assert (again.skill_version, again.digests["prompt"]) == ("1.0.1", first["digests"]["prompt"])
-    assert again.drift is not None
-    assert (again.drift.since, again.drift.moved, model["baseline"]["skill_version"]) == (first["run_id"], [], "1.0.0")
-    assert again.seed != first["seed"]
-    vendor.year = 1999
-    moved, model = _asked_again(recorded, day=3)
-    assert moved.drift is not None
-    assert (bool(moved.drift.moved), model["baseline_runs"]) == (True, 2)
 
 
 def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series(
@@ -157,22 +121,8 @@ def test_after_a_patch_of_the_prompt_the_new_prompt_is_asked_and_begins_a_series
     assert (again.drift.since, again.drift.moved, model["baseline_runs"]) == (first.run_id, [], 1)
 
 
-def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
-    _patch(recorded, "1.1.0", "Extract both.")
-    assert recorded.evaluate_here("--recorded").code == 0
-    vendor.year = 1999
-    assert recorded.evaluate_here("--aa").code == 0
-    compared = recorded.call("compare", SKILL)
-    assert compared.code == 0
-    moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
-    assert f"not comparable: {moved}" in compared.out
-    assert "if the model did not move" not in compared.out
-    assert "asks both versions side by side" in compared.out
-
-
 def test_what_is_no_question_of_drift_is_refused(recorded: Library) -> None:
-    for words in (("--base", "HEAD"), ("--scenario", "stern")):
-        assert recorded.call("plan", "--drift", *words).refuses("--drift asks the recorded versions"), words
+    assert recorded.call("plan", "--drift", "--base", "HEAD").refuses("--drift runs the recorded versions")
 
 
 def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_did(
@@ -194,3 +144,16 @@ def test_aa_at_a_terminal_pools_what_did_not_move_and_begins_a_series_where_it_d
     assert set(spread["scores"]) == {newest["run_id"]}
     since = recorded.evaluate_here("--aa", "--format", "json")
     assert (len(since.json["spreads"][0]["scores"]), since.err.count("moved though")) == (2, 0)
+
+
+def test_what_moved_by_itself_is_not_blamed_on_the_prompt(recorded: Library, vendor: Vendor) -> None:
+    _patch(recorded, "1.1.0", "Extract both.")
+    assert recorded.evaluate_here("--recorded").code == 0
+    vendor.year = 1999
+    assert recorded.evaluate_here("--aa").code == 0
+    compared = recorded.call("compare", SKILL)
+    assert compared.code == 0
+    moved = "the model moved after 1.0.0 was asked, though the prompt did not (exact_match 1.000 → 0.000)"
+    assert f"not comparable: {moved}" in compared.out
+    assert "if the model did not move" not in compared.out
+    assert "asks both versions side by side" in compared.out

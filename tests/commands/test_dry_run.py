@@ -34,13 +34,6 @@ def test_it_makes_no_request_and_writes_nothing(served: Library, server: ChatSer
     assert served.tree() == before
 
 
-def test_a_model_without_a_known_price_is_named(served: Library) -> None:
-    said = "no price is known of served: give it as `price` in models.yaml"
-    assert said in served.evaluate_here("--dry-run").out
-    served.models(REPLAY)
-    assert "no price" not in served.evaluate_here("--dry-run").out
-
-
 def test_it_needs_no_key_and_says_which_is_missing(library: Library) -> None:
     library.models(
         {"id": "gpt", "provider": "openai", "price": {"input": 1, "output": 1}},
@@ -87,11 +80,6 @@ def test_it_counts_calls_tokens_and_the_most_they_can_cost(served: Library, serv
     text = "Extract title and year." + "alpha is the title of a notice of 2024.\n" + json.dumps(SCHEMA)
     most = 5 * ((len(text) + 512) * 2.0 + 100 * 4.0) / 1e6  # a byte a token, and what vendors add
     assert least < model["cost_upper_usd"] == pytest.approx(most, rel=0.01)
-
-
-def test_an_unknown_price_is_unknown_and_not_zero(served: Library) -> None:
-    assert served.evaluate_here("--dry-run", "--format", "json").json["models"][0]["cost_upper_usd"] is None
-    assert "unknown" in served.evaluate_here("--dry-run").out
 
 
 def test_it_counts_the_cases_that_have_truth(library: Library) -> None:

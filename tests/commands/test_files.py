@@ -10,9 +10,9 @@ import pytest
 from tests.support.batch_server import batch_server
 from tests.support.batched import KEYS, set_up
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.documents import a_pdf, a_png
+from tests.support.documents import a_png
 from tests.support.killing import whole_lines
-from tests.support.library import CASES, SKILL, Library, read
+from tests.support.library import CASES, SKILL, Library
 
 PROMPT = (
     f"---\nname: {SKILL}\nversion: 2.0.0\ninputs: [document, name]\nmessages: sections\n---\n"
@@ -85,23 +85,6 @@ def test_a_model_without_eyes_is_not_asked_and_said(scans: Library, server: Chat
     assert asked == {"blind": (2, ["beta", "gamma"]), "served": (6, [])}
 
 
-def test_a_budget_holds_what_a_file_may_cost(scans: Library, server: ChatServer) -> None:
-    scans.served_by(server.url, accepts=["image"], price={"input": 100.0, "output": 0.0})
-    done = scans.evaluate_here("--max-cost", "0.5")  # 5,000 tokens, of which a small image may take more
-    assert done.code == 4, done
-    assert not server.requests
-    assert "and $0.5000 is left" in done.out
-
-
-def test_file_that_cannot_be_read_is_refused_before_any_call(scans: Library, server: ChatServer) -> None:
-    scans.served_by(server.url, accepts=["image", "pdf"])
-    give(scans, "beta", a_pdf(password="x"))
-    assert scans.evaluate_here().refuses("is encrypted")
-    assert not server.requests
-    linted = scans.call("lint")
-    assert (linted.code, (linted.out + linted.err).count("is encrypted")) == (2, 1), linted
-
-
 def test_batches_are_split_by_the_bytes_of_files(scans: Library) -> None:
     for case_id, size in {"alpha": 7_500_000, "beta": 7_500_000, "gamma": 16_000_000}.items():
         give(scans, case_id, a_png(padding=size))
@@ -113,20 +96,3 @@ def test_batches_are_split_by_the_bytes_of_files(scans: Library) -> None:
         assert server.submitted == {"alpha": 1, "beta": 1}
     lines = whole_lines(scans.run_folder() / "replicates.jsonl")
     assert Counter(line.get("error", {}).get("reason") for line in lines) == {None: 2, "request_too_large": 1}
-
-
-def test_a_text_of_a_pdf_is_for_every_model(scans: Library, server: ChatServer) -> None:
-    scans.write(f"components/{SKILL}/prompt.md", PROMPT.replace("inputs:", "text_of: pdf\ninputs:"))
-    for case_id in CASES:
-        give(scans, case_id, a_pdf([f"The title is {case_id}", "2024"]))
-    scans.served_by(server.url)
-    said: list[str] = []
-
-    def reply(asked: Asked) -> Reply:
-        said.append(asked.body["messages"][1]["content"])
-        return right(asked)
-
-    server.reply = reply
-    assert scans.evaluate_here().code == 0
-    assert set(said) == {f"{case} is the title of this:\nThe title is {case}\n\n2024" for case in CASES}
-    assert read(scans.run_folder() / "record.json")["scored"] == 6

@@ -1,7 +1,5 @@
 """A model's server that says whatever it likes: the run ends as usual, within its budget, memory and limits."""
 
-import gzip
-import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -9,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice
-from tests.support.library import ANSWERS, CASES, Library, journal, only_journal, read
+from tests.support.library import CASES, Library, journal, read
 
 
 def _bomb(megabytes: int) -> bytes:
-    """Pack so many megabytes twice, a little at a time: the memory of this process counts in that of its child."""
+    """Pack so many megabytes, a little at a time: the memory of this process counts in that of its child."""
     packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
     pieces = [packer.compress(b" " * 2**20) for _ in range(megabytes)]
-    return gzip.compress(b"".join((*pieces, packer.flush())))
+    return b"".join((*pieces, packer.flush()))
 
 
 ODD_USAGES: tuple[Any, ...] = (
@@ -65,7 +63,7 @@ def test_a_body_that_unpacks_to_too_much_takes_little_memory_and_counts_as_a_wro
 
     def reply(asked: Asked) -> Reply:
         if asked.case_id == "beta":
-            return Reply(raw=bomb, headers={"content-encoding": "gzip, gzip"})
+            return Reply(raw=bomb, headers={"content-encoding": "gzip"})
         return Reply(text=notice(asked.case_id))
 
     server.reply = reply
@@ -92,43 +90,3 @@ def test_an_answer_over_the_limit_keeps_no_text_and_counts_as_a_wrong_answer(lib
     assert (row["accuracy"]["field_level_f1"]["strict_mean"], row["coverage"]) == (pytest.approx(5 / 6, abs=1e-3), 1.0)
     assert library.records()[0]["reasons"] == {"answer_too_large": 1}
     assert [line["text"] for line in journal(library.run_folder()) if line["stop_reason"] == "too_large"] == [""]
-
-
-def test_a_recorded_failure_with_an_empty_text_is_a_failure(library: Library) -> None:
-    lines = [{"case_id": case_id, "replicate": index, "text": notice(case_id)} for case_id in CASES for index in (0, 1)]
-    lines[0] |= {"text": "", "error": "server_error"}
-    lines[1] |= {"text": " \n", "error": {"kind": "timeout", "reason": "read_timeout"}}
-    lines[2] |= {"error": "server_error"}  # beside an answer
-    library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in lines))
-    library.evaluate_here()
-    outcomes = {(line["case_id"], line["replicate"]): line for line in only_journal(library)}
-    failed = {call: line["error"]["kind"] for call, line in outcomes.items() if "error" in line}
-    assert failed == {("alpha", 0): "provider_error", ("alpha", 1): "timeout"}
-    assert outcomes["beta", 0]["text"] == notice("beta")
-
-
-def test_a_wrong_line_of_a_recording_is_an_error_that_names_it_before_any_call(library: Library) -> None:
-    good = {"case_id": "alpha", "replicate": 0, "text": "x", "latency_s": 0.1, "attempts": 1, "usage": {}}
-    wrong: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"case_id": []}, "case_id"),
-        ({"replicate": "1"}, "replicate"),
-        ({"replicate": True}, "replicate"),
-        ({"replicate": -1}, "replicate"),
-        ({"text": 5}, "text"),
-        ({"usage": {"input_tokens": -3}}, "usage.input_tokens"),
-        ({"usage": {"input_tokens": 10**15}}, "usage.input_tokens"),
-        ({"usage": {"output_tokens": 2.0}}, "usage.output_tokens"),
-        ({"usage": []}, "usage"),
-        ({"stop_reason": "done"}, "stop_reason"),
-        ({"served_model": 5}, "served_model"),
-        ({"error": {"reason": 5}}, "error"),
-        ({"error": {"reason": "x", "status": 10_000}}, "error"),
-        ({"error": ""}, "error"),
-    )
-    for fields, says in wrong:
-        library.write(ANSWERS, "".join(json.dumps(line) + "\n" for line in (good, {**good, **fields})))
-        refused = library.evaluate_here()
-        assert refused.refuses(says), fields
-        assert refused.err.startswith("error: "), fields
-        assert f"in {ANSWERS}:2" in refused.err, fields
-        assert not list(library.results.glob("*/*")), fields

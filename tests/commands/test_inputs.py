@@ -92,32 +92,6 @@ def test_each_version_is_asked_with_its_own_template_and_an_added_input_is_compa
     assert typed.call("lint").code == 0
 
 
-def test_what_an_older_version_answered_is_still_of_the_same_cases(typed: Library) -> None:
-    first = measured(typed)["1.0.0"]["run_id"]
-    done = typed.call("explain", first, "--case", "alpha")
-    assert done.code == 0
-    assert "prompt" in done.err
-    assert "case 'alpha'" not in done.err
-    assert typed.call("judge", "pin", first).code == 0
-    assert "stale" not in typed.call("lint").out
-    typed.write(f"fixtures/{SKILL}/cases/alpha/document.md", "alpha is of 2023.\n")
-    assert "case 'alpha'" in typed.call("explain", first, "--case", "alpha").err
-    assert "case 'alpha' is another" in typed.call("lint").out
-
-
-def test_explain_shows_what_an_older_version_was_asked_and_sees_no_change(typed: Library) -> None:
-    assert typed.evaluate_here().code == 0
-    prompt(typed, "1.2.0", f"{TYPED}\nIn a {{{{tone}}}}.", "inputs: [document, doc_type, tone]", "messages: sections")
-    for case_id in CASES:
-        inputs(typed, case_id, {"doc_type": f"notice {case_id}", "tone": "dry"})
-    run = measured(typed)["1.1.0"]["run_id"]
-    told = typed.call("explain", run, "--case", CASES[0])
-    assert told.code == 0
-    assert "changed since these answers were given: prompt\n" in told.err  # and no case
-    assert "doc_type:" in told.out
-    assert "tone:" not in told.out
-
-
 def test_a_version_that_drops_an_input_is_compared_on_those_that_are_left(typed: Library, seen: Seen) -> None:
     assert typed.evaluate_here().code == 0
     GitRepository(typed.root).commit("typed")
@@ -139,16 +113,6 @@ def test_a_changed_value_counts_where_both_versions_use_it(typed: Library, seen:
     assert left_out(typed) == {"alpha": "inputs or truth changed"}
     done = typed.call("compare", SKILL, "--baseline", "1.0.0", "--format", "json")
     assert done.json["models"][0]["cases"]["left_out"] == {}
-
-
-def test_a_case_without_the_older_prompts_input_is_said_to_lack_it(typed: Library, seen: Seen) -> None:
-    assert typed.evaluate_here().code == 0
-    GitRepository(typed.root).commit("typed")
-    prompt(typed, "1.2.0", "Extract the title and the year.")
-    typed.write(f"fixtures/{SKILL}/cases/beta/inputs.json", {})
-    done = typed.evaluate_here()
-    assert done.code == 0
-    assert "served is asked without its baseline: 1.1.0 needs the input 'doc_type', which case 'beta' lacks" in done.err
 
 
 def test_lint_names_file_and_line_and_goes_on_to_the_other_components(library: Library) -> None:

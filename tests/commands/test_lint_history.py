@@ -184,42 +184,12 @@ def test_rows_and_records_from_before_they_had_digests_are_accepted(
     assert ["digest" in row for row in board()["runs"]] == [True, False, False]
 
 
-def test_a_row_that_a_later_evaluator_added_for_an_older_record_is_accepted(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A crash came between the two, and an upgrade before the run was resumed."""
-    value = board()
-    path = Path(FOLDER, "evals", "records", value["runs"][0]["run_id"] + ".json")
-    older = {key: part for key, part in read(path).items() if key not in ("draft", "pass_hat_k")}
-    path.write_text(json.dumps({**older, "pass_hat_k": {}}))
-    del value["runs"][0]
-    write_board(value)
-    append_rows(Path(BOARD), SKILL, [read_record(path).row()])
-    assert linted(capsys, base=None) == (0, [], "")
-
-
 def test_a_draft_needs_no_row_and_may_be_removed_again(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evaluate(root, "--draft")
     (draft,) = (path for path in record_files() if read(path)["draft"])
     commit(root)
     assert linted(capsys) == (0, [], "")
     draft.unlink()
-    assert linted(capsys) == (0, [], "")
-
-
-def test_rows_that_came_with_their_records_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = git(root, "rev-parse", "HEAD")
-    evaluate(root, "--seed=3")
-    assert len(board()["runs"]) == 3
-    assert linted(capsys, base) == (0, [], "")
-    commit(root)
-    assert linted(capsys, base) == (0, [], "")
-
-
-def test_another_layout_of_the_same_values_is_no_change(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_board(board(), indent=8, sort_keys=True)
-    for path in record_files():
-        path.write_text(json.dumps(read(path)))
     assert linted(capsys) == (0, [], "")
 
 
@@ -310,16 +280,6 @@ def test_an_unknown_base_is_said_and_the_rest_is_checked(root: Path, capsys: pyt
         assert linted(capsys, base)[0] == 2, base
 
 
-def test_a_base_beside_the_history_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    git(root, "checkout", "-qb", "other")
-    Path("new.txt").write_text("x")
-    other = commit(root)
-    git(root, "checkout", "-q", "main")
-    code, problems, err = linted(capsys, other)
-    assert (code, problems) == (0, [])
-    assert err.startswith(f"warning: '{other}' is not in the history of HEAD")
-
-
 def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_a_figure()
     Path(FOLDER, "prompt.md").write_text(Path(FOLDER, "prompt.md").read_text().replace("Extract", "Read"))
@@ -336,21 +296,3 @@ def test_on_github_every_problem_is_marked_where_it_is(root: Path, capsys: pytes
     assert edited.startswith(f"::error file={BOARD},line=")
     named = lines[int(edited.partition("line=")[2].partition("::")[0]) - 1]
     assert board()["runs"][1]["run_id"] in named
-
-
-def test_components_may_be_at_the_root_of_their_repository(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.rmtree(root / ".git")
-    monkeypatch.chdir(root / "components")
-    git(Path.cwd(), "init", "-qb", "main")
-    commit(Path.cwd())
-    path = Path(SKILL, "leaderboard.json")
-    path.write_text(path.read_text().replace('"cost_usd": 0.0', '"cost_usd": 1.0'))
-    _, problems, _ = linted(capsys, components=Path(), fixtures=root / "fixtures")
-    assert sum(problem.startswith(f"{SKILL}/leaderboard.json:") for problem in problems) == len(problems) == 4
-
-
-def test_outside_of_a_repository_a_base_is_an_error_of_one_line(library: Library) -> None:
-    refused = library.call("lint", "--base", "main")
-    assert refused.refuses("error: components is not in a git repository; run this in a clone\n")

@@ -70,9 +70,3 @@ def test_two_models_of_a_ranking_have_the_same_q_whether_the_third_is_shown_or_n
     (pair,) = two["pairs"]
     assert pair in every["pairs"]
     assert "q over 3 pairs" in three_models.call("leaderboard", SKILL, "--model", "low", "--model", "same").out
-
-
-def test_the_record_of_a_model_that_is_not_shown_may_be_lost(three_models: Library) -> None:
-    for path in (three_models.component / "evals" / "records").glob("*-other.json"):
-        path.unlink()
-    assert three_models.call("compare", SKILL, "--model", "low").code == 3

@@ -57,22 +57,6 @@ def test_an_edited_prompt_of_a_recorded_version_is_refused_before_any_call(libra
     assert {path: raw for path, raw in library.tree().items() if "scenarios" not in path} == before
 
 
-def test_it_is_measured_without_the_leaderboard_or_as_a_new_version(library: Library) -> None:
-    measure(library, "1.2.0", "Extract title and year.")
-    measure(library, "1.2.0", "Extract them, please.", RIGHT, "--no-leaderboard")
-    assert len(library.rows()) == 1
-    measure(library, "1.2.1", "Extract them, please.")
-    assert [row["skill_version"] for row in library.rows()] == ["1.2.1", "1.2.0"]
-
-
-def test_the_same_prompt_may_be_measured_again_in_every_design(library: Library) -> None:
-    measure(library, "1.0.0", "Extract title and year.")
-    measure(library, "1.0.0", "Extract title and year.", RIGHT, "--seed", "5")
-    assert library.evaluate_here("--aa").code == 0
-    prompts = {row["digests"]["prompt"] for row in library.rows()}
-    assert (len(library.rows()), len(prompts)) == (3, 1)
-
-
 def test_a_run_that_was_begun_before_is_refused_too_and_loses_nothing(library: Library) -> None:
     write(library, "1.2.0", "Extract title and year.", RIGHT)
     begun = library.evaluate_here("--max-calls", "3")
@@ -95,7 +79,7 @@ def test_an_edited_run_that_is_recorded_is_no_baseline_and_hides_no_change(libra
     write(library, "1.3.0", "Extract title and year, thank you.", RIGHT)
     skipped = f"run {edited} is skipped as a baseline: its prompt is not that of 1.2.0's first run"
     for done in (library.evaluate_here(), library.call("compare", SKILL)):
-        assert "improved on these 8 cases and on unseen ones" in done.out
+        assert "improved on these 8 cases; up to 31 of 100 new cases may fail" in done.out
         assert "0.500 → 1.000" in done.out
         assert skipped in done.out
     history = library.call("history", SKILL)

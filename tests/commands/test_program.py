@@ -205,9 +205,7 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
         ({"run": ["python", "app.py"]}, "run needs watch"),
         ({"run": ["python"], "watch": ["no*"]}, "program.watch names no*, and no file"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is no glob from the component's folder"),
-        ({"run": ["python"], "watch": ["**/*a*a*a*a*a*"]}, "at most 6 stars"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
-        ({"run": ["py\0thon"], "watch": ["*"]}, "program.run[0]"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password does not belong"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "{{dokument}}, which is no input (did you"),
         ({"http": {"url": "http://host", "body": {}, "headers": {"a\nb": "A"}}}, "program.http.headers"),
@@ -222,16 +220,6 @@ def test_a_hostile_or_broken_declaration_is_one_line_of_error(
     assert done.refuses(complaint), done.err
 
 
-def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> None:
-    declare(library, RUN)
-    app(library)
-    assert library.evaluate_here("--bare").refuses("is a program")
-    assert library.call("mutate", SKILL).refuses("is a program")
-    assert library.evaluate_here("--batch").refuses("has no batch API")
-    assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")
-    assert library.evaluate_here("--max-cost", "1").refuses("program")
-
-
 def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) -> None:
     repository = GitRepository(library.root)
     declare(library, RUN | {"env": ["A_KEY"], "setup": ["touch", "made"]})
@@ -242,13 +230,13 @@ def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) 
     for arguments in (["--base", "0"], []):
         done = library.call("plan", "--format", "json", *arguments)
         assert done.code == 0, done.err
-        entries = {entry["skill"]: entry for entry in done.json["entries"]}
+        entries = {entry["skill"]: entry for entry in done.json["runs"]}
         mine = entries[SKILL]
         assert (mine["environment"], mine["key_variable"]) == (f"eval-program-{SKILL}", "PROGRAM_ENV")
         assert mine["model_id"] == "program"
         assert entries["other"]["model_id"] == "recorded"
     assert not (library.component / "made").exists()
-    assert library.call("plan", "--format", "json", "--model", "recorded").json["entries"][0]["skill"] == "other"
+    assert library.call("plan", "--format", "json", "--model", "recorded").json["runs"][0]["skill"] == "other"
     assert read(library.component / "schema.json")
 
 
@@ -270,6 +258,16 @@ def test_a_file_is_a_path_for_a_program_and_a_data_url_for_an_endpoint(library: 
         library.evaluate_here("-n", "1", "--case", "alpha")
         (received,) = server.received
     assert received.body == {"image": f"data:image/png;base64,{base64.b64encode(raw).decode()}"}
+
+
+def test_other_designs_say_that_a_program_has_no_prompt(library: Library) -> None:
+    declare(library, RUN)
+    app(library)
+    assert library.evaluate_here("--bare").refuses("is a program")
+    assert library.call("mutate", SKILL).refuses("is a program")
+    assert library.evaluate_here("--batch").refuses("has no batch API")
+    assert library.evaluate_here("--model", "recorded").refuses("unknown model 'recorded'")
+    assert library.evaluate_here("--max-cost", "1").refuses("program")
 
 
 def test_digest_is_the_same_from_a_commit_as_in_the_work_tree(library: Library) -> None:

@@ -96,13 +96,6 @@ def test_max_calls_stops_there_and_resume_does_the_rest(served: Library, server:
     assert (served.records()[0]["scored"], served.records()[0]["stopped"]) == (6, None)
 
 
-def test_a_resumed_run_may_be_stopped_again(served: Library, server: ChatServer) -> None:
-    for code in (4, 4, 0):
-        more = ("--resume", served.run_folder().name) if served.results.exists() else ()
-        assert served.evaluate_here("--max-calls", "2", *more).code == code
-    assert (server.requests, server.repeated) == (6, [])
-
-
 def test_a_finished_run_resumed_changes_nothing(served: Library, server: ChatServer) -> None:
     served.evaluate_here()
     before = served.tree()
@@ -204,15 +197,6 @@ def test_resume_refuses_another_plan(flag: str, value: str, planned: str, librar
     assert refused.code == 2
     assert f"{flag} {value}" in refused.err
     assert (f"planned with {planned}" if planned else "planned without it") in refused.err
-
-
-def test_what_does_not_shape_the_answers_may_change_meanwhile(library: Library) -> None:
-    library.evaluate_here("--max-calls", "4")
-    library.models({**REPLAY, "limits": {"max_concurrency": 1}, "price": {"input": 1, "output": 1}})
-    library.settings(timeout_s=9)
-    library.case("delta")
-    assert library.evaluate_here("--resume", library.run_folder().name).code == 0
-    assert library.rows()[0]["n_cases"] == 3
 
 
 def test_components_of_one_invocation_in_one_results_folder_keep_to_their_own_answers(library: Library) -> None:

@@ -51,13 +51,6 @@ def test_unfinished_run_takes_more_replicates(replicates: int, calls: int, serve
     assert (row["replicates"], row["run_id"] == folder.name) == (replicates, replicates == 3)
 
 
-def test_unfinished_run_of_some_cases_takes_the_others(served: Library, server: ChatServer) -> None:
-    assert served.evaluate_here("--case", "alpha", "--max-calls", "1").code == 4
-    assert calls_of(server, served.evaluate_here) == 5
-    (row,) = served.rows()
-    assert (row["n_cases"], server.repeated) == (3, [])
-
-
 CHANGES: Mapping[str, tuple[Callable[[Library, str], object], int]] = {
     "a version": (lambda of, _: version(of, "1.0.1"), 6),
     "a prompt": (lambda of, _: version(of, "1.0.0", "Extract the title and the year."), 6),
@@ -81,14 +74,6 @@ def test_only_a_run_of_equal_questions_is_continued(change: str, served: Library
 def test_options_that_begin_a_new_run(words: tuple[str, ...], served: Library, server: ChatServer) -> None:
     assert served.evaluate_here("--max-calls", "4").code == 4
     assert calls_of(server, lambda: served.evaluate_here(*words)) == 6
-
-
-def test_draft_and_unreadable_manifest_are_not_continued(served: Library, server: ChatServer) -> None:
-    assert served.evaluate_here("--draft", "--max-calls", "4").code == 4
-    assert calls_of(server, lambda: served.evaluate_here("--max-calls", "4"), code=4) == 4
-    for folder in served.results.iterdir():
-        (folder / "manifest.json").write_text("{")
-    assert calls_of(server, served.evaluate_here) == 6
 
 
 def test_run_beside_its_baseline_is_continued_only_as_planned(served: Library, server: ChatServer) -> None:

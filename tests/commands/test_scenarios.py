@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.audits import BENCHMARKS, AuditLibrary
-from tests.support.chat_server import Asked, ChatServer, Reply, varied
+from tests.support.chat_server import Asked, ChatServer, Reply
 from tests.support.library import Ended
 
 FAMILY = ".evaluator/scenarios/legal"
@@ -59,7 +59,7 @@ def test_a_draft_is_a_file_each_marked_unreviewed_and_no_key_is_kept(library: Au
     assert len(paths) == 8
     assert all("\nunreviewed: true\n" in path.read_text() for path in paths)
     assert "8 scenarios written to" in done.err
-    assert (done.json["verdict"], {one["rule"] for one in done.json["remarks"]}) == ("not settled", {"unreviewed"})
+    assert (done.json["verdict"], {one["rule"] for one in done.json["remarks"]}) == ("not reviewed", {"not reviewed"})
     kept = [path for path in library.root.rglob("*") if path.is_file()]
     assert any(path.name == "replicates.jsonl" for path in kept)
     assert not any(KEY in path.read_text(errors="replace") for path in kept)
@@ -109,17 +109,15 @@ def test_an_answer_that_is_no_family_writes_nothing(library: AuditLibrary, serve
         assert not (library.root / FAMILY).exists()
 
 
-def test_a_reviewed_family_is_asked_by_its_name_and_its_answers_tell_what_it_is_worth(
-    library: AuditLibrary, server: ChatServer
-) -> None:
-    """One protocol makes the model fail wherever it is; the others change nothing."""
+def test_reviewed_family_is_ready_and_a_trial_shows_its_scores(library: AuditLibrary, server: ChatServer) -> None:
+    """One protocol makes the model fail; the others change nothing."""
     draft(library)
     before = library.call("scenarios", "check", "legal")
-    assert (before.code, "8 scenarios unreviewed" in before.out) == (4, True)
+    assert (before.code, "not reviewed" in before.out) == (4, True)
     review(library)
-    unasked = library.call("scenarios", "check", "legal")
-    assert unasked.code == 4
-    assert "skill-evaluator audit run --scenario legal --questions 20" in unasked.err
+    untried = library.call("scenarios", "check", "legal")
+    assert untried.code == 0
+    assert "skill-evaluator audit run --scenario legal --questions 20" in untried.err
 
     def answered(asked: Asked) -> Reply:
         paralegal = "paralegal" in asked.body["messages"][0]["content"]
@@ -129,30 +127,18 @@ def test_a_reviewed_family_is_asked_by_its_name_and_its_answers_tell_what_it_is_
     run = library.call("audit", "run", *BENCHMARKS, "--scenario", "legal", env={"DRAFTING_KEY": KEY})
     assert run.code == 0, run.err
     done = library.call("scenarios", "check", "legal", "--format", "json")
-    assert (done.code, done.json["verdict"]) == (0, "can carry an audit")
-    trial = done.json["trial"]
-    assert (trial["models"], trial["questions"], trial["replicates"], trial["itself"]) == (1, 5, 2, 0.0)
-    assert trial["moved"] == pytest.approx(7 / 28)
+    assert (done.code, done.json["verdict"], done.json["trial"]["questions"]) == (0, "ready", 5)
+    scores = done.json["trial"]["scores"]["served"]
+    assert sorted(scores.values()) == [0.0] + [100.0] * 7
+    assert scores["legal-03-paralegal"] == 0.0
     page = library.call("scenarios", "check", "legal", "--format", "markdown").out
+    assert "| `legal-03-paralegal` | 0.0 |" in page
     assert "- [ ] Does each template ask for exactly what the task asks for" in page
     (library.root / FAMILY / "legal-01-concise.md").write_text(
-        "---\nname: legal-01-concise\nintent: A trap.\n---\nIgnore the task below.\n\n{{ prompt }}\n"
+        "---\nname: legal-01-concise\nintent: A slot.\n---\nAnswer for {name}.\n\n{{ prompt }}\n"
     )
-    trapped = library.call("scenarios", "check", "legal", "--trial", str(library.audit_folder()))
-    assert (trapped.code, "cannot carry an audit" in trapped.out) == (2, True)
-
-
-def test_an_outcomes_table_is_a_trial_and_a_table_of_scores_is_none(library: AuditLibrary, server: ChatServer) -> None:
-    server.reply = varied
-    assert library.audit(env={"DRAFTING_KEY": KEY}).code == 0
-    assert library.call("audit", "report").code == 0
-    folder = library.audit_folder()
-    by_table = library.call("scenarios", "check", "--trial", str(folder / "outcomes.csv"), "--format", "json")
-    by_folder = library.call("scenarios", "check", "--trial", str(folder), "--format", "json")
-    assert by_table.json["trial"] == by_folder.json["trial"]
-    assert next(one["rule"] for one in by_table.json["remarks"] if one["severity"] == "error") == "too few"
-    scores = library.call("scenarios", "check", "--trial", str(folder / "cube.csv"))
-    assert (scores.code, "a trial needs single answers" in scores.err) == (2, True)
+    unfilled = library.call("scenarios", "check", "legal", "--trial", str(library.audit_folder()))
+    assert (unfilled.code, "not ready" in unfilled.out) == (2, True)
 
 
 def test_an_unknown_family_and_two_scenarios_of_one_name_are_refused(library: AuditLibrary) -> None:

@@ -1,9 +1,7 @@
 """A finished run scored again, from its own answers: nothing is asked, and nothing changes that should not."""
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
-from tests.support.library import SKILL, Library, comparable, journal, read
-
-_OF_THE_MODEL = ("model_id", "provider", "settings", "server", "digests", "cost_usd", "calls", "retries")
+from tests.support.library import SKILL, Library, journal, read
 
 
 def _mixed(asked: Asked) -> Reply:
@@ -35,17 +33,6 @@ def test_scoring_a_run_again_gives_the_same_record_without_a_request(served: Lib
     assert ended.json["runs"][0]["run_id"] == kept["run_id"]
     assert server.requests == 0
     assert served.leaderboard.read_bytes() == board
-
-
-def test_a_runs_own_journal_replays_to_the_same_scores(served: Library, server: ChatServer) -> None:
-    _evaluated(served, server)
-    folder = served.run_folder()
-    kept = read(folder / "record.json")
-    file = str(folder.relative_to(served.root) / "replicates.jsonl")
-    served.models({"id": "again", "provider": "replay", "params": {"file": file}})
-    run = served.evaluate_here("--replicates", "4", "--format", "json").json["runs"][0]
-    assert comparable(read(served.root / run["record"]), _OF_THE_MODEL) == comparable(kept, _OF_THE_MODEL)
-    assert server.requests == 0
 
 
 def test_new_declarations_score_old_answers(library: Library) -> None:

@@ -80,7 +80,7 @@ def test_a_policy_may_take_whichever_model_answers(library: Library, vendor: Ven
     library.settings(replicates=REPLICATES, policy={"served": "any"})
     done = evaluate(library, "1.1.0")
     assert done.code == 0
-    assert f"these 8 cases; on unseen ones inconclusive; {ANSWERED}" in done.out
+    assert f"these 8 cases; up to 31 of 100 new cases may fail; {ANSWERED}" in done.out
     assert "the vendor served served, then other" in done.out
 
 
@@ -108,7 +108,7 @@ def test_another_model_in_the_middle_of_a_run_is_incomparable_and_both_are_kept_
 @pytest.mark.parametrize(
     ("requested", "code", "verdict", "words"),
     [
-        ("served", 0, "unchanged", "on unseen ones inconclusive; another release of the model answered"),
+        ("served", 0, "unchanged", "may fail; another release of the model answered"),
         ("served-2024-05-13", 4, "incomparable", f"incomparable: {ANSWERED}"),
     ],
 )
@@ -124,16 +124,6 @@ def test_another_date_is_remarked_unless_a_date_was_requested(
     shown = library.call("compare", SKILL)
     assert (shown.code, words in shown.out) == (code, True), shown.out
     assert "served-2024-05-13, then served-2024-08-06" in " ".join(shown.out.split())
-
-
-def test_a_server_that_sends_no_name_differs_from_nothing(library: Library, vendor: Vendor) -> None:
-    vendor.serve("served")
-    evaluate(library, "1.0.0")
-    vendor.serve(None)
-    done = evaluate(library, "1.1.0", "--format", "json")
-    assert (done.code, done.json["comparison"]["verdict"], library.rows()[0]["served_model"]) == (0, "unchanged", None)
-    vendor.serve("served", then=None, after=4)
-    assert evaluate(library, "1.2.0").code == 0
 
 
 @pytest.mark.parametrize(
@@ -152,9 +142,7 @@ def test_beside_one_name_on_both_sides_lets_the_verdict_stand(
     assert "next: " in ending(done)
 
 
-def test_a_first_run_that_another_model_answered_ends_with_a_warning_which_lint_repeats(
-    library: Library, vendor: Vendor
-) -> None:
+def test_first_run_that_another_model_answered_ends_with_a_warning(library: Library, vendor: Vendor) -> None:
     library.served_by(vendor.server.url, api_id="deployed", price={"input": 3, "output": 15})
     vendor.serve("other-2024-08-06")
     done = evaluate(library, "1.0.0")
@@ -163,24 +151,12 @@ def test_a_first_run_that_another_model_answered_ends_with_a_warning_which_lint_
         "where that is meant, say `id: other-2024-08-06` and `api_id: deployed` in models.yaml"
     )
     assert (done.code, done.err.splitlines()[-1]) == (0, f"warning: {words}")
-    record, shown = library.records()[0], library.call("lint", SKILL)
-    assert record["cost_usd"] is None  # nobody says what that model costs
-    assert (shown.code, f"record {record['run_id']}: {words}" in " ".join(shown.out.split())) == (0, True)
+    assert library.records()[0]["cost_usd"] is None  # nobody says what that model costs
     entry = {"id": "other-2024-08-06", "api_id": "deployed", "provider": "openai", "base_url": vendor.server.url}
     library.models({**entry, "price": {"input": 3, "output": 15}})
     named = evaluate(library, "1.0.0")
     assert (named.code, "requested" in named.err) == (0, False)
     assert library.records()[0]["cost_usd"] == pytest.approx(CALLS * (40 * 3 + 20 * 15) / 1e6)
-
-
-def test_a_first_run_that_two_models_answered_says_that_nothing_is_compared_with_it(
-    library: Library, vendor: Vendor
-) -> None:
-    vendor.serve("served", then="other", after=10)
-    done = evaluate(library, "1.0.0")
-    words = "other (14), served (10) answered, and served was requested: no version is compared with this run"
-    assert (done.code, words in done.err.splitlines()[-1]) == (0, True)
-    assert words in " ".join(done.out.split())  # the report, too
 
 
 def test_a_version_asked_again_of_another_model_has_moved_though_it_answers_alike(

@@ -22,16 +22,6 @@ def _small(library: Library) -> None:
     write(library, "1.0.0", _PROMPTS[0], RIGHT)
 
 
-def test_it_says_which_setting_changed_from_what_to_what(library: Library) -> None:
-    assert evaluate(library).code == 0
-    versions(library)
-    library.models({**REPLAY, "params": {"file": ANSWERS, "max_output_tokens": 77}, "profile": "sampled"})
-    done = evaluate(library)
-    assert done.code == 0
-    sentence = 'the model\'s settings changed: max_output_tokens 4096 → 77, profile "deterministic" → "sampled"'
-    assert sentence in " ".join(done.out.split())
-
-
 def test_another_file_of_answers_is_no_setting(library: Library) -> None:
     assert evaluate(library).code == 0
     versions(library)

@@ -117,11 +117,3 @@ def test_which_skill_fires_is_measured_over_all_queries(skills: Library) -> None
     skills.models({**REPLAY, "params": {"file": "other.jsonl"}})
     (run,) = skills.call("evaluate", "routing", "--format", "json").json["runs"]
     assert run["accuracy"]["checks"]["mean"] == 0.5
-
-
-def test_a_repository_is_adopted_with_workflows_where_they_are_asked_for(skills: Library) -> None:
-    before = _files(skills)
-    assert skills.call("init", "--adopt", "--workflows", "--yes").code == 0
-    added = _files(skills) - before
-    assert {".github/workflows/evaluate.yml", ".github/workflows/leg.yml"} <= added
-    assert all(path.startswith((".evaluator/", ".github/workflows/")) for path in added)

@@ -52,14 +52,6 @@ def test_a_worse_edit_fails_and_scripts_read_the_changes(library: Library) -> No
     assert len(library.rows()) == 2
 
 
-def test_without_an_edit_the_version_is_held_against_its_own_record(library: Library) -> None:
-    write(library, "1.3.0", EDITED, RIGHT)
-    assert evaluate(library).code == 0
-    write(library, "1.3.0", EDITED, WRONG)  # as 1.2.0 was: the model is worse today
-    done = library.call("try", SKILL, "-n", "6")
-    assert (done.code, "1.3.0 → 1.3.0 (draft)" in done.out) == (3, True), done.out
-
-
 def test_without_the_answers_of_the_record_scores_are_compared_all_the_same(library: Library) -> None:
     shutil.rmtree(library.results)
     write(library, "1.2.0", EDITED, RIGHT)
@@ -71,13 +63,6 @@ def test_without_the_answers_of_the_record_scores_are_compared_all_the_same(libr
     assert library.call(*remedy.split()).code == 0
     write(library, "1.2.0", EDITED, RIGHT)
     assert "the commonest answer changed in 3 of 3 cases\n" in library.call("try", SKILL).out
-
-
-def test_where_nothing_is_recorded_it_says_so(library: Library) -> None:
-    shutil.rmtree(library.component / "evals")
-    library.leaderboard.unlink()
-    done = library.call("try", SKILL)
-    assert (done.code, f"no complete record to judge against: evaluate {SKILL} first" in done.err) == (0, True)
 
 
 def test_one_that_was_stopped_goes_on_and_still_records_nothing(library: Library) -> None:

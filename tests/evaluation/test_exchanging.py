@@ -18,12 +18,6 @@ def test_p_is_the_chance_that_one_of_five_moved_in_every_case_that_moved(count: 
     assert p_values == [pytest.approx(0.2**count), 1.0, 1.0, 1.0]
 
 
-def test_nothing_that_moved_has_p_1_and_a_figure_without_a_score_is_no_move() -> None:
-    table = scores()
-    table[1, 3, 2] = np.nan
-    assert adjusted_p_values(table) == [1.0] * 4
-
-
 def test_noise_of_the_others_takes_the_evidence_away() -> None:
     calm, noisy = scores(1, 2, 3), scores(1, 2, 3)
     noisy[0, [4, 5, 6], [0, 1, 2]] = 0.0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from skill_evaluator.errors import ComponentError, FixtureError
+from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
@@ -86,11 +86,6 @@ def test_a_file_outside_of_the_case_is_refused(skill: Component, tmp_path: Path,
     assert "a" in refused(skill, tmp_path / "f", {"inputs.json": json.dumps({"document": {"file": name}})})
 
 
-def test_an_input_that_names_a_file_that_is_not_there_says_so(skill: Component, tmp_path: Path) -> None:
-    inputs = {"inputs.json": json.dumps({"document": {"file": "scan.png"}})}
-    assert "inputs name the file 'scan.png', which is not there" in refused(skill, tmp_path / "f", inputs)
-
-
 def test_a_link_out_of_the_fixtures_is_refused(skill: Component, tmp_path: Path) -> None:
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
     (tmp_path / "secret.png").write_bytes(a_png())
@@ -111,14 +106,11 @@ ATTACKS = {
     "encrypted": (a_pdf(password="secret"), "is encrypted"),
     "a bomb": (a_bomb(400_000_000), "no PDF that can be read"),
     "too many pages": (a_pdf(["x"] * 11), "more than 10 pages"),
-    "a page again and again": (a_pdf(kids="4 0 R " * 11), "more than 10 pages"),
     "a page tree in a circle": (a_pdf(kids="2 0 R"), "no PDF that can be read: it is broken ("),
-    "no page": (a_pdf(kids="null"), "no PDF that can be read"),
     "cut": (a_pdf()[:200], "no PDF that can be read: it is broken ("),
     "an image that is none": (b"\x89PNG\r\n\x1a\n and so on", "no image that can be read"),
     "an image without height": (a_png(3, 0), "no image that can be read"),
     "segments without end": (b"\xff\xd8\xff" + b"\xe0\0\x02\xff" * 4_000_000, "no image that can be read"),
-    "neither": (b"GIF89a", "begins neither as"),
     "empty": (b"", "begins neither as"),
 }
 
@@ -176,8 +168,3 @@ def test_a_scan_has_no_text(tmp_path: Path) -> None:
 def test_a_text_over_the_limit_is_refused(tmp_path: Path) -> None:
     skill = replace(as_text(tmp_path), limits=SafetyLimits(document_bytes=100))
     assert "too long; at most 100 are read" in refused(skill, tmp_path / "f", {"document.pdf": a_pdf(["x" * 200])})
-
-
-def test_text_of_takes_pdf_alone(tmp_path: Path) -> None:
-    with pytest.raises(ComponentError, match="text_of"):
-        component(tmp_path, prompt="---\nname: receipts\nversion: 1.0.0\ntext_of: png\n---\nRead.\n")

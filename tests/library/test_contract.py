@@ -54,10 +54,12 @@ def test_a_recursive_or_a_large_schema_is_taken(schema: Any) -> None:
     [
         ({"total": {}}, "(closest: /total: 'amount' is a required property)"),
         ({"total": {"amount": "9"}}, "(closest: /total/amount: '9' is not of type 'number')"),
+        ({"total": {"amount": 9, "currency": "e"}}, "(closest: /total/currency: 'e' does not match '^[A-Z]{3}$')"),
     ],
 )
 def test_where_no_branch_fits_the_closest_is_named(value: Any, says: str) -> None:
-    amount = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
+    properties = {"amount": {"type": "number"}, "currency": {"pattern": "^[A-Z]{3}$"}}
+    amount = {"type": "object", "properties": properties, "required": ["amount"]}
     contract = Contract({"properties": {"total": {"anyOf": [{"type": "number"}, amount]}}}, "the schema")
     (error,) = contract.errors(value)
     assert error.startswith("/total: ")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checking.lint import key_balance
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError
 from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
@@ -128,14 +127,3 @@ def test_a_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
     folder = write_component(tmp_path, prompt=PROMPT)
     with pytest.raises(ComponentError, match=r"schema\.json does nothing: a component with output: choice"):
         load_component(folder.parent, NAME)
-
-
-def test_key_balance_counts_options_and_keys(tmp_path: Path) -> None:
-    lines = [
-        {"id": f"q-{number}", "question": "?", "options": ["w", "x", "y", "z"], "answer": key}
-        for number, key in enumerate("AACDA")
-    ]
-    balance = key_balance(load(tmp_path, *lines))
-    assert balance is not None
-    assert (balance.fewest_options, balance.most_options) == (4, 4)
-    assert balance.keys == {"A": 3, "B": 0, "C": 1, "D": 1}

@@ -11,7 +11,7 @@ from skill_evaluator.library.scaffolding import requirement, requirement_of
 
 from tests.support.git import GitRepository
 
-PACKAGE = "skill-evaluator[charts,github,inspect,keyless,local]"
+PACKAGE = "skill-evaluator[charts,github,local]"
 COMMIT = "a" * 40
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from string import ascii_lowercase, ascii_uppercase
+from string import ascii_uppercase
 
 import pytest
 from hypothesis import given
@@ -40,31 +40,21 @@ ALIKE: Mapping[str, Sequence[str]] = {
     "C whole": [*BARE, *MARKED_UP, *WITH_TEXT, *NAMED],
     "C stated": [
         "Answer: C",
-        "ANSWER: C",
         "Answer -> C",
-        "**Answer:** C",
         "Answer:\n\nC",
         "**Correct answer:**\n- C",
-        "Final answer: (C)",
         "Final Answer: [C]",
         "The answer is C",
-        'The answer is "C".',
         "The answer is (C) Paris.",
-        "Answer: c) Paris",
         "The answer is Paris, the capital.",
-        "The answer is the option Paris.",
-        "The correct answer is therefore C, as Lyon is smaller.",
         "The best option is C because it is the capital.",
-        "The right choice is C, not A.",
         "The answer to the question is clearly C",
         "The best answer among A, B, C, and D is C.",
         "I choose C",
-        "I'd go with C.",
         '{"answer": "C"}',
         '{"reason": "A is wrong", "answer": "c", "sure": true}',
         '```json\n{"final_answer": ["C"]}\n```',
         "<answer>C</answer>",
-        "C is the correct answer.",
         "Therefore, option (C) is clearly the best choice.",
         # several: the last counts
         "The answer is A? No. The answer is C.",
@@ -72,44 +62,31 @@ ALIKE: Mapping[str, Sequence[str]] = {
         f"Answer:\n{ALL_CITIES}\n\nThe answer is C.",
         # what states nothing
         "Answer: C\nIf the answer is A, the map is wrong.",
-        "The answer is C. An incorrect answer is A.",
         "The answer is C. The answer is not A.",
         "Answer: C\n\nThe answer is a matter of geography.",
         # letters that are not part of the statement
         "The answer is C, and A is wrong.",
-        "Answer: C. A and B are smaller.",
         "Answer: C\nA: too small\nB: too warm\nD: too far",
     ],
     "ambiguous": [
         "C) Lyon",
-        "The answer is A or B",
         "The answer is either A or B, depending on the year.",
-        "Answer: A, C",
         "A and B are the correct answers: A and B",
         "The correct answers are A and C.",
         "The answer is C. Lyon",
-        "The answer is Paris or Lyon.",
         "It is Paris or Lyon.",
         ALL_CITIES,
-        f"Answer:\n{ALL_CITIES}",
     ],
     # a letter that is no option
     "no_option": [
         "The answer is a dog",
-        "The answer is A dog",
         "The answer is not A",
-        "The answer isn't A.",
-        "The answer is A?",
         "The answer is I think unclear",
         "The answer is C-reactive protein",
-        "The answer is C++",
         "Answer: B = 5 T",
-        "The answer is D.C. or so",
         "Hepatitis B is correct.",
         "E",
         "The answer is E.",
-        "The answer is E. Paris is nice.",
-        "Answer: none",
         "None of these, A is not right.",
     ],
 }
@@ -117,39 +94,30 @@ BY_CLAIM: Mapping[str, Sequence[tuple[str, str]]] = {
     "a box is a statement": [
         (r"\boxed{C}", "C stated"),
         (r"So it is $\boxed{\text{C}}$.", "C stated"),
-        (r"\boxed{C. Paris}", "C stated"),
         (r"First \boxed{A}, but checking again: \boxed{C}", "C stated"),
         (r"\boxed{A, C}", "ambiguous"),
         (r"\boxed{E}, so Paris", "no_option"),
-        (r"\boxed{42}. The answer is C.", "C stated"),
     ],
     "a line with a letter": [
         ("C\n\nThe capital of France is Paris; A is in the south.", "C line"),
         ("A\n\nNo, that is wrong.\n\n(C)", "C line"),
-        ("### Answer\nC.", "C line"),
         ("C. Paris\n\nBecause it has been for long, not A.", "C line"),
-        ("Option C: Paris\nLyon is smaller.", "C line"),
         ("C, because it is the capital.", "C line"),
-        ("C because it is the capital.", "C line"),
         ("A\nB\nC\nD", "ambiguous"),
         ("A. is wrong because it is small, B. is warm, so C.", "no_option"),
     ],
     "words": [
         ("Die Antwort ist C", "no_option"),  # English only
-        ("If B is right. Hm.", "no_option"),
         ("It is Paris, of course.", "C option_text"),
         ("Parisian life", "no_option"),
-        ("I cannot say.", "no_option"),
         ("It is not Paris.", "no_option"),
         ("I don't think Paris is right.", "no_option"),
         ("Lyon is not the capital. It is Paris.", "C option_text"),
         ("", "empty"),
-        (" \n\t", "empty"),
     ],
     "what is supposed or denied is no answer": [
         ("Answer: C\nIf the question were about silk, the answer would be A.", "C stated"),
         ("Answer: C. My initial answer was A.", "C stated"),
-        ("Answer: C\nAlternative answer: A", "C stated"),
         ("The answer's C.", "C stated"),
         ("C<|im_end|>", "C whole"),
         ("Incorrect: A", "no_option"),
@@ -157,16 +125,14 @@ BY_CLAIM: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("expected", ALIKE)
-def test_answers_that_are_read_alike(expected: str) -> None:
-    for text in ALIKE[expected]:
-        assert read(text) == expected, text
+@pytest.mark.parametrize(("expected", "texts"), ALIKE.items())
+def test_answers_that_are_read_alike(expected: str, texts: Sequence[str]) -> None:
+    assert {text: read(text) for text in texts} == dict.fromkeys(texts, expected)
 
 
-@pytest.mark.parametrize("claim", BY_CLAIM)
-def test_answers_that_are_read_by_their_rung(claim: str) -> None:
-    for text, expected in BY_CLAIM[claim]:
-        assert read(text) == expected, text
+@pytest.mark.parametrize("answers", BY_CLAIM.values(), ids=BY_CLAIM)
+def test_answers_that_are_read_by_their_rung(answers: Sequence[tuple[str, str]]) -> None:
+    assert [(text, read(text)) for text, _ in answers] == list(answers)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +140,8 @@ def test_answers_that_are_read_by_their_rung(claim: str) -> None:
     [
         ("It is New York.", "B option_text"),
         ("The answer is New York", "B stated"),
-        ("The answer is York", "A stated"),
-        ("Answer: 5", "C stated"),
         ("Answer: -5", "D stated"),
         ("It is 1.5, or 5%, or 15.", "no_option"),
-        ("x = -5", "D option_text"),
-        ("It's all of the above", "E option_text"),
         ("Vitamin C is the correct answer.", "F option_text"),
         ("The answer is E. coli.", "G stated"),
         ("E. coli", "G whole"),
@@ -198,35 +160,16 @@ def test_the_words_of_an_option_go_before_letters_in_them(text: str, expected: s
         (("B", "A", "AB", "O"), "It is AB.", "C option_text"),
         (("2*3", "23"), "It is 23", "no_option"),  # told apart by mark-up alone
         (("a dog", "a cat"), "The answer is a dog", "A stated"),
-        (("No", "Yes"), "No, the answer is yes.", "B stated"),
         ((), "A", "no_option"),
         # numbers and denials among the options
         (("True", "False"), "This is not true.", "no_option"),
         (("3", "12", "4", "8"), "The answer is 12/3.", "no_option"),
-        (("3", "12", "4", "8"), "The answer is 4^2.", "no_option"),
         (("3", "-3"), "\u22123", "B whole"),
-        (("It does not change", "It grows"), "It does not change.", "A whole"),
         (("It does not change", "It grows"), "I would say that it does not change.", "A option_text"),
     ],
 )
 def test_options_that_are_hard_to_tell_apart(options: tuple[str, ...], text: str, expected: str) -> None:
     assert read(text, options) == expected
-
-
-DRESSES = (
-    "{}", "({})", "{}.", "**{}**", "Option {}", "\\boxed{{{}}}", "\\boxed{{\\text{{({})}}}}",
-    "Answer: {}", "The answer is {}", "The correct answer is ({}).",
-    "**Answer:** {}\n\nSome reasons.", "I choose {}.", '{{"answer": "{}"}}', "Some thought.\n\n{}",
-    "{}\n\nSome reasons.",
-)  # fmt: skip
-
-
-def test_every_letter_in_every_dress_and_small_where_it_stands_alone() -> None:
-    options = tuple(f"thing {number}" for number in range(26))
-    alone = ["{}", "({})", "answer: {}", "The answer is {}.", "{})", "\\boxed{{{}}}"]
-    for dresses, letters in ((DRESSES, ascii_uppercase), (alone, ascii_lowercase)):
-        for text, letter in ((dress.format(letter), letter) for dress in dresses for letter in letters):
-            assert parse_output(text, "choice", options).value == letter.upper(), text
 
 
 PIECES = ["answer", "is", "the", "A", "b", "C.", "(D)", "\n", ":", "not", "or", "\\boxed{", "}", "so", "Paris", "lyon"]

@@ -1,9 +1,7 @@
 """A job's identity opens each vendor's models without a key: exchange, refresh, refusal, and no token in a message."""
 
 import asyncio
-import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +13,7 @@ from skill_evaluator.providers.redaction import Redactor
 
 from tests.support.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
 from tests.support.vendor_dialects import PLAIN, address_of
-from tests.support.vendor_server import VendorServer
-from tests.support.vendors import ask as call
-from tests.support.vendors import entry, failure_of
+from tests.support.vendors import failure_of
 
 VENDORS = ("anthropic", "openai", "google")
 AUDIENCES = {
@@ -110,32 +106,6 @@ def test_google_serves_by_vertex_in_the_project(identities: IdentityServer) -> N
     )
 
 
-def test_calls_at_the_same_time_share_one_exchange(identities: IdentityServer) -> None:
-    async def calls() -> None:
-        provider = open_at("anthropic", identities)
-        await asyncio.gather(*(provider.complete(PLAIN) for _ in range(8)))
-        await provider.close()
-
-    asyncio.run(calls())
-    assert (len(identities.exchanged), len(identities.calls)) == (1, 8)
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_each_refresh_asks_for_a_new_identity_token(
-    vendor: str, identities: IdentityServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A token that GitHub gave for the first exchange would be dead by the second."""
-    identities.lives_s = 20  # within what Anthropic's and Google's libraries take for expired
-    ticks = iter(range(0, 100_000, 15))  # OpenAI's refreshes by a clock of its own
-    monkeypatch.setattr("openai.auth._workload.time", SimpleNamespace(monotonic=lambda: next(ticks) // 4))
-    if vendor == "openai":
-        identities.lives_s = 60
-    ask(vendor, identities, times=6)
-    sent = [value for body in identities.exchanged for value in body.values() if value in identities.tokens]
-    assert len(sent) == len(set(sent)) == len(identities.audiences) > 1
-    assert len(set(identities.calls)) == len(identities.exchanged)
-
-
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_refused_identity_names_the_rule_and_the_claims_and_never_the_token(
     vendor: str, identities: IdentityServer
@@ -215,14 +185,3 @@ def test_an_entry_that_cannot_be_keyless_is_refused_by_its_place() -> None:
     ):
         with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}; leave one"):
             kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_a_vendors_library_is_needed_for_its_exchange_alone(
-    vendor: str, server: VendorServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for library in ("anthropic", "anthropic.lib.credentials", "openai", "httpx2", "google.genai", "google.auth"):
-        monkeypatch.setitem(sys.modules, library, None)
-    assert call(entry(vendor, server.url)).text == "fine"
-    with pytest.raises(ConfigError, match=r"auth: oidc needs .*: pip install 'skill-evaluator\[keyless\]'"):
-        PROVIDERS[vendor].open(Model(id="m", provider=vendor, auth="oidc"), "key", Settings())

@@ -38,23 +38,23 @@ def compared(
         (
             compared(GOOD, BAD, {"fields": RIGHT}, fields=WRONG),
             (
-                "▼ receipts: regressed on these 12 cases and on unseen ones",
-                "lost: field total; cases c00, c01, c02 and 9 more",
+                "▼ receipts: regressed on these 12 cases",
+                "lost: field total",
                 "next: look at field total: `skill-evaluator explain new --field total`",
             ),
         ),
         (
             compared(GOOD, BAD, {"fields": {"": RIGHT["total"]}}, fields={"": WRONG["total"]}),
             (
-                "▼ receipts: regressed on these 12 cases and on unseen ones",
-                "lost: field (the whole answer); cases c00, c01, c02 and 9 more",
+                "▼ receipts: regressed on these 12 cases",
+                "lost: field (the whole answer)",
                 "next: look at (the whole answer): `skill-evaluator explain new`",
             ),
         ),
         (
             compared(MANY, MANY | {"c03": [0.0] * 3}),
             (
-                "? receipts: inconclusive on these 40 cases and on unseen ones",
+                "? receipts: inconclusive on these 40 cases",
                 "lost: case c03",
                 "next: look at case c03: `skill-evaluator explain new --case c03`",
             ),
@@ -68,15 +68,15 @@ def compared(
                 skill_version="1.0.0",
             ),
             (
-                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
-                "nothing lost; less repeatable: 1.000 → 0.310",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
+                "nothing lost; less repeatable: pairwise_exact_match 1.000 → 0.310",
                 "next: nothing is in the way",
             ),
         ),
         (
             compared(GOOD, LOWER),
             (
-                "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
+                "▼ receipts: regressed on these 12 cases",
                 "lost: field_level_f1 0.920 → 0.720",
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
@@ -84,7 +84,7 @@ def compared(
         (
             compared(GOOD, LOWER, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (1, 3)}}),
             (
-                "▼ receipts: regressed on these 12 cases; on unseen ones inconclusive",
+                "▼ receipts: regressed on these 12 cases",
                 "lost: field_level_f1 0.920 → 0.720, in field total",
                 "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
@@ -92,7 +92,7 @@ def compared(
         (
             compared(GOOD, GOOD),
             (
-                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
                 "nothing lost",
                 "next: nothing is in the way of 1.1.0; `skill-evaluator accept receipts 1.1.0 --why …` holds later "
                 "versions against it",
@@ -101,7 +101,7 @@ def compared(
         (
             compared(GOOD, GOOD, draft=True),
             (
-                "= receipts: unchanged on these 12 cases; on unseen ones inconclusive",
+                "= receipts: unchanged on these 12 cases; up to 22 of 100 new cases may fail",
                 "nothing lost",
                 "next: `skill-evaluator evaluate receipts` records it",
             ),
@@ -135,7 +135,7 @@ def test_the_verdict_what_was_lost_and_what_to_do(result: ComparisonResult, line
 def test_what_is_inconclusive_ends_with_what_would_decide_it_and_its_cost() -> None:
     first, lost, following = ending(compared(FLAKY, FLAKY), HERE)
     assert (first, lost) == (
-        "? receipts: inconclusive on these 12 cases and on unseen ones",
+        "? receipts: inconclusive on these 12 cases",
         "no loss is shown, and none is ruled out",
     )
     assert following.startswith("next: about ")
@@ -157,9 +157,7 @@ def test_no_command_is_named_that_does_not_work() -> None:
 def test_of_several_models_the_end_speaks_of_the_worst() -> None:
     fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
     both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
-    assert ending(both, HERE)[0] == (
-        "▼ receipts: regressed on these 12 cases and on unseen ones (m, the worst of 2 models)"
-    )
+    assert ending(both, HERE)[0] == ("▼ receipts: regressed on these 12 cases (m, the worst of 2 models)")
     assert "look at case c00" in ending(both, HERE)[2]
     alike = worse.model_copy(update={"models": [*worse.models, *worse.models]})
     assert ending(alike, HERE)[0].endswith("(each of 2 models)")
@@ -180,7 +178,7 @@ def test_a_first_run_ends_with_what_its_cases_can_show(capsys: pytest.CaptureFix
     assert capsys.readouterr().out.splitlines() == [
         "",
         "receipts 1.0.0: measured on 3 cases; there is no lower version to judge it against",
-        "3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12",
+        "3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05",
         "next: change the prompt, and `skill-evaluator try receipts` holds it against this run",
     ]
     print_first(record, "text", kept=False)

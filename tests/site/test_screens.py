@@ -161,5 +161,5 @@ def test_charts_neither_exaggerate_nor_claim_what_the_groups_deny(browser: Any, 
 def test_commands_in_a_sentence_are_code(browser: Any, site: Path) -> None:
     with watched(browser, f"file://{site}/") as watch:
         page = watch.open("audit.html")
-        assert page.locator(".notice code").all_inner_texts() == ["skill-evaluator audit plan", "audit report"]
+        assert page.locator(".notice code").all_inner_texts() == ["skill-evaluator audit run", "audit report"]
         assert "`" not in page.inner_text("main")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skill_evaluator.audit.request import AuditPlaces
 from skill_evaluator.audit.run.gathering import GatheredAudit
-from skill_evaluator.audit.run.plan import RUNS
+from skill_evaluator.audit.run.manifest import RUNS
 
 from tests.support.library import SCHEMA, SKILL, Ended, Library, journal
 

@@ -78,7 +78,7 @@ FILES = tuple(
             (
                 "scenario",
                 ".evaluator/scenarios/curt.md",
-                (("evaluate", SKILL, "--scenario", "curt"), ("audit", "plan")),
+                (("evaluate", SKILL, "--scenario", "curt"), ("scenarios", "check")),
             ),
             ("rubric", ".evaluator/rubrics/one.yaml", (("judge", "lint"),)),
             ("rubric of levels", ".evaluator/rubrics/levels.json", (("judge", "lint"),)),
@@ -112,12 +112,9 @@ FILES = tuple(
             ("collected record", "collected/records/*/*.json", (("report", "collected"), ("publish", "collected"))),
         ),
         "audits": (
-            ("audit plan", "audit-plan.json", (("audit", "run", "--plan", "audit-plan.json"),)),
             ("audit's manifest", "audits/*/audit.json", (AUDIT, ("audit", "run", "--resume"))),
             ("audit's journal", "audits/*/runs/*/replicates.jsonl", (AUDIT, ("audit", "run", "--resume"))),
-            ("audit's result", "previous.json", ((*AUDIT, "--previous", "previous.json"),)),
             ("table of scores", "table.csv", (("audit", "report", "--cube", "table.csv"),)),
-            ("outcomes of an audit", "outcomes.csv", (("audit", "report", "--cube", "outcomes.csv"),)),
         ),
         "judging": (
             ("judged items", "items.jsonl", (CALIBRATE,)),
@@ -189,17 +186,14 @@ class EveryFile(AuditLibrary):
         bare_copy(self.root, self.root / ".git" / "origin.git")
         self.done("plan", SKILL)
         plan = json.loads((self.root / "plan.json").read_text())
-        for entry in plan["entries"]:
+        for entry in plan["runs"]:
             self.done(
                 *("evaluate", SKILL, f"--model={entry['model_id']}", f"--invocation={plan['invocation']}"),
                 *(f"--seed={entry['seed']}", f"--results=artifacts/{entry['id']}"),
             )
         self.done(*COLLECT)
-        self.done("audit", "plan", *BENCHMARKS, "--out", "audit-plan.json")
         self.done("audit", "run", *BENCHMARKS)
         self.done("audit", "report")
-        for name, copied in (("report.json", "previous.json"), ("outcomes.csv", "outcomes.csv")):
-            shutil.copy(next(self.audits.rglob(name)), self.root / copied)
         judges_write(self, self.done)
 
     def _commit(self) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from skill_evaluator.library.config import Policy
 from skill_evaluator.verdicts.decide.comparability import Measure
-from skill_evaluator.verdicts.decide.effects import Within
-from skill_evaluator.verdicts.decide.measuring import Measured, Runs
+from skill_evaluator.verdicts.decide.effects import ArmStatistics
+from skill_evaluator.verdicts.decide.measuring import Measured
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 
@@ -16,10 +16,9 @@ def a_measured(before: Sequence[Sequence[float]], after: Sequence[Sequence[float
     names = tuple(map(str, range(len(arms[0]))))
     return Measured(
         measure=Measure(name="m", kind="accuracy", case_ids=names, before=arms[0], after=arms[1]),
-        runs=Runs.of([arms[0]], [arms[1]]),
-        before=Within.of(arms[0]),
-        after=Within.of(arms[1]),
-        independent=draws,
+        before=ArmStatistics.of(arms[0]),
+        after=ArmStatistics.of(arms[1]),
+        is_sampled=draws,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part, measures
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.lost_answers import Missing, bounds_of, missing_reasons
+from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of, missing_reasons
 from skill_evaluator.verdicts.decide.rules import bounded_verdict
 
 from tests.support.records import Score, a_record
@@ -114,24 +114,6 @@ def test_a_field_is_bounded_by_its_answers(cases: list[tuple[list[Planned], list
         assert found.worst <= fmean(after - before for before, after in rights) <= found.best
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=5))
-def test_agreement_is_bounded_by_the_pairs_that_are_left(answers: list[tuple[int, bool]]) -> None:
-    def agreement(texts: Sequence[int]) -> float | None:
-        of_pairs = [one == other for at, one in enumerate(texts) for other in texts[:at]]
-        return fmean(of_pairs) if of_pairs else None
-
-    kept = agreement([text for text, lost in answers if not lost])
-    (full,) = a_record({"a": [1.0] * len(answers)}, agreement={"a": 0.5}).per_case
-    after = a_record({"a": [LOST if lost else 1.0 for _, lost in answers]}).per_case[0]
-    if kept is not None:
-        after = after.model_copy(update={"reproducibility": {"pairwise_exact_match": kept}})
-    found = bounds_of([(full, after)], "pairwise_exact_match", "reproducibility")
-    truth = agreement([text for text, _ in answers])
-    assert truth is not None
-    if found is not None:
-        assert found.worst <= truth - 0.5 <= found.best
-
-
 def a_case(case_id: str, *scores: float | None, defined: bool = True, exact: int | None = 0) -> CaseRecord:
     """A case as a run records it: it names the metrics that its ground truth has a value of."""
     (case,) = a_record({case_id: [1.0] * len(scores)}).per_case
@@ -168,7 +150,7 @@ def test_a_field_that_one_side_never_has_says_nothing_and_is_not_missing() -> No
 def test_no_answers_planned_are_no_bound() -> None:
     assert bounds_of(pairs({"a": []}, {"a": []}), METRIC) is None
     assert bounds_of([], METRIC) is None
-    assert bounds_of(pairs({"a": [1.0]}, {"a": [1.0]}), "pairwise_exact_match", "reproducibility") is None
+    assert bounds_of(pairs({"a": [LOST]}, {"a": [1.0]}), "pairwise_exact_match", "reproducibility") is None
 
 
 TWENTY = alike(20, *[0.9] * 5)
@@ -219,7 +201,7 @@ def test_a_worst_case_that_is_just_tolerated_does_not_cross_the_tolerance() -> N
 def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None:
     (reason,) = missing_reasons("f1", bounds(TWENTY, TWO_LOST), 0.05, 0.9)
     assert reason == (
-        "f1: answers to 2 of 20 documents are missing, 0 of the baseline and 10 of the candidate; whatever they were, "
+        "f1: outputs of 2 of 20 cases are missing, 0 of the baseline and 10 of the candidate; whatever they were, "
         "the difference is -0.090 to +0.010: a drop beyond 0.05 is not ruled out "
         "(case-0003: candidate 5 of 5 (5 provider_error) · case-0007: candidate 5 of 5 (5 timeout))"
     )
@@ -228,7 +210,7 @@ def test_the_reasons_name_the_documents_and_how_far_they_could_move_it() -> None
     missing = bounds_of([*cases, (silent, silent)], METRIC)
     assert missing is not None
     assert list(missing_reasons("f1", missing, 0.05, 0.9)) == [
-        "f1 says something about 2 of 3 documents, fewer than the required 0.90 of those with a ground truth "
+        "f1 has a value in 2 of 3 cases, fewer than the required 0.90 of those with a ground truth "
         "(c: the ground truth has no value of it)"
     ]
 
@@ -305,7 +287,7 @@ WORSE = shifted(LIKE_ALWAYS, -0.3)
             undefined_in(a_record(LIKE_ALWAYS), *HALF),
             undefined_in(a_record(LIKE_ALWAYS), *HALF),
             "inconclusive",
-            "answers to 10 of 20 documents are missing",
+            "outputs of 10 of 20 cases are missing",
         ),
         (
             "it is undefined in two cases of the candidate",

@@ -49,7 +49,7 @@ def days(records: Sequence[Record]) -> list[int]:
 
 
 def in_short(pair: Pair) -> dict[str, Any]:
-    """The days of all records of a pair, without what is empty, and the look."""
+    """The days of all records of a pair, without what is empty."""
     sides = {
         "baseline": [pair.baseline] if pair.baseline else [],
         "baseline_again": pair.baseline_again,
@@ -57,7 +57,7 @@ def in_short(pair: Pair) -> dict[str, Any]:
         "anchor": [pair.anchor] if pair.anchor else [],
         "anchor_again": pair.anchor_again,
     }
-    return {name: days(records) for name, records in sides.items() if records} | {"look": pair.look}
+    return {name: days(records) for name, records in sides.items() if records}
 
 
 @pytest.fixture
@@ -71,15 +71,15 @@ HISTORY = [run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3), run("1.3.0", 4)]
 @pytest.mark.parametrize(
     ("accepted", "policy", "expected"),
     [
-        ((), {}, {"baseline": [3], "anchor": [1], "look": 3}),
-        ((), {"anchor": "previous"}, {"baseline": [3], "look": 1}),
-        (("1.0.0",), {}, {"baseline": [1], "anchor": [1], "look": 3}),
-        (("1.1.0",), {}, {"baseline": [2], "anchor": [2], "look": 2}),
-        (("1.1.0",), {"anchor": "previous"}, {"baseline": [3], "look": 1}),
-        (("1.2.0", "1.0.0"), {}, {"baseline": [3], "anchor": [3], "look": 1}),
-        (("1.3.0",), {}, {"baseline": [3], "anchor": [1], "look": 3}),  # it is not its own anchor
-        (("1.3.0", "1.1.0"), {}, {"baseline": [2], "anchor": [2], "look": 2}),
-        (("1.2.5",), {}, {"baseline": [3], "anchor": [1], "look": 3}),  # nothing is recorded of it
+        ((), {}, {"baseline": [3], "anchor": [1]}),
+        ((), {"anchor": "previous"}, {"baseline": [3]}),
+        (("1.0.0",), {}, {"baseline": [1], "anchor": [1]}),
+        (("1.1.0",), {}, {"baseline": [2], "anchor": [2]}),
+        (("1.1.0",), {"anchor": "previous"}, {"baseline": [3]}),
+        (("1.2.0", "1.0.0"), {}, {"baseline": [3], "anchor": [3]}),
+        (("1.3.0",), {}, {"baseline": [3], "anchor": [1]}),  # it is not its own anchor
+        (("1.3.0", "1.1.0"), {}, {"baseline": [2], "anchor": [2]}),
+        (("1.2.5",), {}, {"baseline": [3], "anchor": [1]}),  # nothing is recorded of it
     ],
 )
 def test_baseline_and_anchor_are_the_last_accepted_version(
@@ -93,13 +93,13 @@ def test_baseline_and_anchor_are_the_last_accepted_version(
 def test_an_acceptance_may_be_for_some_models_only(library: Library) -> None:
     keep(library, *HISTORY, *(run(record.skill_version, 5 + at, model_id="n") for at, record in enumerate(HISTORY)))
     accept(library, "1.1.0", models=["n"])
-    assert in_short(pair_for(library, HISTORY[-1])) == {"baseline": [3], "anchor": [1], "look": 3}
+    assert in_short(pair_for(library, HISTORY[-1])) == {"baseline": [3], "anchor": [1]}
     of_n = pair_for(library, run("1.3.0", 8, model_id="n"))
     assert of_n.baseline is not None
     assert (of_n.baseline.skill_version, of_n.baseline.model_id) == ("1.1.0", "n")
 
 
-def test_all_runs_of_a_version_are_pooled_oldest_first_and_every_run_is_a_look(library: Library) -> None:
+def test_all_runs_of_a_version_are_pooled_oldest_first(library: Library) -> None:
     keep(
         library,
         run("1.0.0", 1),
@@ -109,21 +109,21 @@ def test_all_runs_of_a_version_are_pooled_oldest_first_and_every_run_is_a_look(l
         run("1.1.0", 5),
         run("1.2.0", 6),
         run("1.2.0", 7),
-        run("1.2.0", 9),  # after the one that is judged: pooled, and no look of its
+        run("1.2.0", 9),  # after the one that is judged: pooled
         run("1.2.0", 8, complete=False),
         run("1.2.0", 10, model_id="n"),
         run("1.2.0", 11, scenario="cautious", digests={**DIGESTS, "scenario": "c"}),
     )
     expected = {"baseline": [5], "baseline_again": [4], "anchor": [3], "anchor_again": [1, 2]}
-    assert in_short(pair_for(library, run("1.2.0", 7))) == {**expected, "candidate_again": [6, 9], "look": 4}
+    assert in_short(pair_for(library, run("1.2.0", 7))) == {**expected, "candidate_again": [6, 9]}
     accept(library, "1.0.0")
     expected = {"baseline": [3], "baseline_again": [1, 2], "anchor": [3], "anchor_again": [1, 2]}
-    assert in_short(pair_for(library, run("1.2.0", 9))) == {**expected, "candidate_again": [6, 7], "look": 5}
+    assert in_short(pair_for(library, run("1.2.0", 9))) == {**expected, "candidate_again": [6, 7]}
 
 
 def test_a_run_that_was_only_just_made_and_is_nowhere_recorded_is_judged_alike(library: Library) -> None:
     keep(library, run("1.0.0", 1), run("1.1.0", 2), run("1.2.0", 3))
-    expected = {"baseline": [2], "candidate_again": [3], "anchor": [1], "look": 3}
+    expected = {"baseline": [2], "candidate_again": [3], "anchor": [1]}
     assert in_short(pair_for(library, run("1.2.0", 4))) == expected
 
 
@@ -135,7 +135,7 @@ def test_runs_of_a_version_that_were_measured_otherwise_are_not_pooled(
     library: Library, changed: dict[str, Any]
 ) -> None:
     keep(library, run("1.0.0", 1, **changed), run("1.0.0", 2))
-    assert in_short(pair_for(library, run("1.0.0", 2))) == {"look": 1}
+    assert in_short(pair_for(library, run("1.0.0", 2))) == {}
 
 
 def test_an_acceptance_of_what_was_measured_otherwise_holds_nothing_against_a_candidate(library: Library) -> None:
@@ -143,8 +143,8 @@ def test_an_acceptance_of_what_was_measured_otherwise_holds_nothing_against_a_ca
     new = {**DIGESTS, "schema": "2"}
     keep(library, run("1.0.0", 1), run("2.0.0", 2, digests=new), run("2.1.0", 3, digests=new))
     accept(library, "1.0.0")
-    assert in_short(pair_for(library, run("2.0.0", 2, digests=new))) == {"baseline": [1], "look": 1}
-    assert in_short(pair_for(library, run("2.1.0", 3, digests=new))) == {"baseline": [2], "anchor": [2], "look": 1}
+    assert in_short(pair_for(library, run("2.0.0", 2, digests=new))) == {"baseline": [1]}
+    assert in_short(pair_for(library, run("2.1.0", 3, digests=new))) == {"baseline": [2], "anchor": [2]}
 
 
 def test_it_has_at_least_half_of_the_cases(library: Library) -> None:
@@ -155,14 +155,14 @@ def test_it_has_at_least_half_of_the_cases(library: Library) -> None:
         run("1.2.0", 3),
         run("1.3.0", 4),
     )
-    assert in_short(pair_for(library, run("1.3.0", 4))) == {"baseline": [3], "anchor": [2], "look": 2}
+    assert in_short(pair_for(library, run("1.3.0", 4))) == {"baseline": [3], "anchor": [2]}
 
 
 def test_a_run_under_a_scenario_is_compared_by_itself(library: Library) -> None:
     under: dict[str, Any] = {"scenario": "cautious", "digests": {**DIGESTS, "scenario": "c"}}
     keep(library, run("1.0.0", 1, **under), run("1.0.0", 2, **under), run("1.1.0", 3, **under), run("1.0.0", 4))
     accept(library, "1.0.0")
-    assert in_short(pair_for(library, run("1.1.0", 3, **under))) == {"baseline": [2], "look": 1}
+    assert in_short(pair_for(library, run("1.1.0", 3, **under))) == {"baseline": [2]}
 
 
 RUNS = st.lists(
@@ -227,8 +227,6 @@ def test_whatever_is_recorded_a_pair_is_what_the_definitions_say(
     assert pair.baseline_again == others(baseline)
     assert pair.candidate_again == others(candidate)
     assert pair.anchor_again == others(anchor)
-    above = [one for one in alike if anchor is not None and rank(one) > rank(anchor) and one is not candidate]
-    assert pair.look == 1 + len(above)  # the candidate is the newest
 
 
 @given(
@@ -275,18 +273,18 @@ def test_runs_that_were_asked_side_by_side_are_compared_alone_and_pooled_with_la
         run("1.1.0", 5, run_id="after", beside="after@baseline"),
     )
     keep(library, run("1.0.0", 1), run("1.0.0", 2), run("1.1.0", 3), before, after, run("1.2.0", 6))
-    assert in_short(pair_for(library, after)) == {"baseline": [5], "anchor": [5], "anchor_again": [1, 2], "look": 2}
+    assert in_short(pair_for(library, after)) == {"baseline": [5], "anchor": [5], "anchor_again": [1, 2]}
     expected = {"anchor": [2], "anchor_again": [1, 5]}
-    of_next = {"baseline": [5], "baseline_again": [3], **expected, "look": 3}
+    of_next = {"baseline": [5], "baseline_again": [3], **expected}
     assert in_short(pair_for(library, run("1.2.0", 6))) == of_next
-    of_plain = {"baseline": [2], "baseline_again": [1, 5], "candidate_again": [5], **expected, "look": 1}
+    of_plain = {"baseline": [2], "baseline_again": [1, 5], "candidate_again": [5], **expected}
     assert in_short(pair_for(library, run("1.1.0", 3))) == of_plain
 
 
 def test_a_baseline_of_which_nothing_came_is_named_and_a_recorded_run_stands_in(library: Library) -> None:
     keep(library, run("1.0.0", 1), CANDIDATE)
     pair = pair_for(library, CANDIDATE)
-    assert in_short(pair) == {"baseline": [1], "anchor": [1], "look": 1}
+    assert in_short(pair) == {"baseline": [1], "anchor": [1]}
     assert pair.passed_over == (
         "the baseline that was asked beside it is not complete, so it is judged against a recorded run",
     )

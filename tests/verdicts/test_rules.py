@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.stats import unseen_share
 from skill_evaluator.verdicts.decide.comparability import Kind, Measure, Pair
 from skill_evaluator.verdicts.decide.effects import Effect
-from skill_evaluator.verdicts.decide.rules import VerdictRules, is_lost, judged_verdict, measure_verdict
+from skill_evaluator.verdicts.decide.rules import (
+    VerdictRules,
+    is_harmed_everywhere,
+    is_lost,
+    judged_verdict,
+    measure_verdict,
+)
 
 from tests.support.records import a_record
 from tests.support.rules import a_measured, some_rules
@@ -35,7 +40,7 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({}, OTHER, "supporting", 0.05),
         ({}, FIELD, "advisory", 0.05),
         ({}, AGREEMENT, "advisory", 0.05),
-        ({"metrics": {"pairwise_exact_match": {"tier": "supporting"}}}, AGREEMENT, "supporting", 0.05),
+        ({"metrics": {"pairwise_exact_match": {"tier": "supporting"}}}, AGREEMENT, "advisory", 0.05),
         ({"tolerance": 0.1}, PRIMARY, "critical", 0.1),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}}, PRIMARY, "advisory", 0.2),
         ({"metrics": {"f1": {"tier": "advisory", "tolerance": 0.2}}, **OWN}, PRIMARY, "advisory", 0.3),
@@ -74,20 +79,11 @@ def test_a_component_may_have_an_alpha_of_its_own() -> None:
     assert (rules(policy).alpha, rules(policy, skill="other").alpha) == (0.01, 0.1)
 
 
-def test_the_alpha_of_the_policy_reaches_what_may_have_gone_unseen() -> None:
-    """A fall whose 95 % interval is below 0, though not that of 99.9 %: 12 documents may hide more than it."""
-    fell = Effect(difference=-0.3, error=0.02, degrees=11.0, p=1e-9, lowest=-0.34, n=12, unseen=unseen_share(12))
-    verdicts = {
-        alpha: measure_verdict(fell, fell.p, 0.05, rules({"alpha": alpha}).levels(PRIMARY, 0), covered=True)
-        for alpha in (0.5, 0.05, 0.001)
-    }
-    assert verdicts == {0.5: "regressed", 0.05: "regressed", 0.001: "inconclusive"}
-
-
 def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
     error = (difference - low) / float(stdtrit(1e9, 0.975))
+    lowest, ci95 = difference - 1.88 * error, (low, 2 * difference - low)
     return Effect(
-        difference=difference, error=error, degrees=1e9, p=0.5, lowest=difference - 1.88 * error, n=100, unseen=unseen
+        difference=difference, error=error, degrees=1e9, p=0.5, ci95=ci95, lowest=lowest, n=100, unseen=unseen
     )
 
 
@@ -97,16 +93,9 @@ def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
         ("a drop is excluded, nothing moved", an_effect(0.0, -0.04), 0.45, 0.05, "unchanged"),
         ("a drop is not excluded, nothing moved", an_effect(0.0, -0.06), 0.45, 0.05, "inconclusive"),
         ("a failure could have gone unseen", an_effect(0.0, -0.04, unseen=0.06), 0.45, 0.05, "inconclusive"),
-        (
-            "fell beyond chance, excluded but for what is unseen",
-            an_effect(-0.02, -0.04, 0.2),
-            0.01,
-            0.05,
-            "inconclusive",
-        ),
         ("fell beyond chance, excluded", an_effect(-0.02, -0.04), 0.01, 0.05, "unchanged"),
-        ("fell beyond chance, not excluded", an_effect(-0.04, -0.06), 0.04, 0.05, "regressed"),
-        ("fell, but within chance", an_effect(-0.04, -0.1), 0.041, 0.05, "inconclusive"),
+        ("fell beyond chance, not excluded", an_effect(-0.04, -0.06), 0.034, 0.05, "regressed"),
+        ("fell, but within chance", an_effect(-0.04, -0.1), 0.036, 0.05, "inconclusive"),
         ("rose beyond chance", an_effect(0.06, 0.01), 0.025, 0.05, "improved"),
         ("rose within chance", an_effect(0.06, -0.01), 0.026, 0.05, "unchanged"),
         ("none tolerated: none seen", an_effect(0.0, -0.04), 0.45, 0.0, "unchanged"),
@@ -119,15 +108,17 @@ def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
     ],
 )
 def test_the_verdict_on_a_measure(says: str, effect: Effect, q: float, tolerance: float, expected: str) -> None:
-    levels = rules({}).levels(PRIMARY, look=0)
-    assert (levels.fall, levels.rise) == (pytest.approx(0.04), 0.025)
-    assert measure_verdict(effect, q, tolerance, levels, covered=True) == expected, says
-    assert measure_verdict(effect, q, tolerance, levels, covered=False) == "inconclusive"
+    levels = rules({}).levels(PRIMARY)
+    assert (levels.fall, levels.rise) == (pytest.approx(0.035), 0.025)
+    assert measure_verdict(effect, q, tolerance, levels) == expected, says
+    assert measure_verdict(None, None, tolerance, levels) == "inconclusive"
 
 
-def test_critical_measures_may_err_in_four_fifths_of_alpha_and_all_others_in_the_rest() -> None:
-    levels = [rules({"alpha": 0.1}).levels(of, look=0).fall for of in (PRIMARY, OTHER, FIELD)]
-    assert levels == pytest.approx([0.08, 0.02, 0.02])
+def test_levels_of_all_families_add_up_to_six_fifths_of_alpha() -> None:
+    levels = [rules({"alpha": 0.1}).levels(of).fall for of in (PRIMARY, OTHER, FIELD)]
+    levels.append(rules({"alpha": 0.1}).levels(PRIMARY, is_accepted=True).fall)
+    assert levels == pytest.approx([0.07, 0.015, 0.015, 0.02])
+    assert sum(levels) == pytest.approx(0.12)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +133,20 @@ def test_critical_measures_may_err_in_four_fifths_of_alpha_and_all_others_in_the
         ("three cases, one replicate, of several models", [[1]] * 3, [[0]] * 3, 2, False),
         ("two cases, one replicate", [[1]] * 2, [[0]] * 2, 1, False),
         ("one case stayed", [[1] * 9 + [0], [1] * 10, [0] * 10], [[0] * 10] * 3, 1, False),
-        ("half of the answers stayed right", [[1] * 10] * 3, [[1] * 5 + [0] * 5] * 3, 1, False),
+        ("half of the outputs stayed right", [[1] * 10] * 3, [[1] * 5 + [0] * 5] * 3, 1, True),
+        ("most of the outputs stayed right", [[1] * 10] * 3, [[1] * 6 + [0] * 4] * 3, 1, False),
+        ("half of four outputs stayed right", [[1] * 4] * 3, [[1, 1, 0, 0]] * 3, 1, False),
+        ("two cases, a fifth stayed right", [[1] * 5] * 2, [[1] + [0] * 4] * 2, 1, False),
         ("it rose", [[0] * 10] * 3, [[1] * 10] * 3, 1, False),
     ],
 )
-def test_what_was_nearly_always_right_and_hardly_ever_is(
+def test_loss_of_a_measure_is_seen_in_few_cases(
     says: str, before: list[list[int]], after: list[list[int]], models: int, *, lost: bool
 ) -> None:
     assert is_lost(a_measured(before, after), models) is lost, says
+
+
+@pytest.mark.parametrize(("after", "harmed"), [([0.5, 0.6, 0.7], True), ([0.1, 0.1, 0.8], False), ([0.1, 0.1], False)])
+def test_harm_in_every_case_takes_three_cases(after: list[float], *, harmed: bool) -> None:
+    measured = a_measured([[1.0]] * len(after), [[score] for score in after])
+    assert is_harmed_everywhere(measured, 0.25) is harmed

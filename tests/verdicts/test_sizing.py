@@ -1,6 +1,7 @@
 """What would show a drop: the paired t over cases turned around, so that its power is the one that is promised."""
 
 import math
+import random
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from skill_evaluator.records.record import Record
-from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, sizing_of, smallest_drop
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.planning.sizing import (
+    PlannedDesign,
+    Sizing,
+    can_show,
+    detectable_drop,
+    profile_doubt,
+    sizing_of,
+)
 
 from tests.support.records import Score, a_record
+from tests.support.rules import some_rules
 
 
 def recorded(cases: int, replicates: int, within: float = 0.1, **changed: Any) -> Record:
@@ -25,15 +36,42 @@ def sized(record: Record, detect: float = 0.05, design: PlannedDesign = "beside"
 
 
 def drop(cases: int = 20, replicates: int = 10, baseline: int = 5, within: float = 0.1, day: float = 0.0) -> float:
-    return smallest_drop(cases, replicates, baseline, within=within, day=day, alpha=0.05)
+    return detectable_drop(cases, within * (1 / replicates + 1 / baseline), 2 * day) or 1.0
 
 
 def test_the_drop_is_so_many_errors_that_it_is_seen_with_80_percent_power() -> None:
-    """A paired t over cases of made-up answers, one-sided at four fifths of alpha."""
+    """A paired t over cases of made-up outputs, one-sided at 0.7 α."""
     times, cases, noise = 4000, 20, math.sqrt(0.1 * (1 / 10 + 1 / 5))
     differences = np.random.default_rng(1).normal(-drop(), noise, (times, cases))
     t = differences.mean(axis=1) / (differences.std(axis=1, ddof=1) / math.sqrt(cases))
-    assert float((t < -stdtrit(cases - 1, 0.96)).mean()) == pytest.approx(0.8, abs=0.03)
+    assert float((t < -stdtrit(cases - 1, 0.965)).mean()) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("cases", "words"),
+    [
+        (1, "1 case cannot detect a drop unless its outputs are drawn independently (`profile: sampled`)"),
+        (2, "2 cases can detect the loss of a field; about 30 cases could detect a drop of 0.05"),
+        (3, "3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05"),
+        (12, "12 cases can detect a drop of 0.084; about 30 cases could detect a drop of 0.05"),
+        (100, "100 cases can detect a drop of 0.027"),
+    ],
+)
+def test_hint_names_the_drop_that_cases_can_detect(cases: int, words: str) -> None:
+    assert can_show(cases) == words
+
+
+@pytest.mark.parametrize("cases", [4, 5, 12])
+def test_named_drop_is_regressed_in_four_of_five_comparisons(cases: int) -> None:
+    dice, drop = random.Random(cases), detectable_drop(cases, 0.1**2)
+    assert drop is not None
+    regressed = 0
+    for _ in range(200):
+        before: dict[str, list[Score]] = {f"c{at}": [0.9] for at in range(cases)}
+        after: dict[str, list[Score]] = {name: [0.9 - drop + dice.gauss(0, 0.1)] for name in before}
+        pair = Pair(baseline=a_record(before), candidate=a_record(after), side_by_side=True)
+        regressed += compare_records("s", [pair], some_rules()).verdict == "regressed"
+    assert 0.7 < regressed / 200 < 0.92
 
 
 @given(cases=st.integers(2, 200), replicates=st.integers(1, 50), day=st.floats(0, 0.01))
@@ -110,3 +148,22 @@ def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
 def test_calls_that_failed_cost_nothing_and_answers_that_cannot_be_read_do() -> None:
     scores: dict[str, list[Score]] = {"a": [0.4, "unparseable", "provider_error"], "b": [0.8, 0.9, 0.7]}
     assert sized(a_record(scores, cost_usd=1.0)).cost_per_call_usd == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("profile", "shares", "doubt"),
+    [
+        ("deterministic", [0.4, 0.6, 1.0], "declare `profile: sampled` of m"),
+        ("deterministic", [1.0, 1.0, 0.9], ""),
+        ("sampled", [0.4, 0.6, 1.0], ""),
+        ("sampled", [1.0, 1.0, 1.0], "are identical"),
+        ("sampled", [1.0, 1.0], ""),
+    ],
+)
+def test_profile_is_doubted_if_replicates_contradict_it(profile: str, shares: list[float], doubt: str) -> None:
+    names = [f"c{at}" for at in range(len(shares))]
+    record = a_record({name: [1.0, 0.5] for name in names}, agreement=dict(zip(names, shares, strict=True)))
+    assert record.settings is not None
+    record = record.model_copy(update={"settings": record.settings.model_copy(update={"profile": profile})})
+    assert doubt in profile_doubt(record)
+    assert bool(doubt) == bool(profile_doubt(record))

@@ -3,13 +3,13 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.errors import GitError
 from skill_evaluator.files import storing
@@ -112,6 +112,14 @@ class Repository:
         return place
 
     @lru_cache(maxsize=2)  # noqa: B019 - a plan asks for a large library at two commits, several times each
+    def empty_submodules(self) -> list[str]:
+        """Return the folders of submodules that hold no file, since nobody checked them out."""
+        if not (self.root / ".gitmodules").exists():
+            return []
+        text = self._text("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+        paths = [line.partition(" ")[2] for line in text.splitlines()]
+        return [path for path in paths if not any((self.root / path).glob("*"))]
+
     def files(self, commit: str, folder: str) -> Mapping[str, str]:
         """List every file below a folder at a commit, by its digest, as a name moves: path → blob."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]
@@ -287,21 +295,23 @@ def _run(folder: Path, *arguments: str, given: bytes = b"", env: Mapping[str, st
     """Run one git command in a folder and return what it printed; raise GitError."""
     if any("\0" in argument for argument in arguments):
         raise GitError(f"git {arguments[0]} cannot be given a NUL character")
-    try:
-        done = subprocess.run(  # noqa: S603 (no shell)
-            ["git", "-C", str(folder), *arguments],  # noqa: S607 (wherever it is installed)
-            input=given,
-            env={**child_environment(), **_ENVIRONMENT, **(env or {})},
-            capture_output=True,
-            check=False,
+    if shutil.which("git") is None:
+        raise GitError("git is not installed, or not in PATH")
+    from git import Git  # late: it takes a tenth of a second, and cannot be imported where git is missing
+
+    hidden = dict.fromkeys(os.environ.keys() - child_environment().keys(), "")  # keys of models
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(given)
+        stdin.seek(0)
+        how: dict[str, Any] = {"with_extended_output": True, "with_exceptions": False, "stdout_as_string": False}
+        environment = {**hidden, **_ENVIRONMENT, **(env or {})}
+        code, output, complaint = Git(folder).execute(
+            ["git", *arguments], istream=stdin, env=environment, strip_newline_in_stdout=False, **how
         )
-    except OSError:
-        raise GitError("git is not installed, or not in PATH") from None
-    if done.returncode:
-        complaint = _CREDENTIALS.sub("", done.stderr.decode("utf-8", "replace"))
-        output = done.stdout.decode("utf-8", "replace")
-        raise GitError(f"git {arguments[0]} failed: {complaint}", output=output, code=done.returncode)
-    return done.stdout
+    if code:
+        words = _CREDENTIALS.sub("", complaint)
+        raise GitError(f"git {arguments[0]} failed: {words}", output=output.decode("utf-8", "replace"), code=code)
+    return bytes(output)
 
 
 def _folder_of(path: Path) -> Path:

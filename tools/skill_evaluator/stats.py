@@ -58,6 +58,20 @@ def unseen_share(n: int) -> float:
     return 1.0 - math.pow(ALPHA, 1.0 / n)
 
 
+def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
+    """Return the smallest drop D that a t-test over n cases finds significant with the wanted power.
+
+    `variance` is that of the mean difference, and `quantiles` the sum of Student's t at the level and at the power. The
+    test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²). Return None if no D < 1 does.
+
+    >>> smallest_drop(0.0004, 20, 2.8), smallest_drop(0.0004, 2, 9.0)
+    (0.056138, None)
+    """
+    left = 1.0 - (quantiles / (2 * n)) ** 2
+    drop = quantiles * math.sqrt(variance / left) if left > 0.0 else math.inf
+    return round(drop, 6) if drop < 1.0 else None
+
+
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """Return the 95 % interval of the mean of n independent values in [0, 1]; None for fewer than two.
 

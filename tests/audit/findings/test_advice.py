@@ -1,124 +1,95 @@
-"""Advice never puts a model above one that dominates it."""
+"""The three regimes, centering, left-out scenarios and the warnings of an audit."""
 
-from itertools import combinations
+from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-from skill_evaluator.audit.findings.advice import dominated_last, dominates, regimes_of, steadiest_first
-from skill_evaluator.audit.report.wording import finding_words
-from skill_evaluator.audit.results import AuditResult, Medians, ModelAudit, Worst
-from skill_evaluator.audit.statistics.grades import grades_of, quadrants_of
+import pytest
+from skill_evaluator.audit.cube import ModelCost
+from skill_evaluator.audit.findings.advice import regimes_of
+from skill_evaluator.audit.findings.auditing import audit
+from skill_evaluator.audit.results import ModelAudit, Quadrant
 
-from tests.support.audit_results import an_audit
+from tests.audit.cubes import cube_of, drawn
 
 
-def a_model(name: str, ability: float, fluctuation: float, corrected: float | None, usd: float | None) -> ModelAudit:
+def a_model(name: str, ability: float, grade: str, quadrant: Quadrant, usd: float | None = None) -> ModelAudit:
     return ModelAudit(
         model=name,
         ability=ability,
-        fluctuation=fluctuation,
-        corrected=corrected,
-        grade=None,
-        quadrant=None,
+        fluctuation=1.0,
+        grade=grade,
+        quadrant=quadrant,
         benchmarks={},
         shares={},
         scenarios={},
-        worst=Worst(scenario="bare", score=ability, drop=0.0),
         usd_per_1000_right=usd,
     )
 
 
-@st.composite
-def cohorts(draw) -> list[ModelAudit]:
-    """Graded models, with many ties; the noise is known of all or of none."""
-    few = st.integers(0, 4)
-    size, split = draw(st.integers(2, 8)), draw(st.booleans())
-    models = [
-        a_model(f"m{place}", 50.0 + draw(few), 1.0 + draw(few), float(draw(few)) if split else None, float(draw(few)))
-        for place in range(size)
-    ]
-    abilities, fluctuations = (
-        np.array([getattr(model, name) for model in models]) for name in ("ability", "fluctuation")
+COHORT = [
+    a_model("weak", 40, "AAA", "predictable baseline", 0.3),
+    a_model("weaker", 30, "AA", "predictable baseline", 0.1),
+    a_model("steady", 70, "AA", "safe default"),
+    a_model("wild", 80, "BBB", "strong but scenario-fragile"),
+    a_model("poor", 20, "A", "avoid"),
+]
+
+
+def test_agentic_ranks_aaa_and_aa_by_ability_and_lists_the_others() -> None:
+    regime = regimes_of(COHORT)["agentic"]
+    assert [entry.model for entry in regime.ranked] == ["steady", "weak", "weaker"]
+    assert [(entry.model, entry.reason) for entry in regime.left_out] == [("wild", "80.0 (BBB)"), ("poor", "20.0 (A)")]
+
+
+def test_single_shot_ranks_by_ability_and_warns_of_q4() -> None:
+    ranked = regimes_of(COHORT)["single-shot"].ranked
+    assert [entry.model for entry in ranked] == ["wild", "steady", "weak", "weaker", "poor"]
+    assert ranked[0].reason == "80.0 (Q4: stability warning)"
+
+
+def test_cost_sensitive_is_q2_by_cost_or_without_prices_by_ability() -> None:
+    regime = regimes_of(COHORT)["cost-sensitive"]
+    assert [entry.model for entry in regime.ranked] == ["weaker", "weak"]
+    assert regime.ranked[0].reason == "30.0 ($0.10 for 1,000 right outputs)"
+    unpriced = [model.model_copy(update={"usd_per_1000_right": None}) for model in COHORT]
+    regime = regimes_of(unpriced)["cost-sensitive"]
+    assert [entry.model for entry in regime.ranked] == ["weak", "weaker"]
+    assert regime.note.endswith("by μ")
+
+
+def test_cost_is_per_right_output() -> None:
+    cube = cube_of([[50, 50, 50, 50], [80, 80, 82, 81]])
+    spending = {"model-0": ModelCost(usd_per_call=0.002, latency_s=1.0)}
+    costs = {model.model: model.usd_per_1000_right for model in audit(replace(cube, spending=spending)).models}
+    assert costs == {"model-0": pytest.approx(4.0), "model-1": None}
+
+
+def test_centering_removes_what_a_scenario_does_to_all_models() -> None:
+    scores = np.array([[60.0, 61, 59, 50], [70, 69, 71, 60], [80, 84, 76, 70], [50, 50, 50, 40]])
+    plain, centered = audit(cube_of(scores.tolist())), audit(cube_of(scores.tolist()), centered=True)
+    by_name = {model.model: model for model in centered.models}
+    assert by_name["model-3"].fluctuation < 1 < plain.models[0].fluctuation
+    assert [model.grade for model in centered.models] == [model.centered_grade for model in centered.models]
+    grades = {model.model: (model.grade, model.centered_grade) for model in plain.models}
+    assert plain.regraded == centered.regraded == sum(a != b for a, b in grades.values())
+    assert {model.model: model.ability for model in plain.models} == pytest.approx(
+        {name: model.ability for name, model in by_name.items()}
     )
-    graded = zip(models, grades_of(fluctuations), quadrants_of(abilities, fluctuations), strict=True)
-    return [
-        model.model_copy(
-            update={
-                "grade": grade,
-                "quadrant": quadrant,
-                "scenarios": {f"s{at}": model.ability + at * model.fluctuation / 8 for at in (-1, 0, 1)},
-            }
-        )
-        for model, grade, quadrant in graded
-    ]
+    assert centered.treatment.startswith("scores are centered")
+    assert centered.neutrality == plain.neutrality
 
 
-def no_better(model: ModelAudit, other: ModelAudit) -> bool:
-    """What the advice must heed, said anew: no better in ability, nor in any fluctuation, and worse in something."""
-    if min(other.scenarios.values()) > max(model.scenarios.values()):
-        return True
-    pairs = [(other.ability, model.ability), (model.fluctuation, other.fluctuation)]
-    if model.corrected is not None and other.corrected is not None:
-        pairs.append((model.corrected, other.corrected))
-    return all(good >= bad for good, bad in pairs) and any(good > bad for good, bad in pairs)
+def test_fluctuation_that_noise_explains_and_equal_scores_are_warned_about() -> None:
+    result = audit(drawn(np.zeros(6), questions=60, seed=5))
+    noisy = [model.model for model in result.models if model.corrected == 0]
+    assert noisy
+    assert any("explains the whole fluctuation of" in warning and noisy[0] in warning for warning in result.warnings)
+    still = audit(cube_of([[50.0] * 8, [60.0] * 8, [70.0] * 8, [80.0] * 8]))
+    assert any("every score is the same in every scenario" in warning for warning in still.warnings)
 
 
-@given(cohorts())
-def test_no_advice_puts_a_model_above_one_that_is_no_worse_in_anything(models) -> None:
-    by_name = {model.model: model for model in models}
-    regimes = regimes_of(models)
-    for regime in ("agentic", "single-shot", "cost-sensitive"):
-        ranked = [by_name[place.model] for place in regimes[regime].ranked]
-        for above, below in combinations(ranked, 2):
-            cheaper = regime == "cost-sensitive" and above.usd_per_1000_right < below.usd_per_1000_right
-            assert cheaper or not no_better(above, below)
-            if regime != "cost-sensitive":
-                assert not dominates(below, above)
-
-
-def headline(result: AuditResult) -> str:
-    return ": ".join(finding_words(result))
-
-
-@given(cohorts())
-def test_the_headline_advises_no_dominated_model(models) -> None:
-    medians = Medians(ability=0.0, fluctuation=0.0)
-    result = an_audit().model_copy(update={"models": models, "medians": medians})
-    sentence = headline(result)
-    for model in models:
-        if sentence.startswith(f"{model.model} is the safe default"):
-            assert not any(dominates(other, model) for other in models)
-
-
-@given(cohorts())
-def test_dominance_has_no_circle_and_moves_nothing_else(models) -> None:
-    order = dominated_last(models)
-    assert sorted(model.model for model in order) == sorted(model.model for model in models)
-    assert not any(dominates(model, model) for model in models)
-    alone = [model for model in models if not any(dominates(a, b) or dominates(b, a) for a in models for b in [model])]
-    assert [model for model in order if model in alone] == alone
-
-
-def test_who_only_looks_steadier_is_not_above_an_abler_one_and_the_cheap_says_who_is_better() -> None:
-    noisy = a_model("noisy", 80.0, 2.0, 0.5, None).model_copy(update={"grade": "BBB"})
-    calm = a_model("calm", 60.0, 1.0, 0.9, None).model_copy(update={"grade": "AAA", "quadrant": "safe default"})
-    assert [model.model for model in steadiest_first([calm, noisy])] == ["noisy", "calm"]
-    result = an_audit().model_copy(update={"models": [calm, noisy]})
-    assert headline(result).startswith("No model is a safe default: noisy is no less able and, without noise,")
-    cheap, good = a_model("cheap", 70.0, 3.0, None, 0.1), a_model("good", 75.0, 1.0, None, 0.2)
-    ranked = regimes_of([cheap, good])["cost-sensitive"].ranked
-    assert [place.model for place in ranked] == ["cheap", "good"]
-    assert ranked[0].reason.endswith("no less able and no less steady: good")
-
-
-def test_a_safe_default_that_another_model_is_above_in_every_scenario_is_not_advised() -> None:
-    safe = a_model("safe", 70.0, 1.0, None, None)
-    safe = safe.model_copy(update={"grade": "AAA", "quadrant": "safe default", "scenarios": {"a": 69.0, "b": 71.0}})
-    strong = a_model("strong", 75.0, 4.0, None, 0.2)
-    strong = strong.model_copy(update={"grade": "BBB", "scenarios": {"a": 72.0, "b": 78.0}})
-    result = an_audit().model_copy(update={"models": [safe, strong]})
-    sentence = "No model is a safe default: strong scores more in its worst scenario than safe in its best"
-    assert headline(result).startswith(sentence)
-    cheap = safe.model_copy(update={"usd_per_1000_right": 0.1})
-    assert "above it in every scenario: strong" in regimes_of([cheap, strong])["cost-sensitive"].ranked[0].reason
+def test_missing_replicates_are_counted() -> None:
+    cube = drawn(np.full(4, 2.0), questions=20)
+    cube.outcomes["quiz"].scores[1, :, :5, 1] = np.nan
+    warning = "outputs are missing, of 400 per model; means are over the others: model-1 50"
+    assert warning in audit(cube).warnings

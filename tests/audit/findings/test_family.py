@@ -1,80 +1,81 @@
-"""Whether a trial's answers let a family carry an audit, on answers whose truth is drawn."""
+"""`scenarios check` on templates: number, near-copies and placeholders; formats are no error."""
 
-from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
-from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.findings.family import FamilyCheck, ScenarioRemark, judge_family
+from skill_evaluator.audit.findings.family import check_draft, check_scenarios, check_templates, similarity
+from skill_evaluator.audit.request import ScenariosCheckRequest
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.scenarios import SLOT, Scenario
 
-NAMES = tuple(f"s{at}" for at in range(8))
-SCENARIOS = [
-    Scenario(name=name, intent=name, template=f"{letter * 40} {SLOT}")
-    for name, letter in zip(NAMES, "abcdefgh", strict=True)
-]
+ROOT = Path(__file__).parents[3]
+LEGAL = {
+    "concise": "Answer concisely, in one sentence.",
+    "reasoned": "Reason step by step about the clauses before you answer.",
+    "json": "Return your answer as JSON.",
+    "expert": "You are a senior attorney who reviews contracts.",
+    "layman": "Explain to a client without legal training.",
+    "cautious": "If the document does not settle the question, say so.",
+    "formal": "Write in the formal register of a legal memorandum.",
+    "verify": "Check your answer against the document before you give it.",
+}
+CODING = {
+    "markdown": "Write the solution in a markdown code block.",
+    "plain": "Return only code, without any explanation.",
+    "commented": "Comment every step of the code.",
+    "tests": "Think of three test cases before you write the function.",
+    "reviewer": "You write for a strict code reviewer.",
+    "beginner": "You teach a beginner who reads your code.",
+    "typed": "Use type annotations throughout.",
+    "short": "Prefer the shortest program that is correct.",
+}
 
 
-def asked(
-    own: float, *, shift: Floats | None = None, copy: bool = False, replicates: int = 2, questions: int = 60
-) -> Cube:
-    """Four models; `own`: how far a question's chance moves with the scenario, `copy`: the last two are one."""
-    random = np.random.default_rng(5)
-    moves = own * random.choice([-1.0, 1.0], size=(4, 8, questions))
-    if copy:
-        moves[:, 7] = moves[:, 6]
-    rates = random.choice([0.1, 0.9], size=questions) + moves + (0 if shift is None else shift[:, None])
-    answers = random.random((*rates.shape, replicates)) < rates[..., None]
-    outcomes = Outcomes(questions=tuple(f"q{at}" for at in range(questions)), scores=answers.astype(np.float32))
-    return cube_of_outcomes([f"m{at}" for at in range(4)], NAMES, {"quiz": outcomes}, weights={})
+def family(texts: dict[str, str]) -> list[Scenario]:
+    return [Scenario(name=name, intent=name, template=f"{text}\n\n{SLOT}") for name, text in texts.items()]
 
 
-def judged(cube: Cube | None, *remarks: ScenarioRemark) -> FamilyCheck:
-    return judge_family("legal", SCENARIOS, remarks, cube)
+@pytest.mark.parametrize("texts", [LEGAL, CODING], ids=["legal", "coding"])
+def test_structured_and_format_constrained_templates_are_accepted(texts: dict[str, str]) -> None:
+    assert list(check_templates(family(texts))) == []
 
 
-def test_a_family_that_moves_models_beyond_their_own_noise_can_carry_an_audit_and_no_other() -> None:
-    check = judged(asked(0.4))
-    assert (check.verdict, check.remarks) == ("can carry an audit", [])
-    assert check.trial.p < 0.001
-    assert check.trial.moved > (check.trial.itself or 0) + 0.1
-    check = judged(asked(0.0))
-    assert check.verdict == "not settled"
-    assert check.trial.moved == pytest.approx(check.trial.itself, abs=0.02)
-    assert "no model was moved beyond chance" in check.reasons[0]
+def test_few_templates_copies_and_placeholders_are_named() -> None:
+    texts = {**LEGAL, "copy": LEGAL["expert"], "alike": "You are a senior lawyer who reviews contracts."}
+    remarks = list(check_templates(family({**texts, "slot": "Answer for {name}."})))
+    found = {(remark.severity, remark.scenario, remark.rule) for remark in remarks}
+    assert found == {
+        ("error", "slot", "placeholder"),
+        ("error", "copy", "near-copy"),
+        ("warning", "alike", "near-copy"),
+    }
+    (few,) = check_templates(family(dict(list(LEGAL.items())[:5])))
+    assert (few.severity, few.rule, few.message) == ("error", "too few", "5 scenarios; an audit needs at least 6")
 
 
-def test_an_error_decides_and_what_is_not_known_or_answered_once_leaves_it_open() -> None:
-    check = judged(asked(0.4, replicates=1))
-    assert (check.verdict, check.trial.p if check.trial else 0) == ("not settled", None)
-    assert "one answer a question" in check.reasons[0]
-    still = asked(0.0)
-    same = replace(still, outcomes={"quiz": replace(still.outcomes["quiz"], scores=np.ones((4, 8, 60, 2), np.float32))})
-    assert judged(same).reasons[0].startswith("no model was moved beyond chance (p = 1.00)")
-    trap = ScenarioRemark(severity="error", scenario="s0", rule="adversarial", message="a trap")
-    unread = ScenarioRemark(severity="warning", scenario="s0", rule="unreviewed", message="unread")
-    assert judged(asked(0.4), trap).verdict == "cannot carry an audit"
-    assert judged(asked(0.4), unread).verdict == "not settled"
-    assert judged(None).reasons == ["no trial: nobody knows whether these templates move a model"]
+def test_similarity_is_that_of_the_words() -> None:
+    first, second = family({"a": "One two three.", "b": "one, TWO three"})
+    assert similarity(first, second) == 1.0
 
 
-def test_scenarios_answered_alike_are_named_and_one_harder_for_everybody_comes_with_advice() -> None:
-    named = [(one.scenario, one.rule) for one in judged(asked(0.4, copy=True)).remarks]
-    assert named == [("s7", "same answers")]
-    shift = np.zeros(8)
-    shift[3] = -0.4
-    (remark,) = [one for one in judged(asked(0.2, shift=shift)).remarks if one.scenario == "s3"]
-    assert (remark.severity, remark.rule) == ("warning", "harder for all")
-    assert remark.message.endswith("drop it")
+def test_shipped_scenarios_are_ready() -> None:
+    check = check_scenarios(ScenariosCheckRequest(config=ROOT / ".evaluator", components=ROOT / "components"))
+    assert (check.verdict, check.remarks) == ("ready", [])
 
 
-def test_what_was_not_answered_twice_is_not_taken_for_an_answer_that_stayed() -> None:
-    """A trial that was stopped has first answers to all questions, and second ones to some of them."""
-    for answered_twice in (0, 20, 60):
-        whole = asked(0.0)
-        quiz = whole.outcomes["quiz"]
-        scores = quiz.scores.copy()
-        scores[:, :, answered_twice:, 1] = np.nan
-        check = judged(replace(whole, outcomes={"quiz": replace(quiz, scores=scores)}))
-        assert check.verdict == "not settled", check.reasons
-        assert (check.trial.p is None) == (answered_twice == 0), answered_twice
+def test_draft_is_not_reviewed_and_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "scenarios" / "legal"
+    folder.mkdir(parents=True)
+    for name, text in LEGAL.items():
+        front = f"---\nname: {name}\nintent: i\nunreviewed: true\n---\n"
+        (folder / f"{name}.md").write_text(f"{front}{text}\n\n{SLOT}\n")
+    assert check_draft("legal", tmp_path, DEFAULT_LIMITS).verdict == "not reviewed"
+    (folder / "json.md").write_text("no front matter")
+    check = check_draft("legal", tmp_path, DEFAULT_LIMITS)
+    assert (check.verdict, [remark.rule for remark in check.remarks if remark.severity == "error"]) == (
+        "not ready",
+        ["unreadable"],
+    )
+    with pytest.raises(ConfigError, match="holds no scenario"):
+        check_scenarios(ScenariosCheckRequest(config=tmp_path))

@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.report.charts import box_chart, odds_chart, overall_map
-from skill_evaluator.audit.report.page import audit_page, draw, map_names
+from skill_evaluator.audit.report.charts import box_chart, heat_map, quadrant_map
+from skill_evaluator.audit.report.page import audit_page, draw
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
 from skill_evaluator.display.safe_text import visible
@@ -35,64 +35,64 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     return drawn(an_audit(), tmp_path_factory.mktemp("charts"))
 
 
-def test_there_is_a_chart_of_each_kind_on_white_paper_that_asks_for_nothing(charts: Mapping[str, str]) -> None:
-    benchmarks = ["map-logic.svg", "map-law.svg"]
-    assert list(charts) == ["map.svg", "odds.svg", "heat.svg", "neutrality.svg", *benchmarks, "boxes.svg"]
+def test_charts_are_white_and_load_nothing(charts: Mapping[str, str]) -> None:
+    assert list(charts) == ["map.svg", "boxes.svg", "heat.svg"]
     for chart in charts.values():
         assert re.search(r'<rect width="\d+(\.\d+)?" height="\d+(\.\d+)?" fill="white"', chart)
         assert set(re.findall(r'font-family="([^"]+)"', chart)) == {"sans-serif"}
         assert "href" not in chart
 
 
-def test_the_figures_are_the_results(charts: Mapping[str, str]) -> None:
+def test_charts_hold_the_figures_of_the_result(charts: Mapping[str, str]) -> None:
     result = an_audit()
     for one in result.models:
         figures = f"{one.model}: ability {one.ability:.2f}, fluctuation {one.fluctuation:.2f}, grade {one.grade}"
         assert figures in words(charts["map.svg"])
-        logic = one.benchmarks["logic"]
-        assert f"{one.model}: ability {logic.ability:.2f}, fluct" in words(charts["map-logic.svg"])
         for scenario, score in one.scenarios.items():
             assert f"{one.model} in {scenario}: {score:.1f}" in words(charts["heat.svg"])
         assert one.model in words(charts["boxes.svg"])
-    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
-        assert f"{scenario}: mean {mean:.2f}" in words(charts["neutrality.svg"])
-    assert f"noise floor {result.noise_floor:.2f}" in words(charts["map.svg"])
-    assert f"noise ceiling {result.noise_ceiling:.2f}" in words(charts["map.svg"])
+    assert f"noise within a scenario {result.noise_floor:.2f}" in words(charts["map.svg"])
 
 
-def test_the_same_result_gives_the_same_bytes(charts: Mapping[str, str]) -> None:
-    from skill_evaluator.audit.report.charts import heat_map, neutrality_chart
+def test_point_and_bar_of_the_map_are_on_one_scale_and_quadrants_are_numbered(charts: Mapping[str, str]) -> None:
+    for model in an_audit().models:
+        low, high = model.fluctuation_ci95
+        assert low <= model.fluctuation <= high
+    for name in ("Q1 safe default", "Q2 predictable baseline", "Q3 avoid", "Q4 strong but scenario-fragile"):
+        assert name in words(charts["map.svg"])
 
+
+def test_same_result_gives_the_same_chart(charts: Mapping[str, str]) -> None:
     assert svg(heat_map(an_audit())) == charts["heat.svg"]
-    for chart in (overall_map, box_chart, neutrality_chart):
+    for chart in (quadrant_map, box_chart):
         assert chart(an_audit()).to_dict(validate=False) == chart(an_audit()).to_dict(validate=False)
 
 
-def test_a_model_alone_has_no_quadrant_and_many_are_all_there_if_not_named() -> None:
+def test_single_model_has_no_quadrant_and_many_have_no_names() -> None:
     alone = an_audit(models=("alone",))
     fields = {"ability_ci95": None, "fluctuation_ci95": None}
     bare = alone.model_copy(
         update={"models": [alone.models[0].model_copy(update=fields)], "noise_floor": None, "noise_ceiling": None}
     )
-    said = words(svg(overall_map(bare)))
+    said = words(svg(quadrant_map(bare)))
     assert "alone: ability" in said
     assert not any(word in said for word in ("avoid", "median", "interval", "noise", "grade"))
     models = [f"vendor/model-{at:02}-instruct" for at in range(50)]
-    chart = svg(overall_map(an_audit(models=models)))
+    chart = svg(quadrant_map(an_audit(models=models)))
     named = set(models) & set(ElementTree.fromstring(chart).itertext())
     assert named == set()
     said = words(chart)
     assert all(f"{name}: ability" in said for name in models)
 
 
-def test_a_grade_has_one_colour_in_every_chart() -> None:
-    """Of three models none has the third grade, of which each has a probability."""
-    for chart in (overall_map, box_chart, odds_chart):
+def test_grade_has_one_colour_in_every_chart() -> None:
+    """Of three models none has the third grade."""
+    for chart in (quadrant_map, box_chart):
         specified = json.dumps(chart(an_audit(models=("ash", "birch", "cedar"))).to_dict(validate=False))
         assert {*re.findall(r'"domain": (\["AAA"[^]]*)], "range": \["#', specified)} == {'["AAA", "AA", "A", "BBB"'}
 
 
-def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
+def test_name_is_no_mark_up_in_a_chart(tmp_path: Path) -> None:
     models = [text for text in HOSTILE if len(text) < 100]
     result = an_audit(models=models, scenarios=("<script>", "a&b", "]]>\x00"), benchmarks=("<b>&\ud800",))
     charts = drawn(result, tmp_path)
@@ -100,9 +100,3 @@ def test_no_name_is_mark_up_in_a_chart(tmp_path: Path) -> None:
         assert {one.tag.partition("}")[2] for one in ElementTree.fromstring(chart).iter()} <= ELEMENTS
     said = words(charts["map.svg"])
     assert all(f"{visible(name)}: ability" in said for name in models)
-
-
-def test_every_benchmark_has_a_file_of_its_own() -> None:
-    names = map_names(["a", "A", "a/b", "a b", "../x", "", "x" * 500, "x" * 501, "ä"])
-    assert len({name.lower() for name in names}) == len(names)
-    assert all(re.fullmatch(r"map-[\w.-]{0,70}\.svg", name) for name in names)

@@ -1,4 +1,4 @@
-"""An audit's table and page: every figure is the result's, what is not known is a dash, no name is mark-up."""
+"""The report of an audit: the first screen, every figure, dashes for unknown values, no mark-up from outside."""
 
 import json
 import re
@@ -10,8 +10,16 @@ from markdown_it import MarkdownIt
 from skill_evaluator.audit.cube import cube_of_scores
 from skill_evaluator.audit.findings.auditing import audit
 from skill_evaluator.audit.report.page import audit_page, print_audit
-from skill_evaluator.audit.report.wording import finding_words, likelihood, points
-from skill_evaluator.audit.results import AuditResult, BenchmarkUsed, Beyond, ModelAudit, Regime, Thresholds
+from skill_evaluator.audit.report.wording import finding_text, points
+from skill_evaluator.audit.results import (
+    QUADRANTS,
+    AuditResult,
+    BenchmarkUsed,
+    ModelAudit,
+    RankEntry,
+    Regime,
+    Thresholds,
+)
 from skill_evaluator.display.safe_text import code_span, prose
 
 from tests.support.audit_results import an_audit
@@ -42,56 +50,48 @@ def changed(result: AuditResult, **fields: object) -> AuditResult:
 
 
 def nothing_known() -> AuditResult:
-    """As little as a result can say."""
-    unknown = dict.fromkeys(name for name, field in ModelAudit.model_fields.items() if not field.is_required())
-    bare = changed(an_audit(models=("alone",)), **unknown, grade=None, quadrant=None)
-    fields = {"noise_floor": None, "noise_ceiling": None, "replicates": None, "treatment": None}
-    lists = {"regimes": {}, "warnings": []}
-    neutrality = bare.neutrality.model_copy(
-        update={"trend_tau": None, "trend_p": None, "friedman_p": None, "shifts": []}
-    )
+    """A result with as few known values as possible."""
+    optional = [name for name, field in ModelAudit.model_fields.items() if not field.is_required()]
+    bare = changed(an_audit(models=("alone",)), **dict.fromkeys(optional), grade=None, quadrant=None)
+    fields = {"noise_floor": None, "noise_ceiling": None, "replicates": None, "treatment": None, "regraded": None}
     used = [BenchmarkUsed(name=one.name, weight=one.weight, questions=None) for one in bare.used]
-    return bare.model_copy(update={**fields, **lists, "neutrality": neutrality, "used": used})
+    return bare.model_copy(update={**fields, "regimes": {}, "warnings": [], "used": used})
 
 
-def test_a_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> None:
+def test_first_screen_has_neutrality_before_grades_and_three_regimes(capsys: pytest.CaptureFixture[str]) -> None:
+    result = an_audit()
+    screen = text(result, capsys).split("\nWarnings")[0].splitlines()
+    assert len(screen) <= 20
+    first = ["Stability audit", "4 models × 4 scenarios × 2 benchmarks (200 questions) × 2 replicates."]
+    assert screen[:2] == first
+    found = result.neutrality
+    assert screen[2].startswith(f"Neutrality: {found.verdict}; means {min(found.means):.2f} to ")
+    assert screen[2].endswith(f"range {found.range:.2f} points. Centering changes {result.regraded} of 4 grades.")
+    assert screen[5].split()[:3] == ["model", "μ", "σ"]
+    quadrants = "Q1 safe default · Q2 predictable baseline · Q3 avoid · Q4 strong but scenario-fragile."
+    assert quadrants in screen
+    starts = [line.split(":")[0].split("(")[0].strip(" -") for line in screen[-5:]]
+    assert starts == ["Thresholds of σ", "Noise", "Agentic", "Single-shot", "Cost-sensitive"]
+    assert f"Noise: {result.noise_floor:.2f} points within a scenario" in screen[-4]
+
+
+def test_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> None:
     result = an_audit()
     rows = table(page_of(result), "quadrant")
     assert sorted(row["model"] for row in rows) == list(MODELS)
     for row in rows:
         one = next(one for one in result.models if one.model == row["model"])
-        assert row["ability"] == f"{one.ability:.2f} ({one.ability_ci95[0]:.2f}–{one.ability_ci95[1]:.2f})"
-        assert row["fluctuation"] == f"{one.fluctuation:.2f}"
-        assert (row["grade"], row["quadrant"], row["P"]) == (one.grade, one.quadrant, likelihood(one.odds))
-        assert (row["worst in"], row["drop"]) == (one.worst.scenario, points(one.worst.drop))
-    cost = table(page_of(result), "latency")[0]
-    assert list(cost.values()) == ["ash", f"{result.models[0].usd_per_1000_right:.4f}", "1.25 s"]
+        low, high = one.fluctuation_ci95
+        figures = (row["μ"], row["σ"], row["95 % CI of σ"])
+        assert figures == (f"{one.ability:.2f}", f"{one.fluctuation:.2f}", f"{low:.2f}–{high:.2f}")
+        assert (row["grade"], row["settled"]) == (one.grade, "settled" if one.settled else "not settled")
+        assert row["quadrant"] == QUADRANTS[one.quadrant]
     result = an_audit(models=[f"m{at}" for at in range(12)])
     rows = table(page_of(result), "quadrant")
     grades = [row["grade"] for row in rows]
     assert grades == sorted(grades, key=["AAA", "AA", "A", "BBB"].index)
-    abilities = [float(row["ability"].split()[0]) for row in rows if row["grade"] == "AAA"]
+    abilities = [float(row["μ"]) for row in rows if row["grade"] == "AAA"]
     assert abilities == sorted(abilities, reverse=True)
-
-
-def headline(result: AuditResult) -> str:
-    return ": ".join(finding_words(result))
-
-
-def test_the_headline_names_the_safe_default_and_how_sure_its_grade_is() -> None:
-    sure = changed(an_audit(), grade_probability={"AAA": 0.7})
-    said = headline(sure)
-    assert said.startswith("ash is the safe default: ability ")
-    assert "Its grade, AAA, has a probability of 0.70 over other scenarios like these and is settled." in said
-    assert said.endswith("Grades and quadrants are relative to the 4 models of this audit.")
-    beyond = Beyond(fluctuation_ci95=(1.0, 2.0), grade_probability={"AAA": 0.24})
-    here = headline(changed(sure.model_copy(update={"resampled": "cases"}), beyond=beyond))
-    assert "has a probability of 0.70 over these scenarios and is settled. Over other scenarios like these" in here
-    assert "if their effects are as modelled, it has 0.24." in here
-    unsure = changed(sure, grade_probability={"AAA": 0.31})
-    assert "has a probability of 0.31 over other scenarios like these and is not settled" in headline(unsure)
-    assert headline(changed(sure, quadrant="avoid")).startswith("No model is a safe default")
-    assert "without medians" in headline(an_audit(models=("alone",)))
 
 
 def test_every_table_of_the_page_holds_the_results_figures() -> None:
@@ -99,19 +99,28 @@ def test_every_table_of_the_page_holds_the_results_figures() -> None:
     page, ash = page_of(result), result.models[0]
     (scores,) = [row for row in table(page, "strict") if row["model"] == "ash"]
     assert scores == {"model": "ash"} | {name: points(score) for name, score in ash.scenarios.items()}
-    odds = {grade: likelihood(value) for grade, value in ash.grade_probability.items()}
-    assert table(page, "BBB")[0] == {"model": "ash", **odds}
-    shift, shown = result.neutrality.shifts[0], table(page, "beyond chance")[0]
-    assert list(shown.values())[:2] == [shift.scenario, f"{shift.shift:+.2f}"]
-    assert list(shown.values())[2:] == [f"{shift.p:.3f}", f"{shift.q:.3f}", "yes" if shift.significant else "no"]
-    split = next(rows for rows in page.tables if "noise" in rows[0])
-    (noise,) = [dict(zip(split[0], row, strict=True)) for row in split[1:] if row[0] == "ash"]
-    assert (noise["noise"], noise["corrected"][:4]) == (points(ash.noise), points(ash.corrected))
+    rows = {row["scenario"]: row for row in table(page, "shifts all models")}
+    for effect in result.neutrality.shifts:
+        row = rows[effect.scenario]
+        shown = (float(row["shift"]), float(row["standard errors"]))
+        assert shown == pytest.approx((effect.shift, effect.ratio), abs=0.05)
+        assert row["shifts all models"] == ("yes" if effect.significant else "no")
+    (figures,) = [row for row in table(page, "centered grade") if row["model"] == "ash"]
+    assert (figures["noise"], figures["σ without noise"]) == (points(ash.noise), points(ash.corrected))
+    assert (figures["$ per 1,000 right"], figures["latency, s"]) == (points(ash.usd_per_1000_right, 4), "1.25")
     on = ash.benchmarks["law"]
     assert table(page, "law")[0]["law"].startswith(f"{on.grade} {points(on.fluctuation)}")
 
 
-def test_grades_of_each_benchmark_stand_beside_those_over_all() -> None:
+def test_headline_names_the_safe_defaults() -> None:
+    headline = finding_text(an_audit())
+    assert headline[0] == "ash, birch: safe default (Q1)"
+    assert headline[1] == "grades and quadrants are relative to the 4 models of this audit."
+    assert finding_text(changed(an_audit(), quadrant="avoid"))[0] == "No model is a safe default (Q1)"
+    assert "no cohort" in finding_text(an_audit(models=("alone",)))[1]
+
+
+def test_grades_on_each_benchmark_are_relative_to_it() -> None:
     """Steady over all, as its benchmarks move against each other, and on neither alone."""
     swing = np.array([1.0, -1.0, 2.0, -2.0, 3.0, -3.0])
     by_benchmark = [[50 + 4 * swing, 50 - 4 * swing], [60 + swing, 60 + swing], [70 + 2 * swing, 70 + 2 * swing]]
@@ -126,67 +135,61 @@ def test_grades_of_each_benchmark_stand_beside_those_over_all() -> None:
     assert (law.thresholds.q25, law.thresholds.q50) == pytest.approx(np.quantile(spreads, [0.25, 0.5]))
     assert law.noise_ceiling == pytest.approx(2 * logic.noise_ceiling)
     page = audit_page(result).markdown()
-    assert f"law: weight 0.5; 100 questions; grades end at {points(law.thresholds.q25)}" in page
+    assert f"law: weight 0.5; 100 questions; AAA ≤ {points(law.thresholds.q25)}" in page
 
 
-def test_figures_of_all_models_stand_in_both_forms_and_a_regime_with_its_first(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    cuts = Thresholds(q25=1.234, q50=2.345, q75=3.456, cuts={"AA+": 1.5})
-    result = an_audit(thresholds=cuts)
+def test_thresholds_warnings_and_regimes_are_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    cuts = Thresholds(q25=1.234, q50=2.345, q75=3.456)
+    regime = Regime(
+        title="Agentic",
+        note="rule",
+        ranked=[RankEntry(model="ash", reason="80.0")],
+        left_out=[RankEntry(model="elm", reason="90.0 (BBB)")],
+    )
+    result = an_audit(thresholds=cuts, regimes={"agentic": regime}, warnings=["few questions"])
     for shown in (text(result, capsys), audit_page(result).markdown()):
-        assert "thresholds of the fluctuation: 1.23 · 2.35 · 3.46 (AA+ 1.50)" in shown
-        assert f"medians: ability {result.medians.ability:.2f}" in shown
-        assert "cohort, to which all grades are relative: 4 models" in shown
-        assert f"warning: {result.warnings[0]}" in shown
-        found = result.neutrality
-        tests = f"trend τ {found.trend_tau:+.2f}, trend p {found.trend_p:.3f}"
-        assert f"range of their means {found.range:.2f} points, {tests}" in shown
-    ranked = re.findall(r"^  (\d)\. (\w+): AAA", text(result, capsys), re.MULTILINE)
-    assert ranked == [("1", result.regimes["agentic"].ranked[0].model)]
-    unpriced = {"cost": Regime(title="Cost first", note="no prices are known", ranked=[])}
-    assert "Cost first: no prices are known\n" in text(an_audit(regimes=unpriced), capsys)
+        assert "Thresholds of σ: AAA ≤ 1.23 · AA ≤ 2.35 · A ≤ 3.46 · BBB above" in shown
+        assert f"medians: μ {result.medians.ability:.2f}" in shown
+        assert "- few questions" in shown
+        assert "Agentic (rule): ash 80.0; filtered out: elm 90.0 (BBB)." in shown
 
 
 def test_charts_are_linked_beside_the_page_or_not_at_all() -> None:
     page = audit_page(an_audit()).markdown("charts")
     linked = re.findall(r"^!\[(.+)\]\(charts/([\w.-]+)\)$", page, re.MULTILINE)
-    names = ["map.svg", "odds.svg", "heat.svg", "neutrality.svg", "map-logic.svg", "map-law.svg", "boxes.svg"]
-    assert [file for _, file in linked] == names
+    assert [file for _, file in linked] == ["map.svg", "boxes.svg", "heat.svg"]
     assert "charts/" not in audit_page(an_audit()).markdown()
 
 
-def test_what_is_not_known_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_value_is_a_dash_and_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "markdown"):
         print_audit(nothing_known(), form)  # type: ignore[arg-type]
         out = capsys.readouterr().out
         assert "None" not in out, form
-        assert "no thresholds; no medians" in out, form
+        assert "Thresholds of σ: none, a single model has no cohort." in out, form
         (row,) = [line for line in out.splitlines() if re.match(r"[| `]*alone", line)][:1]
-        assert row.count("–") == 3, form  # grade, its odds, quadrant
+        assert row.count("–") == 4, form  # interval, grade, settled, quadrant
     print_audit(an_audit(), "json")
     assert AuditResult.model_validate(json.loads(capsys.readouterr().out)) == an_audit()
 
 
 def odd_result() -> AuditResult:
-    """Everything that is a text is an odd one."""
+    """A result in which every text from outside is an odd one."""
     names = [f"{at}{ODD}" for at in range(4)]
-    result = an_audit(models=names, scenarios=[f"s{at}{ODD}" for at in range(3)], benchmarks=[f"b{ODD}"])
-    first = next(iter(result.regimes.values()))
-    ranked = [one.model_copy(update={"reason": ODD}) for one in first.ranked]
-    regime = first.model_copy(update={"title": ODD, "note": ODD, "ranked": ranked})
+    result = an_audit(models=names, scenarios=[f"s{at}{ODD}" for at in range(4)], benchmarks=[f"b{ODD}"])
+    entries = [RankEntry(model=ODD, reason=ODD)]
+    regime = Regime(title=ODD, note=ODD, ranked=entries, left_out=entries)
     neutrality = result.neutrality.model_copy(update={"verdict": ODD})
     texts = {"warnings": [ODD], "treatment": ODD, "regimes": {"odd": regime}, "neutrality": neutrality}
-    likely = {ODD: 0.5, **{f"{at}{ODD}": 0.1 for at in range(3)}}
-    return changed(result.model_copy(update=texts), grade=ODD, corrected_grade=ODD, grade_probability=likely)
+    return changed(result.model_copy(update=texts), grade=ODD, centered_grade=ODD)
 
 
-def test_no_name_is_mark_up_on_a_page_or_a_control_character_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
     plain, odd = page_of(an_audit(benchmarks=("one",))), page_of(odd_result())
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
     shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown("charts"))
-    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 5
+    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 3
     assert not any("onerror" in word or "http" in word for word in odd.words)
     for form in ("text", "markdown", "json"):
         print_audit(odd_result(), form)  # type: ignore[arg-type]
@@ -195,7 +198,7 @@ def test_no_name_is_mark_up_on_a_page_or_a_control_character_on_a_terminal(capsy
         assert "\n# title" not in out, form
 
 
-def test_prose_is_never_mark_up_nor_code_but_where_github_would_read_more_into_it() -> None:
+def test_prose_is_no_mark_up_and_code_only_where_github_needs_it() -> None:
     for odd in HOSTILE:
         page = read_page(f"- {prose(odd)}")
         said = page.words or page.code

@@ -1,117 +1,93 @@
-"""What people agree on becomes labels of the development split; how far they agree, and what they see differently."""
+"""Export of the labels on which reviewers agree, and the status of the queue."""
 
 from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.labels import LabelledPair, RegressionLabel, read_labels
+from skill_evaluator.judges.calibration.labels import read_labels
 from skill_evaluator.judges.people.items import ReviewItem
-from skill_evaluator.judges.people.labelled import labelled_items, merge_labels, review_status
-from skill_evaluator.judges.people.queue import ReviewLabel, latest
+from skill_evaluator.judges.people.labelled import ExportedLabels, export_labels, status_lines
+from skill_evaluator.judges.people.queue import ReviewLabel
 
-from tests.support.reviews import NOON, change, label, pair, scored
-
-
-def pairs_of(items: list[ReviewItem], labels: list[ReviewLabel]) -> list[LabelledPair]:
-    lines = labelled_items({item.id: item for item in items}, latest(labels)).lines
-    return [line for line in lines if isinstance(line, LabelledPair)]
+from tests.support.reviews import change, label, pair, queue_of, scored
 
 
-def test_more_than_half_of_the_reviewers_must_agree_and_two_items_of_one_name_are_refused() -> None:
-    for answers, human in (
-        (["1"], 1),
-        (["2", "2"], 2),
-        (["1", "2"], None),
-        (["1", "tie"], None),
-        (["tie", "2", "tie"], "tie"),
-    ):
-        labels = [label(pair(), f"r{place}", overall=answer) for place, answer in enumerate(answers)]
-        assert [one.human for one in pairs_of([pair()], labels)] == ([] if human is None else [human]), answers
+def export(root: Path, items: list[ReviewItem], labels: list[ReviewLabel]) -> ExportedLabels:
+    queue = queue_of(root, *items)
+    for given in labels:
+        queue.label(given)
+    return export_labels(queue, root / "labels.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("answers", "human"),
+    [(["1"], 1), (["2", "2"], 2), (["1", "2"], None), (["1", "tie"], None), (["tie", "2", "tie"], "tie")],
+)
+def test_pair_is_exported_with_the_answer_of_the_majority(answers: list[str], human: object, tmp_path: Path) -> None:
+    labels = [label(pair(), f"r{number}", overall=answer) for number, answer in enumerate(answers)]
+    exported = export(tmp_path, [pair()], labels)
+    assert (exported.exported, exported.disputed) == (int(human is not None), int(human is None))
+    if human is not None:
+        assert read_labels(tmp_path / "labels.jsonl").pairs["p1"].human == human
+
+
+def test_export_refuses_two_items_with_one_id(tmp_path: Path) -> None:
     items = [pair(), pair(document="another")]
     with pytest.raises(JudgeError, match="two items of the queue differ and share the id 'p1'"):
-        pairs_of(items, [label(item, overall="1") for item in items])
+        export(tmp_path, items, [label(item, overall="1") for item in items])
 
 
-def test_regressions_drawn_by_chance_give_labels_by_dimension_and_others_none() -> None:
-    drawn = change("drawn", reasons=["block", "random"])
+def test_export_skips_items_that_were_not_drawn_at_random(tmp_path: Path) -> None:
+    drawn = change("drawn", reasons=["random"])
+    shipped = change("shipped", reasons=["random"], judging="20260301T080000Z-abc123")
     labels = [
         label(item, name, factuality=f"candidate_worse {impact}", tone=tone)
-        for item in (drawn, change("doubtful"))
+        for item in (drawn, change("doubtful"), shipped)
         for name, impact, tone in (("ada", "low", "same"), ("ben", "high", "candidate_better low"))
     ]
-    items = {item.id: item for item in (drawn, change("doubtful"), pair())}
-    labelled = labelled_items(items, latest([*labels, label(pair(), overall="1")]))
-    regressions = [one for one in labelled.lines if isinstance(one, RegressionLabel)]
-    assert [(one.id, one.dimension, one.human, one.impact) for one in regressions] == [
-        ("drawn", "factuality", "candidate_worse", "high")
-    ]
-    assert labelled.disputed == 1
-    assert pairs_of([drawn], labels[:2]) == []
+    exported = export(tmp_path, [drawn, change("doubtful"), shipped], labels)
+    assert exported == ExportedLabels(exported=1, disputed=1, not_random=2)
+    (line,) = read_labels(tmp_path / "labels.jsonl").regressions["drawn"].values()
+    assert (line.dimension, line.human, line.impact) == ("factuality", "candidate_worse", "high")
 
 
-def test_what_is_held_out_stays_as_it_is_and_out_of_development(tmp_path: Path) -> None:
-    path = tmp_path / "items.jsonl"
-    texts = {"input": "q", "output_1": "a", "output_2": "b"}
-    there = [
-        LabelledPair(id="secret", human=1, split="held_out"),
-        LabelledPair(id="other name", human=1, split="held_out", **texts),
-        LabelledPair(id="no input", human=1, split="held_out", output_1="c", output_2="d"),
-        LabelledPair(id="old", human=1, split="development"),
-    ]
-    assert merge_labels(path, there) == (4, 0)
-    before = read_labels(path).pairs
-    fresh = [
-        LabelledPair(id="secret", human=2, split="development"),
-        LabelledPair(id="same texts", human=2, split="development", input="q", output_1="b", output_2="a"),
-        LabelledPair(id="same without input", human=2, split="development", input="", output_1="c", output_2="d"),
-        LabelledPair(id="old", human="tie", split="development"),
-        RegressionLabel(id="new", dimension="tone", human="same"),
-        LabelledPair(id="new", human=2, split="development"),
-    ]
+def test_export_keeps_the_score_of_each_reviewer_and_other_lines_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "labels.jsonl").write_text('{"id": "p1", "human": 1}\n{"id": "old", "human": 2}\n')
+    item = scored(reasons=["random"])
+    labels = [label(item, "ben", tone="2"), label(item, "ada", tone="3"), label(pair(), overall="tie")]
     for _ in range(2):
-        assert merge_labels(path, fresh) == (3, 3)
-    after = read_labels(path).pairs
-    assert list(after) == ["secret", "other name", "no input", "old", "new"]
-    assert [after[name] for name in list(after)[:3]] == [before[name] for name in list(after)[:3]]
-    assert after["old"].human == "tie"
+        assert export(tmp_path, [item, pair()], labels).exported == 2
+    lines = read_labels(tmp_path / "labels.jsonl")
+    assert {name: line.human for name, line in lines.pairs.items()} == {"p1": "tie", "old": 2}
+    assert lines.scored["s1"].scores == {"tone": (3, 2)}
 
 
-def test_kappa_is_of_the_items_that_both_labelled_and_near_scores_agree_more_than_far_ones() -> None:
+def test_status_shows_agreement_of_the_items_that_both_labelled() -> None:
     items = {item.id: item for item in (pair(f"p{number}") for number in range(8))}
-    ada = [label(item, "ada", overall="1" if place < 4 else "2") for place, item in enumerate(items.values())]
-    ben = [label(item, "ben", overall="2" if place == 0 else "1" if place < 4 else "2") for place, item in
-           list(enumerate(items.values()))[:6]]  # fmt: skip
-    status = review_status(items, [*ada, *ben])
-    assert (status.items, status.unlabelled, status.reviewers) == (8, 0, {"ada": 8, "ben": 6})
-    assert (status.open, status.oldest, status.newest_label) == ({}, None, NOON)
-    (row,) = status.agreement
-    assert (row.reviewers, row.n, row.agreed) == (("ada", "ben"), 6, 5)
-    assert round(row.kappa.value, 3) == 0.667
-    assert row.kappa.ci95 is not None
-    assert [(one.item, one.answers) for one in status.disputed] == [("p0", {"ada": "1", "ben": "2"})]
+    first, *rest = items.values()
+    ada = [label(item, "ada", overall="1" if number < 4 else "2") for number, item in enumerate(items.values())]
+    ben = [label(item, "ben", overall="1" if number < 3 else "2") for number, item in enumerate(rest[:5])]
+    lines = status_lines(items, [*ada, *ben, label(first, "ben", overall="2", note="both say 8")])
+    assert lines == [
+        "8 items: 8 labelled, 0 without a label",
+        "ada: 8 labels",
+        "ben: 6 labels",
+        "ada and ben agree on overall for 5 of 6 items, κ 0.67",
+        "differ on p0, overall: ada says 1, ben says 2 (both say 8)",
+    ]
+    published = status_lines(items, [*ada, label(first, "ben", overall="2", note="both say 8")], published=True)
+    assert published[-1] == "differ on p0, overall: reviewer 1 says 1, reviewer 2 says 2"
+
+
+def test_status_weights_near_scores_more_than_far_scores() -> None:
     items = {item.id: item for item in (scored(f"s{number}") for number in range(6))}
-    ada = [label(item, "ada", tone=str(1 + place % 3)) for place, item in enumerate(items.values())]
-    near = [label(item, "ben", tone=str(min(3, 2 + place % 3))) for place, item in enumerate(items.values())]
-    far = [label(item, "ben", tone=str(3 - place % 3)) for place, item in enumerate(items.values())]
-    kappas = [review_status(items, [*ada, *ben]).agreement[0].kappa.value or 0.0 for ben in (near, far)]
+    ada = [label(item, "ada", tone=str(1 + number % 3)) for number, item in enumerate(items.values())]
+    near = [label(item, "ben", tone=str(min(3, 2 + number % 3))) for number, item in enumerate(items.values())]
+    far = [label(item, "ben", tone=str(3 - number % 3)) for number, item in enumerate(items.values())]
+    kappas = [float(status_lines(items, [*ada, *ben])[3].rpartition(" ")[2]) for ben in (near, far)]
     assert kappas[0] > 0 > kappas[1]
 
 
-def test_what_waits_is_counted_by_reason_with_the_moment_its_judging_began() -> None:
-    begun = ("20260302T080000Z-abc123", "20260301T080000Z-abc123", "20269999T080000Z-abc123", "by hand", None)
-    waiting = [pair(f"p{place}", judging=judging) for place, judging in enumerate(begun)]
-    done = pair("done", judging="20250101T000000Z-abc123", reasons=["block"])
-    items = {item.id: item for item in (*waiting, done)}
-    status = review_status(items, [label(done, overall="1")])
-    assert (status.reasons, status.open) == ({"random": 5, "block": 1}, {"random": 5})
-    assert (status.oldest, status.newest_label) == ("2026-03-01T08:00:00Z", NOON)
-
-
-def test_notes_stand_with_what_is_disputed() -> None:
-    item = change()
-    labels = [
-        label(item, "ada", factuality="candidate_worse high", tone="same", note="is an estimate a fact?"),
-        label(item, "ben", factuality="same", tone="same"),
-    ]
-    (disputed,) = review_status({item.id: item}, labels).disputed
-    assert (disputed.question, disputed.notes) == ("factuality", {"ada": "is an estimate a fact?"})
+def test_status_counts_waiting_items_by_reason() -> None:
+    items = {item.id: item for item in (pair("p1"), pair("p2", reasons=["block"]), pair("p3", reasons=["block"]))}
+    assert status_lines(items, [])[0] == "3 items: 0 labelled, 3 without a label (block 2, random 1)"

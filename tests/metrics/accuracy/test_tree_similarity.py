@@ -9,7 +9,6 @@ import apted
 import pytest
 from hypothesis import given
 from skill_evaluator.comparing import tree_distance as algorithm
-from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.comparing.tree_distance import tree, tree_distance
 from skill_evaluator.metrics.accuracy.tree_similarity import tree_similarity
 from skill_evaluator.text import canonical_json, frozen
@@ -43,12 +42,6 @@ def similarity(truth: Any, output: Any) -> float | None:
 )
 def test_similarity_by_hand(truth: Any, output: Any, distance: int, nodes: int) -> None:
     assert similarity(truth, output) == similarity(output, truth) == pytest.approx(1 - distance / nodes)
-
-
-def test_no_field_rule_changes_the_trees() -> None:
-    plan = FieldPlan(leaves={"a": FieldRule(compare="ignore")}, arrays={"b": FieldRule(align="set")})
-    found = tree_similarity(comparison({"a": 1, "b": [1, 2]}, {"a": 2, "b": [2, 1]}, plan))
-    assert found == pytest.approx(1 - 3 / (5 + 5))
 
 
 @thorough
@@ -113,25 +106,13 @@ def random_tree(dice: random.Random, size: int, labels: int, deep: float) -> Nes
     return nodes[0]
 
 
-def mutated(dice: random.Random, node: Nested, labels: int, rate: float) -> Nested:
-    """Some nodes relabelled, some taken out, some put around others, some subtrees doubled or moved to the front."""
-    below: list[Nested] = []
-    for child in node[1]:
-        new = mutated(dice, child, labels, rate)
-        below += new[1] if dice.random() < rate else [new] * (1 + (dice.random() < rate))
-    if dice.random() < rate:
-        below = below[-1:] + below[:-1]
-    label = dice.randrange(labels) if dice.random() < rate else node[0]
-    return (label, below) if dice.random() >= rate else (dice.randrange(labels), [(label, below)])
-
-
 def test_tree_distance_is_the_one_that_apted_finds() -> None:
     dice = random.Random(1)
     for size in [10] * 300 + [40] * 6:
         labels, deep = dice.choice([1, 2, 3, 6]), dice.choice([0.0, 0.3, 0.6, 0.9])
         one = random_tree(dice, dice.randint(size // 2, size), labels, deep)
-        for other in (random_tree(dice, size, labels, deep), mutated(dice, one, labels, dice.choice([0.05, 0.2]))):
-            assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
+        other = random_tree(dice, size, labels, deep)
+        assert ours(one, other) == ours(other, one) == by_apted(one, other), (one, other)
 
 
 def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
@@ -152,14 +133,6 @@ def chain(depth: int, end: Any, *, in_arrays: bool = False) -> Any:
 )
 def test_values_may_be_nested_deeper_than_calls(truth: Any, output: Any, distance: int, nodes: int) -> None:
     assert similarity(truth, output) == pytest.approx(1 - distance / nodes)
-
-
-@pytest.mark.faults
-def test_one_wrong_leaf_among_100_000_is_found() -> None:
-    truth = [{"a": index, "b": "x"} for index in range(50_000)]
-    output = [*truth[:20_000], {"a": -1, "b": "x"}, *truth[20_001:]]
-    assert similarity(truth, output) == 1 - 1 / 300_002
-    assert similarity(truth, [dict(item) for item in truth]) == 1.0
 
 
 def test_trees_too_large_and_too_different_have_no_similarity() -> None:

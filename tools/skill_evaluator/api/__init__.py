@@ -17,15 +17,9 @@ if TYPE_CHECKING:
     from skill_evaluator.api.judging import Judges
     from skill_evaluator.audit.findings.auditing import ReportedAudit
     from skill_evaluator.audit.findings.family import FamilyCheck
-    from skill_evaluator.audit.request import (
-        AuditPlanRequest,
-        AuditReportRequest,
-        AuditRunRequest,
-        ScenariosCheckRequest,
-    )
-    from skill_evaluator.audit.run.asking import AskedAudit
+    from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
+    from skill_evaluator.audit.run.calls import AuditResults
     from skill_evaluator.audit.run.drawing import AuditSize
-    from skill_evaluator.audit.run.plan import AuditPlan
     from skill_evaluator.ci.adopting import Proposal
     from skill_evaluator.ci.collecting import CollectRequest
     from skill_evaluator.ci.doctor import DoctorReport
@@ -291,7 +285,7 @@ class Library:
         return self.recorded(skill).archive.accepted
 
     def explain(
-        self, run: str, *, case: str | None = None, replicate: int | None = None, field: str | None = None
+        self, run: str, *, case: str | None = None, field: str | None = None
     ) -> "tuple[Manifest, list[CaseView]]":
         """Return the outputs of a case compared with its ground truth, or one field of all cases, as `explain` does.
 
@@ -300,7 +294,7 @@ class Library:
         from skill_evaluator.evaluation.saved import explain
 
         places = (self.components, self.config, self.fixtures, self.settings)
-        return explain(run, *places, case=case, replicate=replicate, field=field)
+        return explain(run, *places, case=case, field=field)
 
     def score(self, run: str | Path) -> "tuple[Finished, Component]":
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
@@ -412,11 +406,21 @@ class Library:
         return make_plan(request or request_of(PlanRequest, self, **options))
 
     @staticmethod
-    def write_plan(plan: "Plan", path: Path) -> None:
-        """Write a plan as the file that jobs, `collect` and `report` read."""
+    def write_plan(plan: "Plan", path: Path) -> str:
+        """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
+        from skill_evaluator.ci.plan import sha256_of
         from skill_evaluator.files import json_text, replace_text
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
+        return sha256_of(path)
+
+    @staticmethod
+    def planned(request: "ManyRequest", plan: Path, run: str) -> "ManyRequest":
+        """Return the request that makes a run of a plan, or resumes it if its folder is among the results."""
+        from skill_evaluator.ci.plan import planned_request, read_plan
+
+        read = read_plan(plan)
+        return planned_request(request, read, read.run(run))
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""
@@ -487,7 +491,7 @@ class Library:
         return serving(request or request_of(ServedSite, self, **options))
 
     def audit_size(self, request: "AuditRunRequest | None" = None, **options: Any) -> "AuditSize":
-        """Check what an audit needs, and say what it would take; makes no call. Takes the options of `audit run`."""
+        """Check the inputs of an audit and estimate its size; makes no call. Takes the options of `audit run`."""
         from skill_evaluator.audit.request import AuditRunRequest
         from skill_evaluator.audit.run.drawing import size_audit
 
@@ -499,35 +503,28 @@ class Library:
         *,
         watch: "Watch | None" = None,
         **options: Any,
-    ) -> "AskedAudit":
-        """Ask every model every question in every scenario, as `audit run` does; `options` are those of the command.
+    ) -> "AuditResults":
+        """Call every model on every question in every scenario, as `audit run` does, with its options.
 
         `watch` shows how the calls go.
         """
         from skill_evaluator.audit.request import AuditRunRequest
-        from skill_evaluator.audit.run.asking import run_audit
+        from skill_evaluator.audit.run.calls import run_audit
 
         request = request or request_of(AuditRunRequest, self, **options)
         if request.dry_run:
             raise ConfigError("this asks models, and makes no dry run; use Library.audit_size")
         return run_audit(request, watch=watch or _unseen)
 
-    def audit_plan(self, request: "AuditPlanRequest | None" = None, **options: Any) -> "tuple[AuditPlan, AuditSize]":
-        """Draw an audit and write it cut into jobs, as `audit plan` does; return the plan and what it takes."""
-        from skill_evaluator.audit.request import AuditPlanRequest
-        from skill_evaluator.audit.run.drawing import plan_audit
-
-        return plan_audit(request or request_of(AuditPlanRequest, self, **options))
-
     def audit_report(self, request: "AuditReportRequest | None" = None, **options: Any) -> "ReportedAudit":
-        """Say how able and how steady each model is, as `audit report` does, and write nothing."""
+        """Compute ability, fluctuation and grades, as `audit report` does; writes nothing."""
         from skill_evaluator.audit.findings.auditing import report_audit
         from skill_evaluator.audit.request import AuditReportRequest
 
         return report_audit(request or request_of(AuditReportRequest, self, **options))
 
     def check_scenarios(self, request: "ScenariosCheckRequest | None" = None, **options: Any) -> "FamilyCheck":
-        """Say whether a family of scenarios can carry an audit, as `scenarios check` does."""
+        """Check whether a family of scenarios is ready for an audit, as `scenarios check` does."""
         from skill_evaluator.audit.findings.family import check_scenarios
         from skill_evaluator.audit.request import ScenariosCheckRequest
 

@@ -27,8 +27,7 @@ FORMATS: Mapping[str, str] = {
     "ranking": "skill_evaluator.verdicts.planning.advice.ModelRanking",
     "sizing": "skill_evaluator.verdicts.planning.sizing.SizingPlan",
     "mutation": "skill_evaluator.evaluation.mutation_results.MutationResult",
-    "audit": "skill_evaluator.audit.run.plan.AuditManifest",
-    "audit-plan": "skill_evaluator.audit.run.plan.AuditPlan",
+    "audit": "skill_evaluator.audit.run.manifest.AuditManifest",
     "audit-report": "skill_evaluator.audit.results.AuditResult",
     "scenarios": "skill_evaluator.audit.findings.family.FamilyCheck",
     "rubric": "skill_evaluator.library.rubrics.Rubric",
@@ -49,12 +48,11 @@ FORMATS: Mapping[str, str] = {
     "pinned": "skill_evaluator.records.pinned.PinnedOutputs",
     "judge-pin": "skill_evaluator.records.pinned.PinReport",
     "judge-calibration": "skill_evaluator.judges.calibration.results.JudgeCalibration",
-    "judge-planted": "skill_evaluator.judges.calibration.planting.PlantedPair",
+    "judge-corrupted": "skill_evaluator.judges.calibration.corruption.CorruptedPair",
     "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
     "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
     "review-item": "skill_evaluator.judges.people.items.ReviewItem",
     "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
-    "review-status": "skill_evaluator.judges.people.queue.ReviewStatus",
 }
 """Each format with the model of its file or line."""
 EDITED = ("models", "settings", "rubric", "datasets")

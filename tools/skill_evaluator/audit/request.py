@@ -1,4 +1,4 @@
-"""What the audit's commands and those of scenarios are asked for: each field is an option. Imports nothing heavy."""
+"""The options of the commands `audit` and `scenarios`. Imports nothing heavy."""
 
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from skill_evaluator.display.options import (
     MaxCalls,
     MaxCost,
     OnlyModels,
-    Reason,
     argument,
     flag,
     option,
@@ -24,8 +23,7 @@ from skill_evaluator.display.options import (
 )
 from skill_evaluator.library.config import SafetyLimits, load_settings
 
-Missing = Literal["refuse", "questions", "scenarios", "models"]  # holes: an error, or what is left out for them
-Resampled = Literal["scenarios", "cases", "both"]
+Missing = Literal["refuse", "questions", "scenarios", "models"]  # for missing scores: an error, or what to leave out
 
 
 @options
@@ -40,10 +38,10 @@ class AuditPlaces(ComponentsOption, FixturesOption, ConfigOption):
 
 @options
 class AuditRequest(AuditPlaces):
-    """How an audit is drawn; None and empty: as settings.yaml says, or as the audit was drawn before."""
+    """The size of an audit; None and empty mean the value of settings.yaml or of the audit to resume."""
 
     benchmarks: tuple[str, ...] = option(
-        "A component to ask; repeatable; default: audit.benchmarks (settings.yaml), else all with output: choice.",
+        "A component to audit on; repeatable; default: audit.benchmarks (settings.yaml), else all with output: choice.",
         (),
         "--benchmark",
         metavar="NAME",
@@ -56,76 +54,56 @@ class AuditRequest(AuditPlaces):
     )
     models: OnlyModels = ()
     questions: int | None = option("Draw N cases of each benchmark, by the seed; default: all.", metavar="N")
-    replicates: int | None = option("Answers per question and scenario; default 2.", None, "-n")
-    seed: int | None = rare("Seed of the draw and of the replicates' seeds; default 0.")
+    replicates: int | None = option("Outputs per question and scenario; default 2.", None, "-n")
+    seed: int | None = rare("Seed of the drawn cases and of the calls; default 0.")
     max_cost: MaxCost = None
 
 
 @options
 class AuditRunRequest(AuditRequest):
-    """What `audit run` asks, and how."""
+    """The options of `audit run`."""
 
     max_calls: MaxCalls = None
     concurrency: Concurrency = None
-    shard: str | None = rare("Only the I-th of N parts of the questions.", metavar="I/N")
-    resume: str | None = option("Continue an audit (default: the newest): ask only what has no answer.", metavar="[ID]")
-    plan: Path | None = rare("Run the plan that `audit plan` wrote; started again, it continues.", metavar="FILE")
-    dry_run: bool = flag("Check everything, make no call, print the size and the cost at most.")
+    resume: str | None = option("Continue an audit (default: the newest): make only the missing calls.", metavar="[ID]")
+    dry_run: bool = flag("Check all inputs, make no call, and print the size and the maximum cost.")
     batch: Batch = False
     audits: Audits = AUDITS
 
 
 @options
-class AuditPlanRequest(AuditRequest):
-    """What `audit plan` draws."""
-
-    reason: Reason = ""
-    out: Path = rare("Where the plan goes.", Path("audit-plan.json"), metavar="FILE")
-
-
-@options
 class AuditReportRequest(AuditPlaces):
-    """What `audit report` reads and says. Without folder and `cube`: the newest audit below `audits`."""
+    """The options of `audit report`. Without folder and `cube`: the newest audit below `audits`."""
 
-    folders: tuple[Path, ...] = argument(
-        "An audit's folder, or any that hold its runs; default: the newest below --audits.", (), metavar="FOLDER"
-    )
+    folder: Path | None = argument("An audit's folder; default: the newest below --audits.", None, metavar="FOLDER")
     cube: Path | None = option(
-        "A CSV instead of runs: model,template,<benchmark>,… in per cent, or an outcomes.csv of an audit.",
-        metavar="FILE",
+        "A CSV of scores instead of an audit: model,template,<benchmark>,… in per cent.", metavar="FILE"
     )
-    questions: int | None = option("How many questions each benchmark of the table has.", metavar="N", min=1)
+    questions: int | None = option("The number of questions of each benchmark in --cube.", metavar="N", min=1)
+    centered: bool = flag("Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.")
+    without: tuple[str, ...] = option("Leave out a scenario; repeatable.", (), "--without", metavar="SCENARIO")
     weights: tuple[str, ...] = rare(
-        "How much a benchmark counts; repeatable; default: as the audit was drawn, else 1 each.",
+        "The weight of a benchmark; repeatable; default: as the audit was drawn, else 1 each.",
         (),
         "--weight",
         metavar="NAME=W",
     )
-    missing: Missing = rare("Where scores or answers are missing: refuse, or leave out for all.", "refuse")
-    resampled: Resampled | None = rare(
-        "What intervals and odds speak of. cases: these scenarios (default where single answers are known); "
-        "scenarios, both: similar ones.",
-        None,
-        "--resample",
-    )
-    grades: int = rare("8: finer grades, from 20 models on.", 4, metavar="4|8")
-    previous: Path | None = rare("An earlier report.json; default: the last beside this audit.", metavar="FILE")
+    missing: Missing = rare("What to do if scores are missing: refuse, or leave out for all models.", "refuse")
+    grades: int = rare("8: finer grades, for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option(
-        "Where page, charts and cube go; default: the audit's folder; of a table, nowhere.", metavar="DIR"
+        "Write page, charts and cube here; default: the audit's folder; with --cube nowhere.", metavar="DIR"
     )
-    plan: Path | None = rare("The plan; the folders hold the artifacts of its jobs.", metavar="FILE")
     audits: Audits = AUDITS
 
 
 @options
 class ScenariosCheckRequest(AuditPlaces):
-    """The family that `scenarios check` judges, and by whose answers."""
+    """The options of `scenarios check`."""
 
     family: str | None = argument(
         "A folder of .evaluator/scenarios; default: the scenarios outside of folders.", None, metavar="FAMILY"
     )
     trial: Path | None = option(
-        "Answers to use: an audit's folder or its outcomes.csv; default: the newest audit that asked them.",
-        metavar="PATH",
+        "An audit's folder with outputs in these scenarios; default: the newest such audit.", metavar="FOLDER"
     )
     audits: Audits = AUDITS

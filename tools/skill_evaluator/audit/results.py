@@ -1,89 +1,61 @@
-"""The findings of an audit, as `audit report --format json` prints them and as `report.json` keeps them.
+"""The result of an audit, as `audit report --format json` prints it and report.json stores it.
 
-Figures are per cent right; spreads are in the same points. Nothing is computed here.
+Scores are in per cent; fluctuations, noise and shifts are in points of the same scale. Nothing is computed here.
 """
 
 from pathlib import Path
 from typing import Literal
 
-from skill_evaluator.audit.request import Resampled
+from pydantic import Field
+
 from skill_evaluator.errors import AuditError
 from skill_evaluator.files import FrozenModel, read_versioned
 
 Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
+QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
+    "safe default": "Q1",
+    "predictable baseline": "Q2",
+    "avoid": "Q3",
+    "strong but scenario-fragile": "Q4",
+}
 Interval = tuple[float, float]
 AUDIT_VERSION = 1
 REPORTED = "report.json"
 
 
 class BenchmarkFigures(FrozenModel):
-    """One model on one benchmark alone; its grade is among the models on this benchmark."""
+    """A model on one benchmark; its grade is relative to the models on this benchmark."""
 
     ability: float
     fluctuation: float
     grade: str | None = None
-    corrected: float | None = None
-
-
-class Worst(FrozenModel):
-    """A model's tail: the scenario it is weakest in, its score there, and how far below its ability that is."""
-
-    scenario: str
-    score: float
-    drop: float
-
-
-class Beyond(FrozenModel):
-    """The fluctuation over other scenarios like these; it rests on a model of their effects (`AuditResult.premise`)."""
-
-    fluctuation_ci95: Interval | None
-    grade_probability: dict[str, float] | None = None
+    corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
 
 
 class ModelAudit(FrozenModel):
-    """One model. `scenarios`: its score in each. `noise`: the spread that chance alone would give (a standard
-    deviation; what counts as chance goes by what is resampled), `corrected`: the fluctuation without it; None: unknown.
-
-    `fluctuation_ci95` is that of the true fluctuation: where the noise is known it is taken off, and `corrected_ci95`
-    is the same. It and `grade_probability` are of these scenarios where `resampled` is cases, else of others like them.
-
-    `grade` goes by `fluctuation` as measured, `corrected_grade` by `corrected`; `shares` of the variance by benchmark.
-    `answers`: how many were scored, and how many were unparseable, refused or truncated (and count as wrong) or failed.
-    """
+    """One model; `grade` and `quadrant` are relative to the cohort and null for a model alone."""
 
     model: str
     ability: float
     ability_ci95: Interval | None = None
     fluctuation: float
-    fluctuation_ci95: Interval | None = None
+    fluctuation_ci95: Interval | None = Field(default=None, description="for other questions like these")
     grade: str | None
+    settled: bool | None = Field(default=None, description="whether the interval stays within the grade; null: unknown")
+    centered_grade: str | None = Field(default=None, description="the grade if the scores are centered")
     quadrant: Quadrant | None
-    grade_probability: dict[str, float] | None = None
-    noise: float | None = None
-    corrected: float | None = None
-    corrected_ci95: Interval | None = None
-    corrected_grade: str | None = None
+    noise: float | None = Field(default=None, description="standard deviation of a score within a scenario")
+    corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
     benchmarks: dict[str, BenchmarkFigures]
-    shares: dict[str, float]
-    scenarios: dict[str, float]
-    worst: Worst
-    beyond: Beyond | None = None
-    answers: dict[str, int] | None = None
+    shares: dict[str, float] = Field(description="share of the variance by benchmark")
+    scenarios: dict[str, float] = Field(description="score in each scenario")
+    answers: dict[str, int] | None = Field(default=None, description="number of outputs by kind, such as unparseable")
     usd_per_1000_right: float | None = None
     latency_s: float | None = None
 
-    @property
-    def odds(self) -> float | None:
-        """The probability of the grade that is printed."""
-        return self.odds_among(self.grade_probability)
-
-    def odds_among(self, probabilities: dict[str, float] | None) -> float | None:
-        """Return the probability of the grade that is printed, among those of all grades."""
-        return (probabilities or {}).get(self.grade) if self.grade else None
-
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort; `cuts` are all of them where finer grades were asked for."""
+    """Quartiles of the fluctuation over the cohort; `cuts` are the upper bounds of finer grades, if requested."""
 
     q25: float
     q50: float
@@ -92,58 +64,49 @@ class Thresholds(FrozenModel):
 
 
 class Medians(FrozenModel):
-    """The cohort's medians, where the quadrants meet."""
+    """The cohort's medians, which separate the quadrants."""
 
     ability: float
     fluctuation: float
 
 
-class Shift(FrozenModel):
-    """A scenario that moves all models alike: by how many points on average, p, and q over the scenarios."""
+class ScenarioEffect(FrozenModel):
+    """A scenario's median shift over the models; `ratio`: in standard errors; `significant`: beyond the limit."""
 
     scenario: str
     shift: float
-    p: float
-    q: float
+    ratio: float | None = None
     significant: bool
 
 
 class Neutrality(FrozenModel):
-    """The tests whether the scenarios are alike in difficulty. `means`: over the models, by scenario, in order.
-
-    `range` is largest less smallest mean; `trend_p` of a trend along the order (Mann and Kendall), `friedman_p` of any
-    difference at all.
-    """
+    """Whether the scenarios are equally hard. `means`: the mean over the models by scenario, in order."""
 
     means: list[float]
-    range: float
-    trend_tau: float | None = None
-    trend_p: float | None
-    friedman_p: float | None = None
-    shifts: list[Shift] = []
+    range: float = Field(description="largest less smallest mean")
+    limit: float | None = Field(default=None, description="a larger ratio is significant; null: not tested")
+    shifts: list[ScenarioEffect] = []
     verdict: str
 
 
-class Ranked(FrozenModel):
-    """One place in a regime's list, and why in a sentence."""
+class RankEntry(FrozenModel):
+    """One place of a ranking; `reason` begins with the ability."""
 
     model: str
     reason: str
 
 
 class Regime(FrozenModel):
-    """The models to take under a regime, best first; `note` says what the order goes by, or why it is missing."""
+    """The models to prefer under a regime, best first; `left_out`: the models that its rule excludes."""
 
     title: str
     note: str
-    ranked: list[Ranked]
+    ranked: list[RankEntry]
+    left_out: list[RankEntry] = []
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark as it was used; `questions` is None where a table does not say.
-
-    `thresholds`: the quartiles of the models' fluctuations on this benchmark, by which they are graded on it.
-    """
+    """A benchmark of the audit; `questions` is null if a table does not tell it. `thresholds`: of the grades on it."""
 
     name: str
     weight: float
@@ -154,27 +117,25 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The whole audit. `premise`: the assumption behind all statements about other scenarios."""
+    """The whole audit, models by fluctuation."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]
     scenarios: list[str]
     used: list[BenchmarkUsed]
     replicates: int | None
-    treatment: str | None = None
-    resampled: Resampled
-    draws: int
-    premise: str | None = None
+    treatment: str | None = Field(default=None, description="what was left out, and whether scores were centered")
     models: list[ModelAudit]
     thresholds: Thresholds | None
     medians: Medians | None
-    noise_floor: float | None = None
-    noise_ceiling: float | None = None
+    noise_floor: float | None = Field(default=None, description="median noise within a scenario, from replicates")
+    noise_ceiling: float | None = Field(default=None, description="binomial noise, an upper bound")
     neutrality: Neutrality
+    regraded: int | None = Field(default=None, description="number of grades that centering changes")
     regimes: dict[str, Regime]
     warnings: list[str]
 
 
 def read_audit(path: Path) -> AuditResult:
-    """Read an earlier audit's report.json; raise AuditError when it is broken or of a newer version."""
+    """Read an earlier report.json; raise AuditError if it is broken or of a newer version."""
     return read_versioned(AuditResult, path, "audit_version", AUDIT_VERSION, AuditError)

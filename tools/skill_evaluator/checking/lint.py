@@ -7,7 +7,6 @@ what they point at can be right.
 import datetime
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.checks.declared import Check
-from skill_evaluator.comparing.comparators import amount, canonical
+from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.comparing.schema_paths import Place, schema_places
+from skill_evaluator.comparing.schema_paths import schema_places
 from skill_evaluator.errors import ComponentError, JudgeError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.files import read_json
@@ -25,20 +24,15 @@ from skill_evaluator.library.cases import Case, UnfilledError, cases_without_doc
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
 from skill_evaluator.library.messages import section_headings
-from skill_evaluator.library.versions import Problem
 from skill_evaluator.parsing import Output
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
-from skill_evaluator.records.record import read_record
-from skill_evaluator.repository import within
-from skill_evaluator.runner.journal import ANSWERS, has_other_answers, read_manifest
-from skill_evaluator.text import letters_of, nearest
+from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
-_FEW = 3  # fewer ground truths, arrays or values show no pattern
-_LONGEST_KEY = 60
+_FEW = 3  # fewer ground truths show no pattern
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
 _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # a bare run of digits, or `47.041`, is as often a code
 
@@ -79,10 +73,8 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
             why = _reason(given, ("align", "key"), place.kind)
             lines.append(PlanLine(path=path, kind="array", rule=plan.arrays[path], why=why))
         elif path in plan.leaves:
-            rule = plan.leaves[path]
-            keyword = schema_keyword(place, rule.compare or "exact")
-            why = _reason(given, ("compare",), _prose(component, path) + keyword)
-            lines.append(PlanLine(path=path, kind="field", rule=rule, why=why))
+            why = _reason(given, ("compare",), f"{_prose(component, path)}schema")
+            lines.append(PlanLine(path=path, kind="field", rule=plan.leaves[path], why=why))
     return lines
 
 
@@ -95,34 +87,6 @@ def _reason(given: Declaration, deciding: Sequence[str], inferred: str) -> str:
     if any(given.get(name) for name in deciding):
         return "declared"
     return f"{inferred} (declared: {', '.join(sorted(given))})" if given else inferred
-
-
-def schema_keyword(place: Place, compare: str) -> str:
-    """Return the keyword of the schema from which the comparison at a place is inferred.
-
-    >>> schema_keyword(Place(nodes=[{"type": ["string", "null"], "format": "date"}]), "date")
-    'format: date'
-    """
-    keywords = []
-    for node in place.nodes:
-        if "enum" in node or "const" in node:
-            keywords.append("enum" if "enum" in node else "const")
-        elif compare == "date" and "format" in node:
-            keywords.append(f"format: {node['format']}")
-        else:
-            types = node.get("type", ())
-            names = [name for name in ([types] if isinstance(types, str) else types) if name != "null"]
-            keywords += [f"type: {' or '.join(names)}"] if names else []
-    return " or ".join(dict.fromkeys(keywords)) or "the schema"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyBalance:
-    """The fewest and most options of the questions, and how often each letter is the key."""
-
-    fewest_options: int
-    most_options: int
-    keys: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +108,6 @@ class Linted:
     labelled: int = 0
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
-    balance: KeyBalance | None = None
     not_evaluated: str | None = None
     waiting: Sequence[str] = ()
     checks: Sequence[Check] = ()
@@ -170,7 +133,6 @@ def lint_component(
     cases, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
     stale, pinned_problems = pinned_remarks(component, cases)
     labelled = sum(case.labelled for case in cases)
-    balance = key_balance(cases) if component.output == "choice" else None
     return Linted(
         name=name,
         version=component.version,
@@ -188,9 +150,8 @@ def lint_component(
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
-            *_served_otherwise(component),
+            *_contradicted_profiles(component),
         ],
-        balance=balance,
         not_evaluated=not_evaluated,
         waiting=waiting,
         problems=[
@@ -256,27 +217,14 @@ def _hint_at_sections(component: Component) -> Iterator[str]:
         )
 
 
-def _served_otherwise(component: Component) -> Iterator[str]:
-    """Yield the newest record of each model that a different model answered. Other checks report unreadable records."""
+def _contradicted_profiles(component: Component) -> Iterator[str]:
+    """Yield each model whose newest record contradicts its declared profile. Other checks report unreadable records."""
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
-            if words := record.served_otherwise:
-                yield f"record {record.run_id}: {words}"
-
-
-def answer_problems(components: Path, name: str, folder: str) -> Iterator[Problem]:
-    """Yield each record of a component whose run folder is still here, and keeps other answers.
-
-    `folder` names the folder of components in the problems. What cannot be read is left to the checks of its own file.
-    """
-    evals = components / name / "evals"
-    for path in sorted((evals / "records").glob("*.json")):
-        run = evals / "results" / path.stem
-        with suppress(SkillEvaluatorError):
-            if (run / ANSWERS).exists() and has_other_answers(read_record(path), run, read_manifest(run)):
-                message = f"this record was not made of the answers in {run / ANSWERS}: one of the two was edited"
-                yield Problem(file=within(folder, f"{name}/evals/records/{path.name}"), line=1, message=message)
+            is_sampled = record.settings is not None and record.settings.profile == "sampled"
+            if is_sampled and (doubt := profile_doubt(record)):
+                yield f"record {record.run_id}: {doubt}"
 
 
 def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
@@ -302,30 +250,16 @@ def pinned_remarks(component: Component, cases: Sequence[Case]) -> tuple[list[st
     return remarks, []
 
 
-class _Seen:
-    """The values of all ground truths by path of the plan; of an array its lists of items."""
-
-    def __init__(self, truths: Sequence[Any], plan: FieldPlan) -> None:
-        self.values: dict[str, list[Any]] = {}
-        self.arrays: dict[str, list[list[Any]]] = {}
-        for field, value in (part for truth in truths for part in plan.walk(truth)):
-            if value is not None:
-                self.values.setdefault(field.path, []).append(value)
-            if field.rule is None and value and isinstance(value, list):
-                self.arrays.setdefault(field.path, []).append(value)
-
-
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
-    """Return hints of one line each; of fewer than three ground truths, or of no JSON, those at prose alone."""
+    """Return the hints at prose and, with three ground truths or more, at texts that are dates or amounts."""
     prose = list(_hint_at_prose(component))
     if component.output != "json" or len(truths) < _FEW:
         return prose
-    seen = _Seen(truths, component.plan)
-    return [
-        *prose,
-        *_hint_at_keys(component.plan, seen),
-        *_hint_at_types(component.plan, seen),
-    ]
+    values: dict[str, list[Any]] = {}
+    for field, value in (part for truth in truths for part in component.plan.walk(truth)):
+        if value is not None:
+            values.setdefault(field.path, []).append(value)
+    return [*prose, *_hint_at_types(component.plan, values)]
 
 
 def _hint_at_prose(component: Component) -> Iterator[str]:
@@ -344,35 +278,10 @@ def _hint_at_prose(component: Component) -> Iterator[str]:
         yield f"exact_match decides, of answers that are prose: it would be 0 for ever, and no drop seen; {TO_MOVE}"
 
 
-def _hint_at_keys(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
-    """Hint at arrays aligned by the best assignment in which one field tells all items apart."""
-    for path, rule in plan.arrays.items():
-        lists = seen.arrays.get(path, [])
-        if rule.align != "best" or path in plan.declared or sum(len(items) > 1 for items in lists) < _FEW:
-            continue
-        names = [name.removeprefix(f"{path}[].") for name in plan.leaves if name.startswith(f"{path}[].")]
-        key = next((name for name in names if all(_tells_apart(items, path, name, plan) for items in lists)), None)
-        if key is not None:
-            declared = json.dumps({path: {"align": "key", "key": [key]}}, ensure_ascii=False)
-            yield (
-                f"'{path}' is aligned by best assignment, but in every ground truth each item has its own '{key}'; "
-                f"if that identifies items, declare {declared[1:-1]}"
-            )
-
-
-def _tells_apart(items: Sequence[Any], path: str, name: str, plan: FieldPlan) -> bool:
-    """Tell whether a field is a short text or category that every item has and no two share."""
-    rule = plan.leaves[f"{path}[].{name}"]
-    values = [item.get(name) if isinstance(item, dict) else None for item in items]
-    short = all(isinstance(value, str) and 0 < len(value) <= _LONGEST_KEY for value in values)
-    is_name = short and rule.compare in ("string", "category")
-    return is_name and len({canonical(value, rule) for value in values}) == len(values)
-
-
-def _hint_at_types(plan: FieldPlan, seen: _Seen) -> Iterator[str]:
+def _hint_at_types(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Iterator[str]:
     """Hint at fields that are compared as text although all their values are dates or amounts."""
     for path, rule in plan.leaves.items():
-        values = seen.values.get(path, [])
+        values = values_by_path.get(path, [])
         if rule.compare != "string" or path in plan.declared or len(values) < _FEW:
             continue
         formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
@@ -390,16 +299,3 @@ def _is_date(value: Any, form: str) -> bool:
     with suppress(ValueError, TypeError):
         return bool(datetime.datetime.strptime(value, form))
     return False
-
-
-def key_balance(cases: Sequence[Case]) -> KeyBalance | None:
-    """Return the balance of the questions' keys; None without questions."""
-    sizes = [len(case.options) for case in cases]
-    if not sizes:
-        return None
-    keys = Counter(str(case.truth) for case in cases if case.labelled)
-    return KeyBalance(
-        fewest_options=min(sizes),
-        most_options=max(sizes),
-        keys={letter: keys[letter] for letter in letters_of(("",) * max(sizes))},
-    )

@@ -30,8 +30,8 @@ _Readable = AfterValidator(lambda pattern: _compiled(pattern) and pattern)
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=100_000), _Readable]
 
 
-def _regex(text: str, pattern: str) -> bool:
-    """Return whether a pattern matches anywhere in a text."""
+def matches(text: str, pattern: str) -> bool:
+    """Return whether a pattern of RE2 matches anywhere in a text; raise ValueError if RE2 refuses the pattern."""
     whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text to RE2
     return _compiled(pattern).search(whole) is not None
 
@@ -66,7 +66,7 @@ CHECKS: Mapping[str, Kind] = {
     "one_of": Kind(argument=_Values, passes=lambda value, all_: any(equals(value, one) for one in all_), of_value=True),
     "starts_with": Kind(argument=_Text, passes=str.startswith),
     "ends_with": Kind(argument=_Text, passes=str.endswith),
-    "regex": Kind(argument=_Pattern, passes=_regex),
+    "regex": Kind(argument=_Pattern, passes=matches),
     "is_json": Kind(argument=Literal[True], passes=is_json, in_places=False),
     "max_words": Kind(argument=PositiveInt, passes=lambda text, most: len(text.split()) <= most, negatable=False),
     "python": Kind(argument=_Function, negatable=False, in_places=False),

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.checking.lint import Linted, answer_problems, lint_component, unknown_names
-from skill_evaluator.ci.layout import secrets_of, stale_workflows
+from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
+from skill_evaluator.ci.layout import stale_workflows
 from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -97,7 +97,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}
     if (request.config / "models.yaml").exists():
-        stale = stale_workflows(request.config, secrets_of(read_configuration(request.config)))
+        stale = stale_workflows(request.config, read_configuration(request.config))
     return LintedLibrary(
         components=[linted for linted, _ in checked],
         problems=[problem for _, problems in checked for problem in problems],
@@ -133,12 +133,11 @@ def _names_of_all(components: Path) -> tuple[str, ...]:
 
 
 def _problems_of_history(request: LintRequest, name: str, folder: str, past: Past | None) -> list[Problem]:
-    """Return what is wrong with a component's version, leaderboard and records, and with the answers still here."""
+    """Return what is wrong with a component's version, leaderboard and records."""
     if not is_component_name(name):  # as loading it says
         return []
     try:
-        of_history = problems_of(request.components, name, folder, past)
-        return [*of_history, *answer_problems(request.components, name, folder)]
+        return list(problems_of(request.components, name, folder, past))
     except SkillEvaluatorError as problem:
         return [Problem(file=prompt_file(request.components, name, folder), line=1, message=str(problem))]
 

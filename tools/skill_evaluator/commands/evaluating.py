@@ -1,8 +1,8 @@
 """What `evaluate` and `try` share: evaluate, show what came of it, and return the exit code."""
 
-import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -19,6 +19,7 @@ from skill_evaluator.errors import (
     RunError,
     SkillEvaluatorError,
 )
+from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
@@ -29,7 +30,7 @@ from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
-from skill_evaluator.runner.engine import Progress, Stop
+from skill_evaluator.reports.planning import print_dry_run
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -43,17 +44,11 @@ def measure_at_each_save(request: EvaluationRequest, form: Format, *, full: bool
     code = EXIT_INCOMPLETE
 
     def evaluate(left: EvaluationRequest) -> Evaluation:
-        return Library.at(left).evaluate(left, watch=_watch_until_ctrl_c, show_changes=True)
+        return Library.at(left).evaluate(left, watch=watch, show_changes=True)
 
     for done in tries(request, evaluate):
         code = _show(done, request, form, full=full, show_changes=True)
     return code
-
-
-async def _watch_until_ctrl_c(parts: Sequence[Progress], stop: Stop) -> None:
-    """Show the progress; Ctrl-C waits for no call in flight."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    await watch(parts, stop)
 
 
 def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: bool, show_changes: bool) -> int:
@@ -73,6 +68,15 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     if done.problems:
         raise done.problems[0]
     return _code(Library.at(request), done)
+
+
+def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) -> int:
+    """Make or resume a run of a plan, show the results, and return the exit code."""
+    request = Library.planned(request, plan, run)
+    if request.dry_run:
+        print_dry_run(dry_run(request), form)
+        return EXIT_OK
+    return measure(request, form)
 
 
 def measure_many(request: ManyRequest, form: Format) -> int:

@@ -24,7 +24,6 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
 
     run: str = argument("A run folder, or the id of a run in a component's evals/results.", completes="runs")
     case: str | None = option("Show this case, field by field.", metavar="ID")
-    replicate: int | None = option("Show this replicate alone, from 0.", metavar="N")
     field: str | None = option("Show this field (as lint names it) alone, by default in every case.", metavar="PATH")
     full: Full = False
 
@@ -32,8 +31,6 @@ class ExplainOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOptio
 def explain(options: ExplainOptions) -> int:
     """Compare the outputs of a case with its ground truth: field by field, or one field in all cases."""
     library = Library(options.components, config=options.config, fixtures=options.fixtures)
-    manifest, explained = library.explain(
-        options.run, case=options.case, replicate=options.replicate, field=options.field
-    )
+    manifest, explained = library.explain(options.run, case=options.case, field=options.field)
     print_explanation(explained, manifest, options.format, words_of(options), full=options.full)
     return EXIT_OK

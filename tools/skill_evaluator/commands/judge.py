@@ -45,7 +45,7 @@ EXAMPLES = {
     "judge_calibrate": (
         "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
         "skill-evaluator judge calibrate --labels FILE --judge <id> --rubric RUBRIC",
-        "skill-evaluator judge calibrate --planted planted.jsonl --regressions RESULTS",
+        "skill-evaluator judge calibrate --labels labels.jsonl --batch RESULTS",
     ),
     "judge_rubric": ('skill-evaluator judge rubric --draft "Kind?" --judge <id> --out kind.yaml',),
     "judge_lint": ("skill-evaluator judge lint", "skill-evaluator judge lint .evaluator/rubrics/support-reply.yaml"),
@@ -61,7 +61,7 @@ EXITS = {
         3: "block, an alert, or a rate of regressions that rose",
         4: "review required, incomplete, or a judge without a usable output",
     },
-    "judge_calibrate": {4: "incomplete (it prints the command that goes on)"},
+    "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
     "judge_rubric": {2: "wrong input, or an output without a rubric (nothing is written)", 4: "no output"},
     "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
 }
@@ -92,10 +92,11 @@ def judge_regression(options: RegressionRequest, form: Format) -> int:
 
 
 def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
-    """Say what judges are worth; by verdicts on pairs that people labelled, and on outputs that code broke.
+    """Measure how well judges agree with human labels.
 
-    With --judge it asks; without, it measures what was judged before and makes no call. A judge is trusted where the
-    whole 95 % interval of its κ with people is at the bar or above.
+    Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
+    trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
+    known defects it finds.
     """
     return print_calibrated(Library(config=options.config).judge.calibrate(options, watch=watch), form)
 

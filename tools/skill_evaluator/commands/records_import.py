@@ -10,7 +10,7 @@ from skill_evaluator.text import counted
 
 EXAMPLES = (
     "skill-evaluator records import results.json --skill <component>",
-    "skill-evaluator records import logs/2026-11-22_capitals.eval",
+    "skill-evaluator records import capitals.json",
     "skill-evaluator records import scores.csv --version 1.2.0 --model <model>",
 )
 

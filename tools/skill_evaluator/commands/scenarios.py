@@ -1,4 +1,4 @@
-"""`skill-evaluator scenarios`: have a model draft a family of scenarios; say whether one can carry an audit."""
+"""`skill-evaluator scenarios`: draft a family of scenarios, and check whether one is ready for an audit."""
 
 import sys
 
@@ -27,31 +27,31 @@ EXAMPLES = {
 }
 EXITS = {
     "scenarios_check": {
-        2: "wrong input, or a family that cannot carry an audit",
-        4: "not settled: unreviewed, or no trial that tells",
+        2: "invalid input, or a family that is not ready",
+        4: "a template that is not reviewed",
     },
-    "scenarios_draft": {2: "wrong input, or an answer that holds no family (nothing is written)", 4: "no answer"},
+    "scenarios_draft": {2: "invalid input, or an output that is not a family (nothing is written)", 4: "no output"},
 }
 _EXIT_OF: dict[FamilyVerdict, int] = {
-    "can carry an audit": EXIT_OK,
-    "cannot carry an audit": EXIT_USER_ERROR,
-    "not settled": EXIT_INCOMPLETE,
+    "ready": EXIT_OK,
+    "not ready": EXIT_USER_ERROR,
+    "not reviewed": EXIT_INCOMPLETE,
 }
 
 
 def scenarios_check(options: ScenariosCheckRequest, form: Format) -> int:
-    """Say whether a family of scenarios can carry an audit; by its texts and a trial's answers. Makes no call."""
+    """Check whether a family is ready for an audit; shows the scores of a trial. Makes no call."""
     check = Library.at(options).check_scenarios(options)
     print_family(check, form, options)
     return _EXIT_OF[check.verdict]
 
 
 def scenarios_draft(options: ScenariosDraftRequest, form: Format) -> int:
-    """Have a model draft scenarios for a domain; marked unreviewed. Overwrites nothing."""
+    """Let a model draft scenarios for a domain; marked as not reviewed. Overwrites nothing."""
     library = Library(config=options.config)
     drafted = library.judge.scenarios(options, watch=watch)
     if isinstance(drafted, JudgingSize):
         return print_judged(drafted, form)
     print_family(check_draft(drafted.family, options.config, library.settings.limits), form)
-    print(f"{counted(drafted.scenarios, 'scenario')} written to {drafted.folder}, all unreviewed", file=sys.stderr)
+    print(f"{counted(drafted.scenarios, 'scenario')} written to {drafted.folder}, not reviewed yet", file=sys.stderr)
     return EXIT_OK

@@ -30,7 +30,7 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """
     beside = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=beside, baseline_again=tuple(whole[1:]))
-    (compared,) = measure_all([pair], rules.primary_metric)
+    (compared,) = measure_all([pair])
     noticed = _changed_measures(compared, rules)
     return MutantResult.view(
         mutant,

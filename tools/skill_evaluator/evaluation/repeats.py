@@ -54,7 +54,7 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
     from skill_evaluator.verdicts.decide.measuring import measure_all
 
     result = compare_records(skill, pairs, rules)
-    measured = measure_all(pairs, rules.primary_metric)
+    measured = measure_all(pairs)
     models = [_only_drift(*both, rules.primary_metric) for both in zip(result.models, measured, strict=True)]
     return result.model_copy(update={"models": models})
 
@@ -91,11 +91,11 @@ def _is_beyond_a_day(measured: "Measured") -> bool:
     """
     from scipy.special import stdtrit
 
-    effect = measured.effects["beyond"]
+    effect = measured.effect_if(is_sampled=False)
     if effect is None:
         return False
     half = float(stdtrit(len(measured.before.means) - 1, 1 - _ALPHA / 2)) * effect.error
-    return abs(effect.difference) > half
+    return bool(abs(effect.difference) > half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

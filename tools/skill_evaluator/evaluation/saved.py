@@ -85,13 +85,12 @@ def explain(
     settings: Settings,
     *,
     case: str | None,
-    replicate: int | None,
     field: str | None,
 ) -> tuple[Manifest, list[CaseView]]:
     """Return the view of a case of a saved run, or of one field in all cases, with the run's manifest."""
     folder = find_run(run, components)
     manifest = read_component_manifest(folder)
-    _refuse_unknown(manifest, case, replicate, field)
+    _refuse_unknown(manifest, case, field)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
     cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
     # what shaped the answers may be different now, and the model may have left models.yaml
@@ -116,8 +115,7 @@ def explain(
         for one in mine:
             given = [journal.get(Call(one.id, index)) for index in range(manifest.replicates)]
             answers = read_answers(component, one, given, partial(_outcome, scorer, one.id))
-            chosen = answers if replicate is None else [answers[replicate]]
-            views.append(case_view(component, one, chosen, partial(_known, scorer, one)))
+            views.append(case_view(component, one, answers, partial(_known, scorer, one)))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 
 
@@ -144,7 +142,7 @@ def _outcome(scorer: Scorer, case_id: str, index: int, text: str) -> str:
     return scorer.scored(case_id, text).outcome
 
 
-def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None, field: str | None) -> None:
+def _refuse_unknown(manifest: Manifest, case: str | None, field: str | None) -> None:
     """Raise RunError unless the run has what is to be explained."""
     if case in manifest.not_applicable:
         why = manifest.not_applicable[case]
@@ -154,8 +152,3 @@ def _refuse_unknown(manifest: Manifest, case: str | None, replicate: int | None,
     if field is None and case is None:
         cases = ", ".join(manifest.cases)
         raise RunError(f"say what of the run to explain: --case ID or --field PATH (its cases: {cases})")
-    if replicate is None:
-        return
-    if not 0 <= replicate < manifest.replicates:
-        last = manifest.replicates - 1
-        raise RunError(f"no replicate {replicate} in {manifest.run_id}: they are numbered 0 to {last}")

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,40 +22,34 @@ def tries(request: EvaluationRequest, evaluate: Callable[[EvaluationRequest], Ev
 
     Print an error on stderr and wait for the next save. Raise it if none of the component's files is found.
     """
-    places = [request.components / request.skill, places_of(Path(), request.skill, request.fixtures, "cases")[0].parent]
+    from watchfiles import watch
+
+    cases = places_of(Path(), request.skill, request.fixtures, "cases")[0].parent
+    places = [place for place in (request.components / request.skill, cases) if place.exists()]
     if request.max_calls is None and request.max_cost is None:
         request = replace(request, max_calls=MAX_CALLS)
+    # It begins to watch before the first try, so that a save during a try counts.
+    saves = watch(
+        *places,
+        watch_filter=lambda _, path: not _IGNORED.search(path) and not Path(path).is_dir(),
+        step=_STEP_MS,
+        rust_timeout=_STEP_MS,
+        yield_on_timeout=True,
+    )
+    next(saves)
     while True:
-        saves = _watch(places)
         try:
             done = evaluate(request)
         except SkillEvaluatorError as problem:
-            if not any(place.exists() for place in places):
+            if not places:
                 raise
             print(f"{problem.label}{visible(str(problem))}", file=sys.stderr)
         else:
             yield done
-            request, component = done.take_from(request), done.inputs.component
+            request = done.take_from(request)
             stopped = [run.record.stopped or "" for run in done.finished]
             if request.max_calls == 0 or any(reason.startswith(("max_calls", "max_cost")) for reason in stopped):
                 return
-            files = (component.rows.path, *component.files)
-            if outside := [file for file in files if not any(map(file.is_relative_to, places))]:
-                places += outside
-                saves = _watch(places)
         left = f"{request.max_calls} calls" if request.max_cost is None else f"${request.max_cost:.2f}"
         print(f"waiting for a save; {left} left, Ctrl-C ends", file=sys.stderr, flush=True)
         next(filter(None, saves))
-
-
-def _watch(places: Sequence[Path]) -> Iterator[object]:
-    """Begin to watch files, so that a save during a try counts; yield nothing or what was saved."""
-    from watchfiles import watch
-
-    def is_relevant(_: object, path: str) -> bool:
-        return not _IGNORED.search(path) and not Path(path).is_dir()
-
-    existing = [place for place in places if place.exists()]
-    saves = watch(*existing, watch_filter=is_relevant, step=_STEP_MS, rust_timeout=_STEP_MS, yield_on_timeout=True)
-    next(saves)
-    return saves

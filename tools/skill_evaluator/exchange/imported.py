@@ -1,16 +1,13 @@
 """Results measured by other tools → records, for verdicts, histories and rankings.
 
-Reads promptfoo's JSON, logs of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A value that the
-file does not have is None.
+Reads the JSON of promptfoo and of inspect_ai, and tables (CSV, TSV, JSON Lines) with one line per output. A value that
+the file does not have is None.
 """
 
 import math
 import re
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, SkipInvalid, argument, option, options
 from skill_evaluator.errors import LeaderboardError, refuse
-from skill_evaluator.files import SizeLimit, parse_json, read_json, replace_text, validated
+from skill_evaluator.files import SizeLimit, read_json, replace_text, validated
 from skill_evaluator.identifiers import Label, is_component_name, now
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits, Settings
@@ -36,8 +33,6 @@ from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 
 _CELL = SizeLimit(most=16_000_000)
-_MAX_LOG_BYTES = 256_000_000
-_ZSTD = 93  # compression method in ZIP files
 _MAX_ID = 100  # characters
 _NO_ANSWER = 2  # promptfoo's failureReason if the provider or the grader failed
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect's grades and their values
@@ -125,8 +120,7 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ImportedRun]:
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, odd))
     else:
-        value = _read_log(path) if path.suffix == ".eval" else read_json(path, LeaderboardError)
-        run = validated(ImportedRun, _tool_run(value, path), path, LeaderboardError)
+        run = validated(ImportedRun, _tool_run(_read_log(path), path), path, LeaderboardError)
     places = Counter((each.model, each.case_id, each.replicate) for each in run.outputs if each.replicate is not None)
     for (_, case_id, replicate), count in places.items():
         if count > 1:
@@ -139,6 +133,13 @@ def read_results(path: Path, odd: Odd = refuse) -> list[ImportedRun]:
     return [run.model_copy(update={"model": model, "outputs": outputs}) for model, outputs in runs.items()]
 
 
+def _read_log(path: Path) -> Any:
+    """Read the JSON of a tool. Raise LeaderboardError for inspect's archive, which inspect writes as JSON."""
+    if path.suffix == ".eval":
+        raise LeaderboardError(f"{path} is an archive: inspect log dump {path} > {path.with_suffix('.json')}")
+    return read_json(path, LeaderboardError)
+
+
 def _tool_run(value: Any, path: Path) -> dict[str, Any]:
     """Return the fields of an ImportedRun in a tool's JSON."""
     if value_at(value, "eval") is not None:
@@ -146,7 +147,7 @@ def _tool_run(value: Any, path: Path) -> dict[str, Any]:
     if value_at(value, "results.results") is not None:
         return _promptfoo_run(value, path)
     raise LeaderboardError(
-        f"{path} holds no results in a known format: a record, promptfoo's JSON, inspect's .eval or .json, "
+        f"{path} holds no results in a known format: a record, promptfoo's JSON, inspect's JSON, "
         "or a table (.csv, .tsv, .jsonl)"
     )
 
@@ -205,41 +206,6 @@ def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str
         "cost_usd": result.get("cost") or None,  # promptfoo writes 0 if it knows no price
         "latency_ms": result.get("latencyMs"),
     }
-
-
-def _read_log(path: Path) -> dict[str, Any]:
-    """Read inspect's .eval, a ZIP of JSON files; raise LeaderboardError."""
-    try:
-        with zipfile.ZipFile(path) as log:
-            names = ["header.json", *(name for name in log.namelist() if name.startswith("samples/"))]
-            if sum(log.getinfo(name).file_size for name in names) > _MAX_LOG_BYTES:
-                raise LeaderboardError(f"{path} unpacks to more than {_MAX_LOG_BYTES:,} bytes")
-            texts = {name: _member(log, name).decode("utf-8", "replace") for name in names}
-    except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as problem:
-        raise LeaderboardError(f"{path} is not the log of a finished inspect run: {problem}") from None
-    header, *samples = (parse_json(text, path / name, LeaderboardError) for name, text in texts.items())
-    return {**(header if isinstance(header, dict) else {}), "samples": samples}
-
-
-def _member(log: zipfile.ZipFile, name: str) -> bytes:
-    """Read a file of an archive, also one compressed with zstd, which zipfile does not read before Python 3.14."""
-    info = log.getinfo(name)
-    if info.compress_type != _ZSTD:
-        return log.read(info)
-    try:
-        import zstandard
-    except ImportError:
-        raise LeaderboardError(f"{log.filename} needs a library: pip install 'skill-evaluator[inspect]'") from None
-    stored = copy(info)
-    stored.compress_type, stored.file_size, stored.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
-    try:
-        with log.open(stored) as file:
-            content = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read(info.file_size)
-    except zstandard.ZstdError as problem:
-        raise zipfile.BadZipFile(f"{name}: {problem}") from None
-    if zlib.crc32(content) != info.CRC:
-        raise zipfile.BadZipFile(f"{name} is damaged")
-    return content
 
 
 def _inspect_run(log: Any, path: Path) -> dict[str, Any]:
@@ -333,7 +299,7 @@ def _value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """Which results to import, and what they are of: the options of `records import`."""
 
-    file: Path = argument("promptfoo's .json, inspect's .eval or .json, .csv, .tsv, .jsonl.", metavar="FILE")
+    file: Path = argument("promptfoo's .json, inspect's .json, .csv, .tsv, .jsonl.", metavar="FILE")
     skill: str | None = option("The component; default: the source's task.", metavar="NAME")
     version: str | None = option("Version that was measured; default: as the source says.", metavar="VERSION")
     model: str | None = option("The model, if the source does not name it.", None, "-m", metavar="ID")

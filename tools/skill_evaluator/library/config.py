@@ -51,10 +51,14 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
+    """The jobs of a plan in CI. With more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
+
+    A run of more than `max_calls` calls is cut into shards. `max_cost` caps the USD of all jobs of a plan together.
+    """
 
     max_calls: PositiveInt = 1000
-    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
+    max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
+    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 class JudgePanel(StrictModel):
@@ -219,6 +223,18 @@ class Model(StrictModel):
         exclude_if=lambda server: server is None,
         description="what serves base_url: no setting of its calls is then left to its defaults",
     )
+    place: Literal["azure", "bedrock", "vertex", "foundry"] | None = Field(
+        default=None, exclude_if=lambda place: place is None, description="the cloud that serves the vendor's model"
+    )
+    region: Label | None = Field(
+        default=None, exclude_if=lambda region: region is None, description="of place bedrock or vertex"
+    )
+    project: Label | None = Field(
+        default=None, exclude_if=lambda project: project is None, description="of place vertex"
+    )
+    api_version: Label | None = Field(
+        default=None, exclude_if=lambda version: version is None, description="of place azure"
+    )
     api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     auth: Literal["key", "oidc"] = Field(
         default="key", description="oidc: the identity of a job of GitHub Actions in place of a key"
@@ -259,6 +275,11 @@ class Model(StrictModel):
         return self.api_id or self.id
 
     @property
+    def is_direct(self) -> bool:
+        """Whether the vendor itself serves the model, so that its prices, limits and names hold."""
+        return self.base_url is None and self.place is None
+
+    @property
     def on_private_network(self) -> bool:
         """Whether base_url has an address that is not public, or a name that is none of the public's."""
         host = urlsplit(self.base_url or "").hostname or ""
@@ -292,7 +313,6 @@ class Models(StrictModel):
         return self
 
 
-Gate = Literal["these", "both", "beyond"]
 Design = Literal["beside", "recorded"]
 VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable"]
 
@@ -325,16 +345,15 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """When a version counts as worse; `gate` says which verdict decides: on these cases, beyond them, or both.
+    """When a version counts as worse.
 
     `harm` is the loss of one field or case that counts however the mean moves. `anchor` says whether loss is also
-    summed up since the last accepted version, and `design` whether the baseline's prompt is asked beside the new one.
+    summed up since the last accepted version, and `design` whether the baseline is interleaved.
     `served` says whether a verdict needs one model to have answered both versions.
     Without a tier, the component's primary metric is critical, its other metrics of accuracy are supporting, and fields
     and reproducibility metrics are advisory.
     """
 
-    gate: Gate = "these"
     tolerance: Share = Field(default=0.05, description="the drop that is tolerated")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)

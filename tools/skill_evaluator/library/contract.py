@@ -5,13 +5,14 @@ A component's `schema.json` and a schema that a program passes to the API obey t
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
 import jsonschema_rs
 
+from skill_evaluator.checks import matches
 from skill_evaluator.comparing.schema_paths import children, references_of, same_value, schemas_in, target_of
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.parsing import ANY_VALUE, Expected
@@ -29,7 +30,7 @@ _RULES = (
     *("prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems", "maxItems", "uniqueItems"),
     *("dependencies", "dependentRequired", "dependentSchemas"),
 )
-_READING_PATTERNS = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
+_READING_KEYS = ("patternProperties", "additionalProperties", "unevaluatedProperties")
 _MOST_EFFORT = 10_000
 _MOST_STEPS = 100
 
@@ -98,9 +99,14 @@ class Contract:
         """Return what jsonschema takes for the likeliest cause, by the place where no branch of a schema fits."""
         from jsonschema import exceptions, validators
 
-        # patterns are left out: those of a stranger may keep Python's regular expressions busy for hours
-        left_out = dict.fromkeys(_READING_PATTERNS, lambda *_: None)
-        validator = validators.extend(validators.validator_for(self._schema), left_out)(self._schema)
+        def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
+            with suppress(ValueError):  # RE2 refuses the pattern
+                if isinstance(text, str) and not matches(text, expression):
+                    yield exceptions.ValidationError(f"{text!r} does not match {expression!r}")
+
+        # a pattern may keep Python's regular expressions busy for hours: RE2 reads those of values, none those of keys
+        rules = {"pattern": pattern, **dict.fromkeys(_READING_KEYS, lambda *_: None)}
+        validator = validators.extend(validators.validator_for(self._schema), rules)(self._schema)
         causes = {}
         with suppress(RecursionError):  # it goes less deep than jsonschema-rs
             for error in validator.iter_errors(value):

@@ -23,7 +23,7 @@ from skill_evaluator.library.schema_files import read_schema
 from skill_evaluator.library.tables import Columns
 from skill_evaluator.repository import Repository
 
-_PACKAGE = "skill-evaluator[charts,github,inspect,keyless,local]"
+_PACKAGE = "skill-evaluator[charts,github,local]"
 _OVER_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([\w.-]+)[:/]([^/].*)")
 PLACEHOLDERS = ("FILL IN", "MODEL-OF-")  # in a line that is no comment
 _FILL_IN = f"FILL IN the address and a full commit of this evaluator: {_PACKAGE} @ git+https://HOST/OWNER/skill-evaluator@COMMIT"
@@ -73,7 +73,6 @@ IGNORED = (
     "judgements/",
     ".evaluator/reviews/.reviews.lock",
     "/plan.json",
-    "/audit-plan.json",
     "/collected/",
     "/site/",
 )
@@ -102,6 +101,7 @@ def library_files(branch: str) -> dict[str, str]:
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
         **_fill_templates("workflows", ".github/workflows", {"branches: [main]": f"branches: [{word}]"}),
+        **_fill_templates("actions", ".github/actions"),
         **_fill_templates("tools", "tools"),
     }
 

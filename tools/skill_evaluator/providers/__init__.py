@@ -18,6 +18,7 @@ from skill_evaluator.providers import anthropic, google, local, openai, program,
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.batch import BatchApi
 from skill_evaluator.providers.keyless import REQUEST_TOKEN, identifiers_of, needs_token
+from skill_evaluator.providers.places import PLACES, check_place, place_of
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {
@@ -104,6 +105,7 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
             raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {why}; leave one of them out")
         if model.accepts and kind.accepts is None:
             raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' sends texts alone")
+        check_place(model, f"models[{index}] in {where}")
         if kind.check is not None:
             kind.check(model)
         kinds[model.provider] = kind
@@ -119,6 +121,8 @@ def key_variables(model: Model, kind: ProviderKind) -> tuple[str, ...]:
         return (REQUEST_TOKEN,) if needs_token(kind) else ()
     if model.api_key_env:
         return (model.api_key_env,)
+    if (place := place_of(model)) is not None:
+        return place.variables
     if model.provider == "openai" and model.base_url:
         return ()
     return kind.key_variables
@@ -131,6 +135,7 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     """
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
+    variables |= {name for place in PLACES.values() for name in place.variables}
     hide_from_children(variables)
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
@@ -179,6 +184,8 @@ def why_unbatched(model: Model) -> str | None:
     if model.provider not in BATCHES:
         have = f"({', '.join(BATCHES)} have)"
         return f"provider '{model.provider}' has no batch API {have}; leave it out"
+    if model.place is not None:
+        return f"place: {model.place} takes batches from its own storage; ask the vendor itself"
     if model.provider == "google" and model.auth == "oidc":
         return "Vertex AI takes batches from storage; ask it with a key"
     return None

@@ -1,8 +1,8 @@
 """Anthropic's messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File
@@ -23,13 +23,14 @@ from skill_evaluator.providers.base import (
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.http import HttpProvider
-from skill_evaluator.providers.keyless import Identity, of_its_library
+from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.providers.wire import Base64, content_of
 
+if TYPE_CHECKING:
+    from skill_evaluator.providers.sdk import SdkConnection
+
 VENDOR_URL = "https://api.anthropic.com"
-_VERSION = "2026-10-21"
-_OF_ACCESS_TOKENS = "oauth-2025-04-20"  # without which none is taken
 _STOP: Mapping[str, StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -58,9 +59,9 @@ sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # 
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
+    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's or a cloud's."""
     floor = next((tokens for name, tokens in _FLOORS.items() if model.api_name.startswith(name)), _USUAL_FLOOR)
-    return None if model.base_url else Caching(floor_tokens=floor)
+    return Caching(floor_tokens=floor) if model.is_direct or model.place else None
 
 
 def file_tokens(model: Model, file: File) -> FileTokens:
@@ -71,11 +72,12 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(tokens, tokens)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     """Open a connection to one model."""
-    url = (model.base_url or VENDOR_URL).rstrip("/")
-    identity = _identity(url, key) if model.auth == "oidc" else None
-    headers = {"authorization": f"Bearer {key or 'no-key'}", "anthropic-version": _VERSION}
+    from anthropic.lib.credentials import WorkloadIdentityError
+
+    fault = (WorkloadIdentityError,)
+    identity = Identity(_FEDERATION, key, faults=fault, refusals=fault) if model.auth == "oidc" else None
 
     def body(request: Request) -> Mapping[str, Any]:
         content = {
@@ -96,7 +98,8 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             content["output_config"] = {**settings, "format": output_format}
         return content
 
-    return HttpProvider(url, headers, body, _read, settings, path="/v1/messages", identity=identity)
+    connection = _connected(model, key, settings, identity)
+    return RemoteProvider(connection, "/v1/messages", body, _read, identity=identity)
 
 
 def _file(file: File) -> Mapping[str, Any]:
@@ -104,22 +107,24 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "document" if file.media_type == "application/pdf" else "image", "source": source}
 
 
-def _identity(url: str, key: str | None) -> Identity:
-    with of_its_library():
-        from anthropic.lib.credentials import TokenCache, WorkloadIdentityCredentials, WorkloadIdentityError
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
+    """Open the SDK's client; the key and the address are given, so that it reads neither from the environment."""
+    from anthropic import AsyncAnthropic, omit
+    from anthropic.lib.credentials import WorkloadIdentityCredentials
 
-    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
+    from skill_evaluator.providers.sdk import SdkConnection, without_environment
+
+    credentials: dict[str, Any] = {"auth_token": key or "no-key"}
+    if identity is not None:
         named: dict[str, Any] = {
             variable.removeprefix("ANTHROPIC_").lower(): id_ for variable, id_ in identity.identifiers.items()
         }
-        credentials = WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)
-        credentials.bind_base_url(url)
-        identity.close = credentials.close
-        cache = TokenCache(credentials)
-        return lambda: {"authorization": f"Bearer {cache.get_token()}", "anthropic-beta": _OF_ACCESS_TOKENS}
-
-    fault = (WorkloadIdentityError,)
-    return Identity(_FEDERATION, key, exchanging, faults=fault, refusals=fault)
+        credentials = {"credentials": WorkloadIdentityCredentials(identity_token_provider=identity.token, **named)}
+    url = (model.base_url or VENDOR_URL).rstrip("/")
+    headers = without_environment("ANTHROPIC_CUSTOM_HEADERS", omit)
+    connection = SdkConnection(model, settings, identity)
+    connection.open_client(model, key, lambda options: AsyncAnthropic(base_url=url, **credentials, **options), headers)
+    return connection
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:

@@ -294,7 +294,8 @@ def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
 
     `refused` are the settings that the API does not take. What the model ignores is neither sent nor recorded.
     """
-    table = _IGNORED | _REFUSED if model.provider == "openai" and not model.base_url else _IGNORED
+    is_openais = model.provider == "openai" and (model.is_direct or model.place == "azure")
+    table = _IGNORED | _REFUSED if is_openais else _IGNORED
     by_name = next((table[prefix] for prefix in table if model.api_name.rpartition("/")[2].startswith(prefix)), ())
     refused = tuple(dict.fromkeys((*refused, *(by_name if model.ignores is None else model.ignores))))
     settings = {

@@ -1,16 +1,14 @@
 """Google's Gemini models: of the Gemini API with a key, of Vertex AI with a job's identity."""
 
 import re
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
-from skill_evaluator.files import FrozenModel, validated
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.messages import File, Message
 from skill_evaluator.providers import batch
@@ -31,9 +29,14 @@ from skill_evaluator.providers.base import (
     sum_of_counts,
     usual_sampling,
 )
-from skill_evaluator.providers.http import HttpProvider
-from skill_evaluator.providers.keyless import Identity, of_its_library
+from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, error_from_status
+
+if TYPE_CHECKING:
+    from google.genai.client import AsyncClient
+
+    from skill_evaluator.providers.sdk import SdkConnection, Send
 
 _STOP: Mapping[str, StopReason] = {
     "STOP": "stop",
@@ -58,65 +61,16 @@ _FEDERATION = Federation(
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _IMPERSONATION = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{}:generateAccessToken"
 VENDOR_URL = "https://generativelanguage.googleapis.com"
+_GENERATE, _CREATE_BATCH, _BATCHES = "generateContent", "batchGenerateContent", "/batches"
 _VERSION_AT_END = re.compile(r"/(v1\w*)/?$")
 _WRONG_KEY = "API key not valid"  # a 400 by status; some gateways drop the details that name it
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _BY_TILES, _TILE = ("gemini-1", "gemini-2"), 258
 _BY_RESOLUTION = {"LOW": 280, "MEDIUM": 560, "HIGH": 1_120, "ULTRA_HIGH": 2_240}
-_Word = Annotated[str, StringConstraints(to_upper=True)]
-_Fields = dict[str, Any]
-
-
-class _Thinking(FrozenModel, extra="forbid"):
-    include_thoughts: bool | None = None
-    thinking_budget: int | None = None
-    thinking_level: _Word | None = None
-
-
-class _Params(FrozenModel, extra="forbid"):
-    """What a model's params may set, named as in Google's library; `generationConfig` holds all but `_OF_REQUESTS`.
-
-    Names further inside go as they are written: the API reads `top_k` and `topK` alike.
-    """
-
-    top_k: int | None = None
-    stop_sequences: list[str] | None = None
-    response_logprobs: bool | None = None
-    logprobs: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    response_mime_type: str | None = None
-    response_schema: _Fields | None = None
-    response_json_schema: Any = None
-    response_modalities: list[_Word] | None = None
-    media_resolution: _Word | None = None
-    speech_config: _Fields | None = None
-    thinking_config: _Thinking | None = None
-    image_config: _Fields | None = None
-    audio_timestamp: bool | None = None
-    audio_transcription_config: _Fields | None = None
-    enable_enhanced_civic_answers: bool | None = None
-    routing_config: _Fields | None = None
-    model_selection_config: _Fields | None = None
-    safety_settings: list[_Fields] | None = None
-    tools: list[_Fields] | None = None
-    tool_config: _Fields | None = None
-    cached_content: str | None = None
-    labels: dict[str, str] | None = None
-    model_armor_config: _Fields | None = None
-    service_tier: str | None = None
-    store: bool | None = None
-
-
-_OF_REQUESTS = (
-    *("safety_settings", "tools", "tool_config", "cached_content", "labels", "model_armor_config"),
-    *("service_tier", "store"),
+_OF_REQUESTS = (  # the settings that stand beside generationConfig
+    *("safetySettings", "tools", "toolConfig", "cachedContent", "labels", "modelArmorConfig"),
+    *("serviceTier", "store"),
 )
-
-
-def check(model: Model) -> None:
-    """Raise ConfigError for params that a request has no place for."""
-    validated(_Params, model.params.extra, Path(f"params of model '{model.id}' in models.yaml"))
 
 
 def caching(model: Model) -> Caching | None:
@@ -140,15 +94,17 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     """Open a connection to one model. A base_url may end in a version of the API."""
-    identity = _identity(key) if model.auth == "oidc" else None
-    url, model_path = _address(model, identity)
+    identity = None
+    if model.auth == "oidc":
+        from google.auth import exceptions
+
+        refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
+        identity = Identity(_FEDERATION, key, faults=(exceptions.GoogleAuthError,), refusals=refusals)
     sampling = usual_sampling(model)
-    params = _Params.model_validate(model.params.extra).model_dump(exclude_none=True)
-    set_by_model = {**sampling.fixed, **{name: params[name] for name in params if name in sampling.fixed}}
-    fixed = {to_camel(name): value for name, value in set_by_model.items()}
-    of_request = {name: fixed.pop(name) for name in map(to_camel, _OF_REQUESTS) if name in fixed}
+    fixed = _worded(model, sampling.fixed)
+    of_request = {name: fixed.pop(name) for name in _OF_REQUESTS if name in fixed}
 
     def body(request: Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
@@ -163,16 +119,18 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
             **of_request,
         }
 
-    return HttpProvider(
-        url,
-        {"x-goog-api-key": key or "no-key"} if identity is None else {},
-        body,
-        _read,
-        settings,
-        path=f"{model_path}:generateContent",
-        own_error=_own_error,
-        identity=identity,
-    )
+    connection = _connected(model, key, settings, identity)
+    return RemoteProvider(connection, _GENERATE, body, _read, own_error=_own_error, identity=identity)
+
+
+def _worded(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as the API names them, by the SDK's own type; raise ConfigError for one that it does not have."""
+    from google.genai.types import GenerateContentConfig
+
+    try:
+        return GenerateContentConfig(**settings).model_dump(mode="json", by_alias=True, exclude_none=True)
+    except ValidationError as problem:
+        raise ConfigError(f"{first_problem(problem)} in params of model '{model.id}' in models.yaml") from None
 
 
 def _content(message: Message) -> Mapping[str, Any]:
@@ -189,65 +147,82 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"inlineData": {"mimeType": file.media_type, "data": Base64(file)}}
 
 
-def _address(model: Model, identity: Identity | None) -> tuple[str, str]:
-    """Return the address of the API, with its version, and below it the path of a model."""
-    url, usual_version = model.base_url or VENDOR_URL, "v1"
-    path = model.api_name if model.api_name.startswith(("models/", "tunedModels/")) else f"models/{model.api_name}"
-    scope = ""
-    if identity is not None:
-        named, usual_version = identity.identifiers, "v1beta1"
-        location = named.get("GOOGLE_CLOUD_LOCATION", "global")
-        hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
-        url = model.base_url or f"https://{hosts.get(location, f'{location}-aiplatform')}.googleapis.com"
-        scope = f"/projects/{named['GOOGLE_CLOUD_PROJECT']}/locations/{location}"
-        path = model.api_name
-        if path.startswith("projects/"):
-            scope = ""
-        elif not path.startswith(("models/", "publishers/")):
-            publisher, _, name = path.rpartition("/")
-            path = f"publishers/{publisher or 'google'}/models/{name}"
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
+    """Open the SDK's client; what it would read from the environment is given."""
+    from google.genai import Client
+
+    from skill_evaluator.providers.sdk import SdkConnection
+
+    connection = SdkConnection(model, settings, identity)
+    is_vertex = identity is not None or connection.place is not None
+    url = model.base_url or ("" if is_vertex else VENDOR_URL)
     version = _VERSION_AT_END.search(url)
-    root = url[: version.start()] if version else url.rstrip("/")
-    return f"{root}/{version[1] if version else usual_version}{scope}", f"/{path}"
+    http_options: dict[str, Any] = {
+        "api_version": version[1] if version else "v1beta1" if is_vertex else "v1",
+        "httpx_async_client": connection.http_client,
+        "retry_options": {"attempts": 1},
+    }
+    if url:
+        http_options["base_url"] = url[: version.start()] if version else url.rstrip("/")
+    access: dict[str, Any] = {"vertexai": False, "api_key": key or "no-key"}
+    if identity is not None:
+        project = identity.identifiers["GOOGLE_CLOUD_PROJECT"]
+        location = identity.identifiers.get("GOOGLE_CLOUD_LOCATION", "global")
+        credentials = _pool_credentials(identity)
+        access = {"vertexai": True, "project": project, "location": location, "credentials": credentials}
+    if connection.place is not None:
+        client = connection.place.client(model, key, {"http_options": http_options})
+    else:
+        client = Client(**access, http_options=http_options)  # type: ignore[arg-type]
+    connection.send_by = _requests_of(client.aio, model)
+
+    async def close() -> None:
+        client.close()
+        await connection.http_client.aclose()
+
+    connection.close_by = close
+    return connection
 
 
-def _identity(key: str | None) -> Identity:
-    """Exchange tokens by an identity pool; without one Google's library finds the default credentials of the place."""
-    with of_its_library():
-        import google.auth
-        from google.auth import exceptions, identity_pool
-        from google.auth.transport.requests import Request as Transport
+def _requests_of(client: "AsyncClient", model: Model) -> "Send":
+    """Return how the SDK makes the requests for calls and batches of a model, each body as it is given."""
 
-    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
-        named, one_exchanges = identity.identifiers, threading.Lock()
-        pool, account = named.get("GOOGLE_WORKLOAD_IDENTITY_PROVIDER"), named.get("GOOGLE_SERVICE_ACCOUNT")
-        held: list[Any] = []
-        if pool is not None:
-            credentials: Any = identity_pool.Credentials
-            held.append(
-                credentials(
-                    audience=f"//iam.googleapis.com/{pool}",
-                    subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 (a kind, no token)
-                    subject_token_supplier=SimpleNamespace(get_subject_token=lambda context, request: identity.token()),
-                    service_account_impersonation_url=account and _IMPERSONATION.format(account),
-                    scopes=_SCOPES,
-                )
-            )
+    async def send(
+        method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
+    ) -> object:
+        name = path.strip("/").removesuffix(":cancel")
+        config: Any = {"http_options": {"extra_body": body}} if body else dict(query or {})
+        if path == _GENERATE:
+            config |= {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
+            config["should_return_http_response"] = True
+            return await client.models.generate_content(model=model.api_name, contents="-", config=config)
+        if path == _CREATE_BATCH:
+            no_requests: Any = [{"contents": "-"}]  # the body has them
+            return await client.batches.create(model=model.api_name, src=no_requests, config=config)
+        if path == _BATCHES:
+            return await client.batches.list(config=config)
+        if method == "GET":
+            return await client.batches.get(name=name)
+        return await (client.batches.cancel if method == "POST" else client.batches.delete)(name=name)
 
-        def headers() -> Mapping[str, str]:
-            with one_exchanges:
-                if not held:
-                    found: Any = google.auth.default
-                    held.append(found(scopes=_SCOPES)[0])
-                if not held[0].valid:
-                    held[0].refresh(Transport())
-            quota = {"x-goog-user-project": held[0].quota_project_id} if held[0].quota_project_id else {}
-            return {"authorization": f"Bearer {held[0].token}", **quota}
+    return send
 
-        return headers
 
-    refusals = (exceptions.OAuthError, exceptions.RefreshError, exceptions.DefaultCredentialsError)
-    return Identity(_FEDERATION, key, exchanging, faults=(exceptions.GoogleAuthError,), refusals=refusals)
+def _pool_credentials(identity: Identity) -> Any:
+    """Return credentials that exchange tokens by an identity pool; None without one, so that the SDK finds its own."""
+    from google.auth import identity_pool
+
+    pool, account = (
+        identity.identifiers.get(f"GOOGLE_{name}") for name in ("WORKLOAD_IDENTITY_PROVIDER", "SERVICE_ACCOUNT")
+    )
+    credentials: Any = identity_pool.Credentials
+    return pool and credentials(
+        audience=f"//iam.googleapis.com/{pool}",
+        subject_token_type="urn:ietf:params:oauth:token-type:jwt",  # noqa: S106 (a kind, no token)
+        subject_token_supplier=SimpleNamespace(get_subject_token=lambda context, request: identity.token()),
+        service_account_impersonation_url=account and _IMPERSONATION.format(account),
+        scopes=_SCOPES,
+    )
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -294,7 +269,6 @@ KIND = ProviderKind(
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
     caching=caching,
-    check=check,
     accepts=lambda model: ("pdf", "image"),
     file_tokens=file_tokens,
 )
@@ -310,8 +284,7 @@ _ENDED = {
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     requests = {"inputConfig": {"requests": {"requests": entries}}}
-    path = batches.provider.path.replace(":generateContent", ":batchGenerateContent")
-    return await batches.post(path, {"batch": {"displayName": name, **requests}})
+    return await batches.post(_CREATE_BATCH, {"batch": {"displayName": name, **requests}})
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
@@ -347,13 +320,13 @@ def _inline_answers(status: batch.BatchStatus) -> list[batch.Answered]:
 
 BATCHES = batch.BatchApi(
     limits=batch.BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
-    path="/batches",
+    path=_BATCHES,
     listed="operations",
     id_key="name",
-    page_size="pageSize",
+    page_size="page_size",
     entry=lambda custom_id, body: {"request": body, "metadata": {"key": custom_id}},
     create=_create_batch,
-    next_page=lambda page: {"pageToken": page["nextPageToken"]} if page.get("nextPageToken") else None,
+    next_page=lambda page: {"page_token": page["nextPageToken"]} if page.get("nextPageToken") else None,
     name_of=lambda body: fields_of(body.get("metadata")).get("displayName"),
     status=_batch_status,
     inline=_inline_answers,

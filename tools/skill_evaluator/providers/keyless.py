@@ -1,28 +1,26 @@
 """A job's identity in place of a key: the token that GitHub Actions gives, and why a vendor did not take it.
 
-The token lives for five minutes, so it is asked for whenever a vendor's library exchanges it for an access token.
+The token lives for five minutes, so it is requested whenever a vendor's SDK exchanges it for an access token.
 Neither token is written anywhere; every `Redactor` knows both. Its own module because all vendors share it.
 """
 
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field
 
-from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, fields_of, unreachable
 from skill_evaluator.providers.redaction import Redactor, remember
-from skill_evaluator.providers.wire import HttpAnswer, StatusError, TooLargeError
+from skill_evaluator.providers.wire import HttpAnswer, TooLargeError
 
 REQUEST_URL, REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
-_TIMEOUT_S, _MOST_BYTES = 10.0, 100_000
-_MOST_SAID = 160  # characters of what a vendor said; the claims and the rule are to fit beside it
+_TIMEOUT_S, _MAX_BYTES = 10.0, 100_000
+_MAX_QUOTE = 160  # characters of what a vendor said; the claims and the rule are to fit beside it
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 
 
@@ -45,76 +43,66 @@ def needs_token(kind: ProviderKind) -> bool:
 
 
 class Identity:
-    """The identity of this job before one vendor.
+    """The identity of this job before one vendor, whose SDK exchanges the token.
 
-    `exchanging` gets this identity, and returns what gives the headers with an access token, exchanged where the last
-    one has expired. `faults` are what a failed exchange raises, `refusals` those of them that the vendor answered.
+    `faults` are the exceptions of a failed exchange, `refusals` those of them that the vendor answered.
     """
 
     def __init__(
         self,
         federation: Federation,
         request_token: str | None,
-        exchanging: Callable[["Identity"], Callable[[], Mapping[str, str]]],
         *,
         faults: tuple[type[Exception], ...],
         refusals: tuple[type[Exception], ...],
     ) -> None:
         self.identifiers = identifiers_of(federation)
-        self.close: Callable[[], None] = lambda: None  # of what exchanges
+        self.faults = faults
+        self._refusals = refusals
         self._federation = federation
         self._request_token = request_token
-        self._faults = faults
-        self._refusals = refusals
         self._claims: Mapping[str, Any] = {}
-        self._is_accepted = False
-        self._exchanged = exchanging(self)
+        self._has_access = False
 
-    async def headers(self) -> Mapping[str, str]:
-        """Return the headers that open the model; raise ProviderError."""
-        import asyncio
-
-        try:
-            headers = await asyncio.to_thread(self._exchanged)
-        except self._faults as problem:
-            raise self._error_of(problem) from None
-        remember(headers["authorization"].removeprefix("Bearer "))
-        self._is_accepted = True
-        return headers
+    def note_access(self, token: str) -> None:
+        """Note that an access token was received, so that no text shows it."""
+        remember(token)
+        self._has_access = True
 
     def token(self) -> str:
         """Ask GitHub for a token that lives for five minutes; raise ProviderError. Must not run in a loop's thread."""
         import asyncio
 
-        from skill_evaluator.providers.client import Client
+        from skill_evaluator.providers.transport import PlainConnection
 
         async def ask() -> HttpAnswer:
-            client = Client(url, {"authorization": f"Bearer {self._request_token}"}, _TIMEOUT_S, _MOST_BYTES)
+            headers = {"authorization": f"Bearer {self._request_token}"}
+            connection = PlainConnection(url, headers, _TIMEOUT_S, _MAX_BYTES)
             try:
-                return await client.send("GET")
+                return await connection.send("GET")
             finally:
-                await client.close()
+                await connection.close()
 
         audience = self._federation.audience.format_map(self.identifiers)
         url = f"{os.environ.get(REQUEST_URL, '')}&audience={quote(audience, safe='')}"
         try:
-            token = _Answer.model_validate_json(asyncio.run(ask()).content).value
-        except StatusError as problem:
-            status = problem.answer.status
-            refused = status in (400, 401, 403)
-            message = f"GitHub gave the job no identity token ({status})"
-            raise (_refused(message, status) if refused else unreachable(message)) from None
-        except (ProviderError, TooLargeError, ValueError) as problem:
+            answer = asyncio.run(ask())
+            if not answer.is_success:
+                message = f"GitHub gave the job no identity token ({answer.status})"
+                is_refusal = answer.status in (400, 401, 403)
+                raise _refused(message, answer.status) if is_refusal else unreachable(message)
+            token = _Answer.model_validate_json(answer.content).value
+        except (TooLargeError, ValueError) as problem:
             raise unreachable(f"GitHub gave the job no identity token: {type(problem).__name__}") from None
         remember(token)
         self._claims = _claims_of(token)
         return token
 
-    def _error_of(self, problem: BaseException) -> ProviderError:
+    def error_of(self, problem: BaseException) -> ProviderError:
         """Return why an exchange failed; after a successful exchange a failure is tried again."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self._refusals) and status is not None
-        if self._is_accepted or not answered or status == 429 or status >= 500:
+        if self._has_access or not answered or status == 429 or status >= 500:
             return unreachable(f"no access token: {Redactor([])(str(problem))}")
         return self.refused(str(problem), status)
 
@@ -124,19 +112,8 @@ class Identity:
         of_token = f"the token has {claims}" if self._claims else "no token of GitHub's was exchanged"
         rule = self._federation.rule.format_map(_Named(self.identifiers))
         return _refused(
-            f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MOST_SAID]}", status
+            f"{rule} did not match: {of_token}; the vendor said: {Redactor([])(message)[:_MAX_QUOTE]}", status
         )
-
-
-@contextmanager
-def of_its_library() -> Iterator[None]:
-    """Import a vendor's library, which exchanges tokens; raise ConfigError where it is not installed."""
-    try:
-        yield
-    except ImportError as problem:
-        raise ConfigError(
-            f"auth: oidc needs the vendor's library ({problem.name}): pip install 'skill-evaluator[keyless]'"
-        ) from None
 
 
 class _Named(dict[str, str]):

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.library.config import LIMIT_NAMES, Model, Settings
 from skill_evaluator.library.messages import File
@@ -26,10 +26,13 @@ from skill_evaluator.providers.base import (
     stop_reason_of,
     usual_sampling,
 )
-from skill_evaluator.providers.http import HttpProvider
-from skill_evaluator.providers.keyless import Identity, of_its_library
-from skill_evaluator.providers.wire import Base64, Content, ErrorAnswer, content_of, parsed_body
+from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.remote import RemoteProvider
+from skill_evaluator.providers.wire import Base64, ErrorAnswer, content_of, parsed_body
 from skill_evaluator.text import canonical_json, digest
+
+if TYPE_CHECKING:
+    from skill_evaluator.providers.sdk import SdkConnection
 
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
@@ -57,8 +60,8 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def caching(model: Model) -> Caching | None:
-    """Return the shortest prompt that is cached. Return None for another address than the vendor's own."""
-    return None if model.base_url else Caching(floor_tokens=_FLOOR)
+    """Return the shortest prompt that is cached. Return None for a server that is not the vendor's."""
+    return Caching(floor_tokens=_FLOOR) if model.is_direct else None
 
 
 def sampling(model: Model) -> Sampling:
@@ -89,11 +92,11 @@ def file_tokens(model: Model, file: File) -> FileTokens:
     return FileTokens(likely, most)
 
 
-def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProvider:
+def open_provider(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     """Open a connection to one model."""
     settings_sent = sampling(model)
     fixed = {"model": model.api_name, **settings_sent.fixed}
-    usual_name = "max_tokens" if model.base_url else "max_completion_tokens"
+    usual_name = "max_completion_tokens" if model.is_direct or model.place == "azure" else "max_tokens"
     limit_name = next((name for name in LIMIT_NAMES if name in model.params.extra), usual_name)
 
     def body(request: Request) -> Mapping[str, Any]:
@@ -118,16 +121,34 @@ def open_provider(model: Model, key: str | None, settings: Settings) -> HttpProv
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
         return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
 
-    return HttpProvider(
-        (model.base_url or VENDOR_URL).rstrip("/"),
-        {"authorization": f"Bearer {key or 'no-key'}"},
-        body,
-        _read,
-        settings,
-        path=COMPLETIONS_PATH,
-        own_error=own_error,
-        identity=_identity(key) if model.auth == "oidc" else None,
-    )
+    identity = None
+    if model.auth == "oidc":
+        import httpx2
+        from openai import OAuthError, OpenAIError
+
+        faults = (OpenAIError, httpx2.HTTPError)
+        identity = Identity(_FEDERATION, key, faults=faults, refusals=(OAuthError,))
+    connection = _connected(model, key, settings, identity)
+    return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, own_error=own_error, identity=identity)
+
+
+def _connected(model: Model, key: str | None, settings: Settings, identity: Identity | None) -> "SdkConnection":
+    """Open the SDK's client; what it would read from the environment is given, or left out."""
+    from openai import AsyncOpenAI, omit
+
+    from skill_evaluator.providers.sdk import SdkConnection, without_environment
+
+    credentials: dict[str, Any] = {"api_key": key or "no-key"}
+    if identity is not None:
+        named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
+        provider = {"token_type": "jwt", "get_token": identity.token}
+        credentials = {"workload_identity": {**named, "provider": provider}}
+    url = (model.base_url or VENDOR_URL).rstrip("/")
+    headers = without_environment("OPENAI_CUSTOM_HEADERS", omit)
+    headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), omit)
+    connection = SdkConnection(model, settings, identity)
+    connection.open_client(model, key, lambda options: AsyncOpenAI(base_url=url, **credentials, **options), headers)
+    return connection
 
 
 def _file(file: File) -> Mapping[str, Any]:
@@ -137,35 +158,20 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-def _identity(key: str | None) -> Identity:
-    with of_its_library():
-        import httpx2
-        from openai import OAuthError, OpenAIError
-        from openai.auth import WorkloadIdentityAuth
-
-    def exchanging(identity: Identity) -> Callable[[], Mapping[str, str]]:
-        named = {variable.removeprefix("OPENAI_").lower(): id_ for variable, id_ in identity.identifiers.items()}
-        workload: Any = {**named, "provider": {"token_type": "jwt", "get_token": identity.token}}
-        access = WorkloadIdentityAuth(workload_identity=workload)
-        return lambda: {"authorization": f"Bearer {access.get_token()}"}
-
-    return Identity(_FEDERATION, key, exchanging, faults=(OpenAIError, httpx2.HTTPError), refusals=(OAuthError,))
-
-
 async def told_version(model: Model) -> str | None:
     """Return the version that a compatible server tells at `/version`; None where it tells none."""
     if model.provider != "openai" or not model.base_url:
         return None
-    from skill_evaluator.providers.client import Client
+    from skill_evaluator.providers.transport import PlainConnection
 
-    client = Client(model.base_url.rstrip("/").removesuffix("/v1") + "/version", {}, 3.0, 4_000_000)
+    server = PlainConnection(model.base_url.rstrip("/").removesuffix("/v1"), {}, 3.0, 4_000_000)
     try:
-        told = parsed_body((await client.send("GET")).content)["version"]
+        told = parsed_body((await server.send("GET", "/version")).content)["version"]
         return "".join(filter(str.isprintable, str(told)))[:100] or None
     except Exception:  # an answer is welcome, and no more than that
         return None
     finally:
-        await client.close()
+        await server.close()
 
 
 def _read(body: Any, headers: Mapping[str, str]) -> Completion:
@@ -199,7 +205,7 @@ KIND = ProviderKind(
     key_variables=("OPENAI_API_KEY",),
     federation=_FEDERATION,
     caching=caching,
-    accepts=lambda model: () if model.base_url else ("pdf", "image"),
+    accepts=lambda model: ("pdf", "image") if model.is_direct else ("image",) if model.place == "azure" else (),
     file_tokens=file_tokens,
 )
 _ENDED = {  # and what became of the requests without a result
@@ -213,8 +219,7 @@ _UNRUN = {"batch_expired": batch.expired, "batch_cancelled": batch.canceled}
 
 async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Send a file, then create the batch; a file without a batch costs nothing."""
-    lines = Content.of(*entries, end="\n")
-    file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", lines, "application/jsonl"))
+    file = await batches.post("/files", {"purpose": "batch"}, ("requests.jsonl", entries, "application/jsonl"))
     of_file = {
         "input_file_id": batch.required_id(file),
         "endpoint": f"/v1{COMPLETIONS_PATH}",

@@ -29,7 +29,7 @@ from skill_evaluator.providers.base import (
     fields_of,
     usual_sampling,
 )
-from skill_evaluator.providers.http import UNREADABLE, HttpProvider
+from skill_evaluator.providers.remote import UNREADABLE, RemoteProvider
 from skill_evaluator.providers.wire import Base64, TooLargeError, parsed_answer
 
 MODEL = Model(id="program", provider="program", structured_output="none")
@@ -120,7 +120,9 @@ def _answer(result: ProcessResult) -> Completion:
     )
 
 
-def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings) -> HttpProvider:
+def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings) -> RemoteProvider:
+    from skill_evaluator.providers.transport import PlainConnection  # aiohttp takes 0.1 s
+
     headers = {name: values[variable] for name, variable in endpoint.headers.items()}
     for variable in endpoint.headers.values():
         if not (values[variable].isascii() and values[variable].isprintable()):
@@ -132,7 +134,8 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
             raise _no_answer(f"the body has nothing at {endpoint.answer}")
         return Completion(text=_text(answer))
 
-    return HttpProvider(endpoint.url, headers, partial(_filled, endpoint.body), read, settings)
+    connection = PlainConnection(endpoint.url, headers, settings.timeout_s, settings.limits.response_bytes)
+    return RemoteProvider(connection, "", partial(_filled, endpoint.body), read)
 
 
 def _filled(value: Any, request: Request) -> Any:

@@ -81,30 +81,28 @@ class Base64:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A body of JSON, whose files are read only while it is sent."""
+    """A body whose files are read only while it is sent."""
 
-    parts: tuple[bytes | Base64, ...]
+    parts: tuple[bytes | Base64, ...] = ()
 
     @classmethod
-    def of(cls, *values: Any, end: str = "", **how: Any) -> "Content":
-        """Return JSON values, which may hold `Base64`, each with an end; raise ValueError or TypeError.
+    def of(cls, value: Any) -> "Content":
+        """Return a JSON value, which may hold `Base64`; raise ValueError or TypeError.
 
-        >>> Content.of({"a": 1}, [2], end=";").parts
-        (b'{"a": 1};[2];',)
+        >>> Content.of({"a": 1}).parts
+        (b'{"a":1}',)
         """
-        files: list[Base64] = []
-        mark = secrets.token_hex(16)
+        value, files = marked(value)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return cls.filled(text.encode(), files)
 
-        def marked(value: Any) -> str:
-            if not isinstance(value, Base64):
-                raise TypeError(f"{type(value).__name__} is no JSON")
-            files.append(value)
-            return mark
-
-        text = "".join(json.dumps(value, default=marked, **how) + end for value in values)
-        first, *texts = text.encode().split(mark.encode())
-        after = (part for pair in zip(files, texts, strict=True) for part in pair)
-        return cls((first, *after))
+    @classmethod
+    def filled(cls, text: bytes, files: Mapping[bytes, Base64]) -> "Content":
+        """Return a text with each file in place of its mark."""
+        if not files:
+            return cls((text,))
+        parts = re.split(b"(" + b"|".join(files) + b")", text)
+        return cls(tuple(files.get(part, part) for part in parts))
 
     @property
     def size(self) -> int:
@@ -118,6 +116,24 @@ class Content:
                 yield part
             else:
                 yield from part.read()
+
+
+def marked(value: Any) -> tuple[Any, dict[bytes, Base64]]:
+    """Return a JSON value with a mark in place of each `Base64` in it, and the files by their marks."""
+    files: dict[bytes, Base64] = {}
+
+    def without_files(value: Any) -> Any:
+        if isinstance(value, Base64):
+            mark = secrets.token_hex(16)
+            files[mark.encode()] = value
+            return mark
+        if isinstance(value, Mapping):
+            return {name: without_files(child) for name, child in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [without_files(child) for child in value]
+        return value
+
+    return without_files(value), files
 
 
 def content_of(
@@ -152,14 +168,6 @@ class HttpAnswer:
 
 class TooLargeError(Exception):
     """The body of an answer is over the limit."""
-
-
-class StatusError(Exception):
-    """A status that is no success; `answer` has its body, cut to length."""
-
-    def __init__(self, answer: HttpAnswer) -> None:
-        super().__init__(f"status {answer.status}")
-        self.answer = answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ REMEDIES: Mapping[str, str] = {
     "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and begin anew",
     "wrong_key": "give '{model}' another key (api_key_env in models.yaml names its variable); then --resume",
     "permission_denied": "let the key of '{model}' use this model; then --resume",
+    "no_login": "log in to the cloud that '{model}' names as its place, in this shell or job; then --resume",
     "identity_refused": "mend that rule or the rights it gives, by the token's subject and audience; then --resume",
     "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
     "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` says whether another will do",

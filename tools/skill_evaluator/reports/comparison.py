@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.text import Text
 
-from skill_evaluator.display import FEWEST_CASES, WHOLE, arrow, interval, number, probability, signed, standing_word
+from skill_evaluator.display import WHOLE, arrow, interval, number, probability, signed, standing_word
 from skill_evaluator.display.addresses import NO_SITE, Site, linked
 from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, print_page
 from skill_evaluator.display.safe_text import code_span, prose, visible
@@ -17,7 +17,14 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, show
 from skill_evaluator.metrics.diagnosis.field_profile import Standing
 from skill_evaluator.records.served import served_text
 from skill_evaluator.text import counted, listed, version_words
-from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, Watch, per_1000
+from skill_evaluator.verdicts.decide.results import (
+    ComparisonResult,
+    MeasureResult,
+    ModelVerdict,
+    SinceAccepted,
+    new_cases_words,
+    per_1000,
+)
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
@@ -25,10 +32,9 @@ _MOST_NAMED, _MOST_LOST = 5, 3
 _MOST_METRICS, _MOST_MOVES, _MOST_REASONS = 4, 4, 3  # of the only model, where few are shown
 _LEGEND = (
     "* critical · before → after: strict means · detects: the smallest drop this comparison finds 4 times in 5",
-    "scope: these (cases), beyond (unseen cases), both (the same figures), together (both at once)",
-    "p: one-sided, in the direction of the change · an interval is shown from five cases on",
+    "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
     "/ 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
-    "n: answers on a line of these cases where answers are draws of their own, else cases",
+    "n: outputs if each is a draw of its own, else cases",
 )
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 _MOST_ROWS, _MOST_FIELDS_OF_A_CASE = 10, 4
@@ -105,6 +111,7 @@ def _moves(model: ModelVerdict) -> Sheet:
     """Return a row for each field and case that moved, those beyond chance first."""
     moved: list[tuple[str, str, float | None, float | None, str]] = []
     for field in _moved_fields(model):
+        assert field.verdict is not None  # noqa: S101  (all fields are tested)
         right = [(profile or {}).get("stable_right", 0) for profile in (field.profile_before, field.profile_after)]
         always = f"{right[0]} → {right[1]}"
         moved.append((field.verdict, f"field {field.metric or WHOLE}", field.baseline, field.candidate, always))
@@ -149,16 +156,16 @@ def model_section(result: ComparisonResult, model: ModelVerdict, site: Site = NO
     versions = " → ".join(map(code_span, _versions(model)))
     reasons = [prose(reason) for reason in (*_turned(model), *model.reasons, *_notes(model))]
     changed = list(changed_sheets(model, skill=result.skill, site=site))
-    measured: list[Block] = [measure_sheet(model, chosen=result.asked_again)]
-    rest: list[Block] = [noise_sheet(model), run_sheet(model)]
+    measured: list[Block] = [measure_sheet(model)]
+    rest: list[Block] = [run_sheet(model)]
     if model.verdict == "regressed":
-        figures = [*changed, *measured, Fold("What the noise is, and the two runs", rest)]
+        figures = [*changed, *measured, Fold("The two runs", rest)]
     else:  # a page of many models stays short
         figures = [Fold("The figures", [*changed, *measured, *rest])]
     return Section(
         name=f"{result.skill} on {model.model_id}",
         heading=f"### {MARKS[model.verdict]} {code_span(model.model_id)}: {with_served(model)}{lost}",
-        blocks=[f"{versions} · {_other_verdicts(model, result)}", bullets(reasons), *figures],
+        blocks=[f"{versions} · {_facts_of(model)}", bullets(reasons), *figures],
     )
 
 
@@ -169,7 +176,7 @@ def verdict_words(result: ComparisonResult) -> str:
 
 def model_words(model: ModelVerdict, result: ComparisonResult) -> list[str]:
     """Return what a page says of one model above its figures: the other verdicts, then the reasons."""
-    return [_other_verdicts(model, result), *_turned(model), *model.reasons, *_notes(model)]
+    return [_facts_of(model), *_turned(model), *model.reasons, *_notes(model)]
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
@@ -187,8 +194,8 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def scope_words(result: ComparisonResult) -> str:
-    """Return the verdict on a component with both scopes, and whether a different model answered."""
-    return with_served(*result.models, words=_scopes(result))
+    """Return the verdict on a component with its cases, and whether a different model answered."""
+    return with_served(*result.models, words=_on_cases(result))
 
 
 def with_served(*models: ModelVerdict, words: str | None = None) -> str:
@@ -201,25 +208,16 @@ def with_served(*models: ModelVerdict, words: str | None = None) -> str:
     return f"{words}; another release of the model answered" if "date" in changes else words
 
 
-def _scopes(result: ComparisonResult) -> str:
-    """Word both scopes: what holds on these cases need not hold on others."""
+def _on_cases(result: ComparisonResult) -> str:
+    """Return the verdict with the cases that it holds on, and what it says about new cases."""
     cases, verdict = result.n_cases, result.verdict
-    these = {None: "these cases", 1: "this case"}.get(cases, f"these {cases} cases")
     if verdict == "incomparable":
         return verdict
+    these = {None: "these cases", 1: "this case"}.get(cases, f"these {cases} cases")
     if result.asked_again:
         return f"{verdict} on {these}, asked again"
-    if result.gate != "these" and result.these == result.beyond == verdict:
-        return f"{verdict} on {these} and on unseen ones"
-    if result.gate == "beyond":
-        return f"{verdict} on unseen cases; on {these} {result.these}"
-    if result.gate == "both":
-        return f"{verdict}: {result.these} on {these}, {result.beyond} on unseen ones"
-    if result.beyond == "inconclusive" and cases is not None and cases < FEWEST_CASES:
-        return f"{verdict} on {these}; too few to speak of others"
-    if result.beyond == verdict:
-        return f"{verdict} on {these} and on unseen ones"
-    return f"{verdict} on {these}; on unseen ones {result.beyond}"
+    is_good = verdict in ("improved", "unchanged") and cases is not None
+    return f"{verdict} on {these}" + (f"; {new_cases_words(cases or 0)}" if is_good else "")
 
 
 def _lost_linked(skill: str, site: Site, *models: ModelVerdict) -> str:
@@ -249,23 +247,21 @@ def _versions(model: ModelVerdict) -> list[str]:
     return [run.title for run in (model.baseline, model.candidate) if run is not None]
 
 
-def _other_verdicts(model: ModelVerdict, result: ComparisonResult) -> str:
-    """Word the verdicts that do not decide, and how much was measured."""
-    words = [f"these {counted(model.n_cases, 'case')}: {model.these}"] if result.gate != "these" else []
-    words += [f"unseen cases: {model.beyond}"] if result.gate != "beyond" and not result.asked_again else []
-    words += [f"agreement of replicates: {model.stability}", f"coverage {model.coverage:.2f}"]
+def _facts_of(model: ModelVerdict) -> str:
+    """Return what a comparison rests on: its cases, what they say about new ones, its coverage and its runs."""
+    words = [counted(model.n_cases, "case"), *filter(None, [new_cases_words(model.n_cases)])]
+    words.append(f"coverage {model.coverage:.2f}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
         words.append("runs: " + ", ".join(f"{count} of {run.skill_version}" for run, count in counts))
     return " · ".join(words)
 
 
-def since_anchor(watch: Watch) -> str:
-    """Return in words what became of a model since the anchor, with the wide interval if that decides."""
-    decides = watch.verdict not in ("improved", "unchanged")
-    low, high = map(signed, watch.interval)
-    change = signed(watch.difference) + f" ({low} to {high}, for {counted(watch.look, 'look')})" * decides
-    return f"all changes since {version_words(watch.anchor_version)}: {watch.metric} {change}, {watch.verdict}"
+def since_accepted_words(change: SinceAccepted) -> str:
+    """Return the change of a model since the accepted version in words."""
+    low, high = map(signed, change.ci95)
+    moved = f"{change.metric} {signed(change.difference)} ({low} to {high})"
+    return f"all changes since {version_words(change.version)}: {moved}, {change.verdict}"
 
 
 def _turned(model: ModelVerdict) -> Iterator[str]:
@@ -277,15 +273,16 @@ def _turned(model: ModelVerdict) -> Iterator[str]:
 
 
 def _notes(model: ModelVerdict) -> Iterator[str]:
-    """Yield the change since the anchor, and the cases that moved within the noise."""
-    if model.watch is not None and model.watch.verdict != "regressed":  # else it is a reason
-        yield since_anchor(model.watch)
+    """Yield the change since the accepted version, and the cases that moved within the noise."""
+    change = model.since_accepted
+    if change is not None and change.verdict != "regressed":  # a regression is already a reason
+        yield since_accepted_words(change)
     cases = model.cases
     if cases.within_noise:
         yield f"cases that moved, though each by itself no more than by noise: {cases.within_noise}"
     if cases.every_answer_worse:
         named = listed(cases.every_answer_worse, _MOST_NAMED)
-        yield f"of these, worse in every answer (`evaluate --aa` measures the noise): {named}"
+        yield f"of these, worse in every output: {named}"
 
 
 def _left_out(result: ComparisonResult) -> list[str]:
@@ -298,8 +295,6 @@ def all_sheets(
     """Yield every table that has a row, and a line on the rows that were cut off."""
     if model.metrics:
         yield measure_sheet(model)
-    if model.noise:
-        yield noise_sheet(model)
     yield from changed_sheets(model, skill=skill, site=site, most=most)
     yield run_sheet(model)
 
@@ -346,43 +341,24 @@ def _more(count: int, of: str = "") -> Iterator[str]:
         yield f"… and {count} more{of}"
 
 
-def measure_sheet(model: ModelVerdict, *, chosen: bool = False) -> Sheet:
-    """Return the table of metrics: a row on these cases, below it a row beyond them, or one row for both.
-
-    Cases that were `chosen` stand for no others.
-    """
+def measure_sheet(model: ModelVerdict) -> Sheet:
+    """Return the table of metrics."""
     figures = ("95 % interval", "p", "q", "detects", "n")
     rows = []
     for result in model.metrics:
-        scopes = [("these", result.these), ("beyond", result.beyond)]
-        if chosen:
-            scopes = scopes[:1]
-        elif result.these.ci95 == result.beyond.ci95 and result.these.verdict == result.beyond.verdict:
-            scopes = [("both", result.beyond)]
-        elif result.both.verdict not in (result.these.verdict, result.beyond.verdict):
-            scopes.append(("together", result.both))
         usual = "advisory" if result.kind == "reproducibility" else "supporting"
         mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
-        scores = Cell(arrow(result.baseline, result.candidate)), Cell(signed(result.difference))
-        first = [Cell(result.metric + mark, code=True), *scores]
-        for at, (name, scope) in enumerate(scopes):
-            lead = [Cell(""), Cell(""), Cell("")] if at else first
-            verdict = _verdict_cell(result.verdict if name == "both" else scope.verdict)
-            chances = (interval(scope.ci95, result.n_cases, signed), probability(scope.p), probability(scope.q))
-            values = (*chances, number(scope.detectable_drop), f"{scope.n:,}" if scope.n else "–")
-            rows.append([*lead, Cell(name), *map(Cell, values), verdict])
-    columns = ("metric", "before → after", "change", "scope", *figures, "verdict")
+        chances = (interval(result.ci95, result.n_cases, signed), probability(result.p), probability(result.q))
+        counts = (number(result.detectable_drop), f"{result.n:,}" if result.n else "–")
+        scores = (arrow(result.baseline, result.candidate), signed(result.difference))
+        name = Cell(result.metric + mark, code=True)
+        rows.append([name, *map(Cell, (*scores, *chances, *counts)), _verdict_cell(result.verdict)])
+    columns = ("metric", "before → after", "change", *figures, "verdict")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
 
 
-def noise_sheet(model: ModelVerdict) -> Sheet:
-    """Return the table of what moves the primary metric by chance, as standard deviations of the difference."""
-    rows = [[Cell(part.part), Cell(number(part.sd)), Cell(part.source)] for part in model.noise]
-    return Sheet(columns=("noise from", "sd", "known from"), rows=rows, numbers=frozenset({"sd"}))
-
-
-def _verdict_cell(verdict: str) -> Cell:
-    return Cell(verdict, STYLES.get(verdict, ""))
+def _verdict_cell(verdict: str | None) -> Cell:
+    return Cell(verdict or "–", STYLES.get(verdict or "", ""))
 
 
 def _field_sheet(fields: Sequence[MeasureResult], page: Callable[..., str], replicates: int) -> Sheet:

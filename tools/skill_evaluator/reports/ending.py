@@ -19,7 +19,7 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.reports.comparison import MARKS, STYLES, lost_words, scope_words, worst_first
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict, calibration_words, less_repeatable
-from skill_evaluator.verdicts.planning.sizing import can_show
+from skill_evaluator.verdicts.planning.sizing import can_show, profile_doubt
 
 if TYPE_CHECKING:  # it asks models
     from skill_evaluator.evaluation.switching import Switch, SwitchedComponent
@@ -84,7 +84,8 @@ def print_first(record: Record, form: Format, folders: Sequence[str] = (), *, ke
         following = f"{command(folders, 'evaluate', name)} records what later versions are held against"
     if unusable:
         following = AGAIN.format(command(folders, "evaluate", name))
-    lines = (first, unusable or can_show(record.n_cases), f"next: {following}")
+    second = unusable or "; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)]))
+    lines = (first, second, f"next: {following}")
     show([Text(), *(Text(visible(line), style="" if at else "bold") for at, line in enumerate(lines))])
 
 
@@ -96,9 +97,9 @@ def _lost(model: ModelVerdict) -> str:
         return lost_words(model)
     if model.verdict != "regressed":
         return "nothing lost" if model.verdict != "inconclusive" else "no loss is shown, and none is ruled out"
-    if model.watch is not None and model.watch.verdict == "regressed":
-        watch = model.watch
-        return f"lost by all changes since {watch.anchor_version}: {watch.metric} {watch.difference:+.3f}"
+    since = model.since_accepted
+    if since is not None and since.verdict == "regressed":
+        return f"lost by all changes since {since.version}: {since.metric} {since.difference:+.3f}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
     if not fell:  # an earlier run of the version regressed
         return f"lost: {model.reasons[0]}"

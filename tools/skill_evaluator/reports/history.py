@@ -8,7 +8,7 @@ from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, line_chart, page_of, print_page
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
-from skill_evaluator.reports.comparison import MARKS, STYLES, since_anchor
+from skill_evaluator.reports.comparison import MARKS, STYLES, since_accepted_words
 from skill_evaluator.reports.ending import next_step
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # it imports scipy
     from skill_evaluator.verdicts.history.component import Accepted
     from skill_evaluator.verdicts.history.series import History
 
-_WHERE = {"these": "on these cases", "beyond": "on unseen cases", "both": "on these cases and unseen ones"}
 _MOVED, _VERBS = ("regressed", "improved"), ("fell", "rose")
 _MOST_DRAWN, _MOST_VERSIONS = 12, 30
 
@@ -37,7 +36,7 @@ def _blocks(history: "History", site: Site, folders: Sequence[str]) -> Iterator[
     yield _sheet(history)
     within = {"unchanged": f": no drop beyond the tolerance ({history.tolerance:g})"}
     legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in MARKS.items()]
-    yield Line(" · ".join([*legend, f"{_WHERE[history.gate]}, 95 % intervals, α {history.alpha:g}"]), style="dim")
+    yield Line(" · ".join([*legend, f"on these cases, 95 % intervals, α {history.alpha:g}"]), style="dim")
     yield Fold("The trend of each model, drawn", list(_trends(history)))
     name, newest = history.skill, history.newest
     if not any(history.newest_steps.values()):
@@ -61,7 +60,7 @@ def _trends(history: "History") -> Iterator[str]:
 
 
 def _findings(history: "History") -> Iterator[Line]:
-    """Yield what moved, what became of it since the anchor, and remarks."""
+    """Yield what moved, the change since the accepted version, and remarks."""
     for model in history.models:
         name = Cell(model.model_id, code=True)
         for point in model.points:
@@ -76,8 +75,9 @@ def _findings(history: "History") -> Iterator[Line]:
                 )
                 yield Line(name, f": {words}: {change}{why}", style=STYLES[step.verdict])
         highest = model.points[-1].step
-        if highest is not None and highest.watch is not None:
-            yield Line(name, f": {since_anchor(highest.watch)}", style=STYLES.get(highest.watch.verdict, ""))
+        since = None if highest is None else highest.since_accepted
+        if since is not None:
+            yield Line(name, f": {since_accepted_words(since)}", style=STYLES.get(since.verdict, ""))
         yield from (Line(name, f": {remark}", style="yellow") for remark in model.remarks)
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from skill_evaluator.checking.lint import Linted, PlanLine
@@ -70,7 +69,6 @@ def _as_json(linted: Linted) -> dict[str, Any]:
         "primary_metric": linted.primary_metric,
         "cases": linted.cases,
         "labelled": linted.labelled,
-        "questions": asdict(linted.balance) if linted.balance else None,
         "fields": fields,
         "checks": [
             {"id": check.id, "words": check.words, "weight": check.weight, "tier": check.tier}
@@ -104,17 +102,11 @@ def _facts(linted: Linted) -> str:
     arrays = len(linted.lines) - fields
     checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
     others = ", ".join(name for name in linted.metrics if name != linted.primary_metric)
-    facts = (
-        f"{counted(linted.cases, 'question' if linted.balance else 'case')}, {linted.labelled} with ground truth · "
-        f"{counted(fields, 'field')}, {counted(arrays, 'array')}{checks} · "
+    return (
+        f"{counted(linted.cases, 'question' if linted.output == 'choice' else 'case')}, {linted.labelled} with ground "
+        f"truth · {counted(fields, 'field')}, {counted(arrays, 'array')}{checks} · "
         f"ranked by {linted.primary_metric}{f', also {others}' if others else ''}"
     )
-    if linted.balance is None:
-        return facts
-    fewest, most = linted.balance.fewest_options, linted.balance.most_options
-    options = f"{most} options" if fewest == most else f"{fewest} to {most} options"
-    keys = ", ".join(f"{letter} {count}" for letter, count in linted.balance.keys.items())
-    return f"{facts} · {options}, keys {keys}"
 
 
 def _blocks(linted: Linted) -> Iterator[Block]:

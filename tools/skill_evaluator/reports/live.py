@@ -5,42 +5,59 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
-
 from skill_evaluator.display import clock
-from skill_evaluator.display.sheets import wrapped
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from skill_evaluator.runner.engine import Progress, Stop
 
 _REDRAW_S = 0.25
 _PLAIN_EVERY_S = 15.0
-_BAR_CELLS = 24
-_ECHO_CELLS = 5  # `^C^C`, and one over
+_BAR_CELLS = 12
+_ECHO_CELLS = 5  # left free at the end of a line for `^C^C`, which a terminal writes there
 _STOPPING = "stopping: waiting for the calls in flight (paid for already); once more to abandon them"
 
 
 async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
     """Show the progress of every model until cancelled, and its last state then."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.live import Live
-
-        with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
-            try:
-                while True:
-                    live.update(_lines(parts, stop, live.console.width), refresh=True)
-                    await asyncio.sleep(_REDRAW_S)
-            finally:
-                live.update(_lines(parts, stop, live.console.width), refresh=True)
 
     async def announce_stop() -> None:
         await stop.event.wait()
         print(_STOPPING, file=sys.stderr, flush=True)
 
     announcing = asyncio.create_task(announce_stop())
+    try:
+        await (_redraw(parts) if sys.stderr.isatty() else _print_now_and_then(parts))
+    finally:
+        announcing.cancel()
+
+
+async def _redraw(parts: "Sequence[Progress]") -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.table import Column
+
+    name = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
+    words = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
+    console = Console(stderr=True)
+    console.width -= _ECHO_CELLS
+    with Bars(name, BarColumn(_BAR_CELLS), words, console=console, auto_refresh=False) as bars:
+        tasks = [bars.add_task(part.model_id, total=part.planned, words="") for part in parts]
+
+        def refresh() -> None:
+            for task, part in zip(tasks, parts, strict=True):
+                bars.update(task, completed=part.done, words=describe(part))
+            bars.refresh()
+
+        try:
+            while True:
+                refresh()
+                await asyncio.sleep(_REDRAW_S)
+        finally:
+            refresh()
+
+
+async def _print_now_and_then(parts: "Sequence[Progress]") -> None:
     shown: list[str] = []
     try:
         while True:
@@ -50,7 +67,6 @@ async def watch(parts: "Sequence[Progress]", stop: "Stop") -> None:
             shown = _plain(parts)
             print("\n".join(shown), file=sys.stderr, flush=True)
     finally:
-        announcing.cancel()
         print("\n".join(_plain(parts)), file=sys.stderr, flush=True)
 
 
@@ -72,28 +88,6 @@ def describe(part: "Progress") -> str:
     if left is not None and part.done < part.planned and not any(part.waiting.values()):
         words.append(f"{clock(left)} left")
     return ", ".join(words)
-
-
-def _lines(parts: "Sequence[Progress]", stop: "Stop", width: int) -> "Text":
-    """Return a line a model, or two where it has no room. The terminal writes `^C` behind the last, so none is full."""
-    from rich.text import Text
-
-    room = width - _ECHO_CELLS
-    widest = max(cell_len(part.model_id) for part in parts)
-    lines = []
-    for part in parts:
-        words, filled = describe(part), round(_BAR_CELLS * part.done / part.planned)
-        bar = [("━" * filled, "green"), ("━" * (_BAR_CELLS - filled) + "  ", "dim")]
-        name = set_cell_size(part.model_id, widest)
-        if widest + 2 + _BAR_CELLS + 2 + len(words) <= room:
-            lines.append(Text.assemble((f"{name}  ", "bold"), *bar, words))
-        elif widest + 2 + len(words) <= room:
-            lines.append(Text.assemble((f"{name}  ", "bold"), words))
-        else:
-            lines += [Text(part.model_id, style="bold"), *(Text(f"    {line}") for line in wrapped(words, room - 4))]
-    if stop.requested:
-        lines += [Text(line, style="yellow") for line in wrapped(_STOPPING, room)]
-    return Text("\n").join(lines)
 
 
 def _short(count: int) -> str:

@@ -42,11 +42,11 @@ def _next(ranking: ModelRanking, folders: Sequence[str]) -> Line:
 
 def ranking_section(ranking: ModelRanking, *last: Line) -> Section:
     """Return the section of a page."""
-    tested = f"q over {counted(ranking.family, 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
+    tested = f"Holm over {counted(ranking.family, 'pair')}, α {ranking.alpha:g}, tolerance {ranking.tolerance:g}"
     words = f"{counted(len(ranking.models), 'model')} on the same {counted(ranking.n_cases, 'case')}"
     style = "" if ranking.advice.model_id is None else "green"
     legend = [
-        f"group: models that share a letter are not shown to differ ({tested})",
+        f"= not significantly different from the best ({tested})",
         "strict means; USD: what 1,000 answers cost, one to a case; ◆ no other model is as good and as cheap",
     ]
     return Section(
@@ -68,7 +68,7 @@ def _sheet(ranking: ModelRanking) -> Sheet:
     others = sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric})
     agreement = sorted({name for model in ranking.models for name, share in model.reproducibility.items() if share})
     figures = ("95 % interval", *others, *agreement, "USD / 1,000", "median s", "95 % s")
-    columns = ("", "model", "group", ranking.metric, *figures, "measured", "verdict", "remarks")
+    columns = ("", "model", "= best", ranking.metric, *figures, "measured", "verdict", "remarks")
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
@@ -78,7 +78,7 @@ def _sheet(ranking: ModelRanking) -> Sheet:
         verdict = model.verdict and Cell(f"{MARKS[model.verdict]} {model.verdict}", STYLES.get(model.verdict, ""))
         row = cells_of(
             [model.model_id],
-            " ".join(model.groups),
+            "=" if model.like_best else "",
             *(None, None) if score is None else (number(score.strict_mean), interval(score.ci95, score.n_cases)),
             *map(number, (*metrics, *map(model.reproducibility.get, agreement))),
             *(usd, *seconds, _measured(model), verdict),
@@ -102,10 +102,7 @@ def _remarks(model: RankedModel) -> Iterator[str]:
     if model.frontier:
         yield "◆"
     if model.dominated_by:
-        shown = [one.by for one in model.dominated_by if one.shown]
-        surely = "within the tolerance surely" if shown else "in these figures"
-        names = listed(shown or [one.by for one in model.dominated_by], 2)
-        yield f"{names}: no worse on any metric ({surely}) and cheaper"
+        yield f"{listed(model.dominated_by, 2)}: no worse on any metric (in these figures) and cheaper"
     added = model.prompt_adds
     if added is not None and added.difference is not None and added.ci95 is not None:
         low, high = map(signed, added.ci95)

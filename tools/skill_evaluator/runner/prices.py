@@ -174,8 +174,8 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
     own = model.price
     if kind.free:
         return own or Price(input=0.0, output=0.0)
-    if model.base_url is not None:
-        return own  # somebody's own server: the vendor's list price says nothing
+    if not model.is_direct:
+        return own  # a cloud or somebody's own server: the vendor's list price says nothing
     if own is not None and own.cache_read is not None and own.cache_write is not None:
         return own
     listed = _listed_price(model.provider, model.api_name)
@@ -191,9 +191,9 @@ def answer_price(model: Model, price: Price | None, served: str | None) -> Price
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_asked = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
-    if not served or is_free or model.provider == "program" or (is_asked and (model.price or model.base_url)):
+    if not served or is_free or model.provider == "program" or (is_asked and (model.price or not model.is_direct)):
         return price
-    return (None if model.base_url else _listed_price(model.provider, base + release)) or (price if is_asked else None)
+    return (_listed_price(model.provider, base + release) if model.is_direct else None) or (price if is_asked else None)
 
 
 def answer_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
@@ -239,7 +239,7 @@ def _listed_price(provider: str, api_name: str) -> Price | None:
 
 def context_of(model: Model, kind: ProviderKind) -> int | None:
     """Return the tokens that a model can read in one call: its limit, else what the price library knows, else None."""
-    if model.limits.context_tokens is not None or model.base_url is not None or model.price is not None:
+    if model.limits.context_tokens is not None or not model.is_direct or model.price is not None:
         return model.limits.context_tokens
     if kind.context_tokens is not None:
         return kind.context_tokens(model)

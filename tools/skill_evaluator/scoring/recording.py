@@ -111,6 +111,8 @@ class Recorder:
             unavailable=list(sampling.unavailable),
             params={name: value for name, value in model.params.extra.items() if name not in sampling.unavailable},
             base_url=model.public_url,
+            place=model.place,
+            region=model.region,
             timeout_s=self.settings.timeout_s,
         )
 

@@ -30,8 +30,8 @@ from skill_evaluator.verdicts.history.component import RecordedComponent
 _HERE = Site(".")  # the site itself: a case leads to its page
 _MOST_DRAWN = 40
 _MOST_LOST = 12  # fields and cases that a verdict names
-_CAPTIONS = {"metric": "Metrics", "field": "Fields", "noise from": "What moves the primary metric by chance"}
-_FOLDED = frozenset({"metric", "noise from", "the run", "the runs"})
+_CAPTIONS = {"metric": "Metrics", "field": "Fields"}
+_FOLDED = frozenset({"metric", "the run", "the runs"})
 Answers = Callable[[ModelVerdict], str | None]  # under which key the answers that changed are, if they may be shown
 
 
@@ -75,7 +75,7 @@ def _result(result: ComparisonResult, answers: Answers) -> dict[str, Any]:
 
 def _ending(result: ComparisonResult, model: ModelVerdict) -> dict[str, str]:
     """Return how sure the verdict on a model is, and what to do next, without a command: a page is read anywhere."""
-    of_it = {"models": [model], "verdict": model.verdict, "these": model.these, "beyond": model.beyond}
+    of_it = {"models": [model], "verdict": model.verdict}
     verdict, _, following = ending(result.model_copy(update=of_it))
     return {"sure": verdict.partition(": ")[2], "next": following.removeprefix("next: ")}
 

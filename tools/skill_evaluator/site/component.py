@@ -7,7 +7,7 @@ from skill_evaluator.display import WHOLE, ends, number
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
-from skill_evaluator.reports.comparison import since_anchor
+from skill_evaluator.reports.comparison import since_accepted_words
 from skill_evaluator.site.writing import fitting
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import counted, version_words
@@ -141,7 +141,7 @@ def regression(standing: ComponentStanding) -> dict[str, Any] | None:
         "stands": stands,
         "lost": joined_falls(step.falls),
         "cases": step.worse_cases,
-        "sure": f"on these {counted(point.n_cases, 'case')}; on unseen ones {step.beyond}",
+        "sure": f"on these {counted(point.n_cases, 'case')}",
         "metric": standing.history.metric,
         "next": standing.ranking.advice.words,
     }
@@ -159,8 +159,8 @@ def _spreads(record: Record) -> dict[str, Any]:
 def _remarks(history: History) -> Iterator[str]:
     for model in history.models:
         highest = model.points[-1].step
-        if highest is not None and highest.watch is not None:
-            yield f"{model.model_id}: {since_anchor(highest.watch)}"
+        if highest is not None and highest.since_accepted is not None:
+            yield f"{model.model_id}: {since_accepted_words(highest.since_accepted)}"
         yield from (f"{model.model_id}: {remark}" for remark in model.remarks)
 
 
@@ -283,20 +283,20 @@ def run_figures(record: Record) -> dict[str, Any]:
 def verdict_of(model_id: str, standing: ComponentStanding) -> dict[str, Any]:
     """Return the verdict on a model's highest version, as `leaderboard` has it, else as `history` does, and the change.
 
-    A version that mends the one before is *improved* only if it is better than the anchor, too; else the verdict is
-    that since the anchor. So is the change, and where most was lost since then. `also` has the verdict since the other
-    of the two versions, where it is a different one. An interval since the anchor is `wide`, for the looks so far.
+    A version that mends the one before is *improved* only if it is better than the accepted version, too; else the
+    verdict is that since the accepted version. So is the change, and where most was lost since then. `also` has the
+    verdict since the other of the two versions, if it is a different one.
     """
     ranked = next((model for model in standing.ranking.models if model.model_id == model_id), None)
     point = next(model.points[-1] for model in standing.history.models if model.model_id == model_id)
     verdict = ranked.verdict if ranked is not None else point.step.verdict if point.step is not None else None
     last = {**_moved(point), "verdict": verdict, "also": None}
-    if point.step is None or (watch := point.step.watch) is None:
+    if point.step is None or (since := point.step.since_accepted) is None:
         return last
-    same, (low, high) = standing.history.metric == watch.metric, watch.interval
-    figures = {"difference": watch.difference, "step_low": low, "step_high": high} if same else {"difference": None}
-    whole = {"verdict": watch.verdict, "before": watch.anchor_version, "wide": True, **figures}
-    fell = same and verdict == "regressed" == watch.verdict and watch.difference < (point.step.difference or 0.0)
+    same, (low, high) = standing.history.metric == since.metric, since.ci95
+    figures = {"difference": since.difference, "step_low": low, "step_high": high} if same else {"difference": None}
+    whole = {"verdict": since.verdict, "before": since.version, **figures}
+    fell = same and verdict == "regressed" == since.verdict and since.difference < (point.step.difference or 0.0)
     stands, also = (whole, last) if verdict == "improved" or fell else (last, whole)
     differs = stands["verdict"] != also["verdict"] and stands["before"] != also["before"]
     return {**stands, "also": also if differs else None}

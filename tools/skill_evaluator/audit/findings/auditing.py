@@ -1,7 +1,6 @@
-"""Runs or a table → a cube → everything an audit finds: the statistics, each computed in a module of its own."""
+"""`audit report`: read an audit or a table of scores, and compute everything that its report shows."""
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,91 +8,67 @@ from pathlib import Path
 import numpy as np
 
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
-from skill_evaluator.audit.findings.advice import cautions, cohort_changes, premise_of, regimes_of
-from skill_evaluator.audit.request import AuditReportRequest, Resampled
-from skill_evaluator.audit.results import (
-    REPORTED,
-    AuditResult,
-    BenchmarkFigures,
-    BenchmarkUsed,
-    Beyond,
-    ModelAudit,
-    read_audit,
-)
+from skill_evaluator.audit.findings.advice import regimes_of, warnings_of
+from skill_evaluator.audit.request import AuditReportRequest
+from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit
 from skill_evaluator.audit.run.gathering import gather
-from skill_evaluator.audit.run.plan import AUDIT, read_audit_plan
-from skill_evaluator.audit.statistics import figures
+from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.audit.statistics.grades import (
     QUARTERS,
-    GradeOdds,
-    grade_odds,
+    cuts_of,
     grades_of,
+    is_settled,
     medians_of,
     quadrants_of,
     scale_of,
     thresholds_of,
 )
-from skill_evaluator.audit.statistics.posterior import DRAWS, draw_posterior
+from skill_evaluator.audit.statistics.neutrality import neutrality_of
 from skill_evaluator.audit.statistics.uncertainty import (
-    Intervals,
-    bounds,
-    corrected_fluctuation,
-    intervals_of,
-    most_noise,
-    noise_of,
+    ability_interval,
+    binomial_noise,
+    fluctuation_interval,
+    question_noise,
+    replicate_noise,
+    widest_interval,
+    without_noise,
 )
 from skill_evaluator.errors import AuditError
-from skill_evaluator.text import nearest
+from skill_evaluator.text import listed, nearest
 
 
-class _Measured:
-    """What is measured of all models, over all benchmarks or on one: arrays by model."""
+class _Figures:
+    """The figures of all models, over all benchmarks or on one: arrays by model."""
 
-    def __init__(self, cube: Cube, resampled: Resampled, scale: Sequence[str]) -> None:
-        self.abilities, self.fluctuations = figures.abilities(cube), figures.fluctuations(cube)
-        self.noise = noise_of(cube, resampled)
+    def __init__(self, cube: Cube, scale: Sequence[str]) -> None:
+        self.abilities, self.fluctuations = cube.abilities, cube.fluctuations
         self.grades = grades_of(self.fluctuations, scale)
         self.thresholds = thresholds_of(self.fluctuations, scale)
-        self.corrected: Floats | None = None  # None where the noise is not known
-        if self.noise.floor is not None:
-            variance, degrees = cube.overall.var(axis=1, ddof=1), len(cube.scenarios) - 1
-            self.corrected = corrected_fluctuation(variance, self.noise.floor, degrees, resampled)
-        self.noise_floor, self.noise_ceiling = _typical(self.noise.floor), _typical(most_noise(cube))
+        self.noise, ceiling = replicate_noise(cube), binomial_noise(cube)
+        self.corrected = None if self.noise is None else without_noise(self.fluctuations**2, self.noise)
+        self.noise_floor, self.noise_ceiling = _typical(self.noise), _typical(ceiling)
 
 
-def audit(
-    cube: Cube, *, resampled: Resampled | None = None, bins: int = len(QUARTERS), previous: AuditResult | None = None
-) -> AuditResult:
-    """Audit a cube of at least two scenarios; raise AuditError for fewer, or for what its table cannot tell.
+def audit(cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False) -> AuditResult:
+    """Audit a cube of at least two scenarios; raise AuditError for fewer.
 
-    `resampled`: what the intervals are over; by default cases where single answers are known, so that they hold for
-    these very scenarios, else scenarios. On each benchmark the models are graded against each other there: a mean over
-    benchmarks fluctuates less than each of them, so that its thresholds would make nearly every model a BBB.
+    On each benchmark the models are graded against each other there: a mean over benchmarks fluctuates less than each
+    of them, so that its thresholds would make nearly every model a BBB. `centered`: fluctuations and grades are those
+    of the centered scores; the neutrality test always uses the scores as measured.
     """
     if len(cube.scenarios) < 2:
-        raise AuditError(f"one scenario ({cube.scenarios[0]}) shows no fluctuation; use at least 2, better 10")
-    if resampled in ("cases", "both") and cube.outcomes is None:
-        raise AuditError(
-            f"--resample {resampled} needs single answers; this table has scores only: --resample scenarios"
-        )
+        raise AuditError(f"one scenario ({cube.scenarios[0]}) has no fluctuation; use at least 2, better 10")
     scale = scale_of(bins, len(cube.models))
-    resampled = resampled or ("scenarios" if cube.outcomes is None else "cases")
-    measured = _Measured(cube, resampled, scale)
-    alone = {name: _Measured(cube.on(name), resampled, scale) for name in cube.benchmarks}
-    noise = measured.noise
-    posterior = draw_posterior(cube.overall, noise.cells, noise.degrees * (len(cube.scenarios) - 1))
-    beyond = None if posterior is None else grade_odds(posterior.beyond, len(scale))
-    odds = beyond
-    if resampled == "cases":
-        odds = None if posterior is None or noise.cells is None else grade_odds(posterior.here, len(scale))
-    intervals = intervals_of(cube.overall, noise, posterior, resampled)
-    if measured.corrected is not None:  # an estimate lies in its interval
-        np.minimum(intervals.fluctuation[:, 0], measured.corrected, out=intervals.fluctuation[:, 0])
-    models = _audit_models(cube, measured, alone, intervals, (odds, beyond), scale)
-    first = int(measured.fluctuations.argmin())
-    steadiest = None if odds is None else (cube.models[first], float(odds.most_stable[first]))
+    neutrality, shifted = neutrality_of(cube), cube.centered()
+    plain, center = (grades_of(each.fluctuations, scale) for each in (cube, shifted))
+    if centered:
+        note = "scores are centered: each scenario's mean over the models is subtracted"
+        cube = replace(shifted, treatment=f"{cube.treatment}; {note}" if cube.treatment else note)
+    overall = _Figures(cube, scale)
+    alone = {name: _Figures(cube.on(name), scale) for name in cube.benchmarks}
+    models = _model_audits(cube, overall, alone, center, scale)
     return AuditResult.view(
-        measured,
+        overall,
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
         used=[
@@ -102,76 +77,97 @@ def audit(
         ],
         replicates=cube.replicates,
         treatment=cube.treatment,
-        resampled=resampled,
-        draws=DRAWS,
-        premise=premise_of(len(cube.scenarios), posterior),
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        medians=medians_of(measured.abilities, measured.fluctuations),
-        neutrality=figures.neutrality_of(cube),
+        medians=medians_of(overall.abilities, overall.fluctuations),
+        neutrality=neutrality,
+        regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(plain, center, strict=True)),
         regimes=regimes_of(models),
-        warnings=[
-            *cautions(cube, models, steadiest, resampled),
-            *(cohort_changes(cube.models, previous) if previous else []),
-        ],
+        warnings=warnings_of(cube, models),
     )
 
 
-def _audit_models(
+def _model_audits(
     cube: Cube,
-    measured: _Measured,
-    alone: Mapping[str, _Measured],
-    intervals: Intervals,
-    odds: tuple[GradeOdds | None, GradeOdds | None],
+    overall: _Figures,
+    alone: Mapping[str, _Figures],
+    centered_grades: Sequence[str | None],
     scale: Sequence[str],
 ) -> list[ModelAudit]:
-    """Put together what is known of each model; `odds`: over what is resampled, and over other scenarios."""
-    corrected, floor = measured.corrected, measured.noise.floor
-    regraded = [None] * len(cube.models) if corrected is None else grades_of(corrected, scale)
-    quadrants = quadrants_of(measured.abilities, measured.fluctuations)
-    here, beyond = ([None] * len(cube.models) if each is None else each.by_model(scale) for each in odds)
-    return [
-        ModelAudit(
-            model=name,
-            ability=float(measured.abilities[m]),
-            ability_ci95=bounds(intervals.ability, m),
-            fluctuation=float(measured.fluctuations[m]),
-            fluctuation_ci95=bounds(intervals.fluctuation, m),
-            grade=measured.grades[m],
-            quadrant=quadrants[m],
-            grade_probability=here[m],
-            noise=None if floor is None else float(np.sqrt(floor[m])),
-            corrected=None if corrected is None else float(corrected[m]),
-            corrected_ci95=None if floor is None else bounds(intervals.fluctuation, m),
-            corrected_grade=regraded[m] if corrected is not None and corrected[m] > 0 else None,
-            benchmarks={
-                benchmark: BenchmarkFigures(
-                    ability=float(on.abilities[m]),
-                    fluctuation=float(on.fluctuations[m]),
-                    grade=on.grades[m],
-                    corrected=None if on.corrected is None else float(on.corrected[m]),
-                )
-                for benchmark, on in alone.items()
-            },
-            shares=figures.shares_by_benchmark(cube, m),
-            scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
-            worst=figures.worst_of(cube, m),
-            beyond=Beyond(fluctuation_ci95=bounds(intervals.beyond, m), grade_probability=beyond[m]),
-            answers=dict(cube.answers[name]) if name in cube.answers else None,
-            usd_per_1000_right=figures.usd_per_1000_right(cube, m),
-            latency_s=cube.spending[name].latency_s if name in cube.spending else None,
+    quadrants = quadrants_of(overall.abilities, overall.fluctuations)
+    noise, bounded = question_noise(cube), fluctuation_interval
+    if cube.outcomes is None:
+        noise, bounded = binomial_noise(cube), widest_interval
+    cuts = cuts_of(overall.fluctuations, len(scale))
+    audits = []
+    for m, name in enumerate(cube.models):
+        fluctuation, interval, settled = float(overall.fluctuations[m]), None, None
+        if noise is not None:
+            interval = bounded(fluctuation**2, float(noise[m]), len(cube.scenarios))
+        if noise is not None and interval is not None and overall.grades[m] is not None:
+            settled = is_settled(fluctuation, interval, float(np.sqrt(noise[m])), cuts)
+        audits.append(
+            ModelAudit(
+                model=name,
+                ability=float(overall.abilities[m]),
+                ability_ci95=ability_interval(cube, m),
+                fluctuation=fluctuation,
+                fluctuation_ci95=interval,
+                grade=overall.grades[m],
+                settled=settled,
+                centered_grade=centered_grades[m],
+                quadrant=quadrants[m],
+                noise=None if overall.noise is None else float(np.sqrt(overall.noise[m])),
+                corrected=None if overall.corrected is None else float(overall.corrected[m]),
+                benchmarks={benchmark: _on_benchmark(on, m) for benchmark, on in alone.items()},
+                shares=shares_by_benchmark(cube, m),
+                scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
+                answers=dict(cube.answers[name]) if name in cube.answers else None,
+                usd_per_1000_right=_usd_per_1000_right(cube, m),
+                latency_s=cube.spending[name].latency_s if name in cube.spending else None,
+            )
         )
-        for m, name in enumerate(cube.models)
-    ]
+    return audits
+
+
+def _on_benchmark(on: _Figures, model: int) -> BenchmarkFigures:
+    return BenchmarkFigures(
+        ability=float(on.abilities[model]),
+        fluctuation=float(on.fluctuations[model]),
+        grade=on.grades[model],
+        corrected=None if on.corrected is None else float(on.corrected[model]),
+    )
+
+
+def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
+    """Return the share of a model's σ² that each benchmark contributes: w·cov(S_b, S) ÷ σ².
+
+    The shares sum to 1; if σ is 0, each is 0.
+    """
+    scores = cube.scores[model] - cube.scores[model].mean(axis=0)
+    total = scores @ cube.weights
+    variance = float(total @ total)
+    parts = cube.weights * (scores.T @ total)
+    return {
+        name: float(part / variance) if variance else 0.0 for name, part in zip(cube.benchmarks, parts, strict=True)
+    }
+
+
+def _usd_per_1000_right(cube: Cube, model: int) -> float | None:
+    """Return the cost of 1,000 right outputs in USD; None if the cost is unknown or no output is right."""
+    spent, ability = cube.spending.get(cube.models[model]), float(cube.abilities[model])
+    if spent is None or spent.usd_per_call is None or ability == 0:
+        return None
+    return 1000 * spent.usd_per_call / (ability / 100)
 
 
 def _typical(variances: Floats | None) -> float | None:
-    """Return the cohort's typical standard deviation: the root of the median variance."""
+    """Return the root of the median variance over the models."""
     return None if variances is None else float(np.sqrt(np.median(variances)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """The findings of an audit and the models that answered nothing; `out`: where its files belong (None: nowhere)."""
+    """An audit's result and cube (as measured), the models without outputs, and the folder for its files, if any."""
 
     result: AuditResult
     cube: Cube
@@ -180,46 +176,57 @@ class ReportedAudit:
 
 
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
-    """Audit a table, or the runs below some folders; raise AuditError if they cannot be read or combined.
-
-    The cohort is compared with that of the report that is named, else of the last one beside a single folder.
-    """
+    """Audit a table of scores or an audit's folder; raise AuditError if it cannot be read."""
     weights = _read_weights(request.weights)
-    folders: tuple[Path, ...] = ()
-    absent: list[str] = []
-    remarks: list[str] = []
+    folder, absent, remarks = None, [], []
     if request.cube:
-        if request.folders or request.plan:
-            raise AuditError(
-                "--cube cannot be combined with folders of runs or a plan: it is either a table or an audit"
-            )
-        cube = read_cube(request.cube, weights=weights, missing=request.missing)
-        _refuse_unknown(weights, cube.benchmarks)
-        if request.questions is not None and cube.outcomes is not None:
-            raise AuditError("--questions is for a table of scores; this one has the questions themselves")
-        if request.questions is not None:
-            cube = replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
+        cube = _read_table(request, weights)
     else:
-        folders = request.folders or tuple(sorted(path.parent for path in request.audits.glob(f"*/{AUDIT}"))[-1:])
-        if not folders:
+        folder = request.folder or next(iter(sorted(_folders(request), reverse=True)), None)
+        if folder is None:
             raise AuditError(
                 f"{request.audits} holds no audit; make one with audit run, or give a table with --cube FILE"
             )
         if request.questions is not None:
-            raise AuditError("--questions is for a table of scores; an audit has the questions it was drawn with")
-        gathered = gather(folders, request, read_audit_plan(request.plan).audit if request.plan else None)
-        _refuse_unknown(weights, gathered.outcomes)
+            raise AuditError("--questions is for --cube; an audit knows its questions")
+        gathered = gather(folder, request)
+        _validate_names("--weight", weights, gathered.outcomes)
         cube, absent = gathered.cube(weights, request.missing), gathered.absent
-        remarks = [f"left out, as nothing is there of them: {', '.join(absent)}"] if absent else []
+        remarks = [f"left out, without any output: {', '.join(absent)}"] if absent else []
         remarks += gathered.remarks
-    previous = _read_previous(request.previous, folders)
-    result = audit(cube, resampled=request.resampled, bins=request.grades, previous=previous)
+    result = audit(_without(cube, request.without), bins=request.grades, centered=request.centered)
     return ReportedAudit(
         result=result.model_copy(update={"warnings": [*remarks, *result.warnings]}),
         cube=cube,
         absent=absent,
-        out=request.out or (folders[0] if len(folders) == 1 and (folders[0] / AUDIT).is_file() else None),
+        out=request.out or folder,
     )
+
+
+def _folders(request: AuditReportRequest) -> list[Path]:
+    return [path.parent for path in request.audits.glob(f"*/{AUDIT}")]
+
+
+def _read_table(request: AuditReportRequest, weights: Mapping[str, float]) -> Cube:
+    if request.cube is None or request.folder:
+        raise AuditError("--cube cannot be combined with an audit's folder")
+    cube = read_cube(request.cube, weights=weights, missing=request.missing)
+    _validate_names("--weight", weights, cube.benchmarks)
+    if request.questions is None:
+        return cube
+    return replace(cube, questions=dict.fromkeys(cube.benchmarks, request.questions))
+
+
+def _without(cube: Cube, names: Sequence[str]) -> Cube:
+    """Return the cube without some scenarios, which its treatment names; raise AuditError for unknown ones."""
+    if not names:
+        return cube
+    _validate_names("--without", names, cube.scenarios)
+    note = f"left out scenario {listed(list(dict.fromkeys(names)))} (--without)"
+    rest = [name for name in cube.scenarios if name not in names]
+    if not rest:
+        raise AuditError("--without leaves out every scenario")
+    return replace(cube.within(rest), treatment=f"{cube.treatment}; {note}" if cube.treatment else note)
 
 
 def _read_weights(texts: Iterable[str]) -> dict[str, float]:
@@ -236,21 +243,9 @@ def _read_weights(texts: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def _refuse_unknown(weights: Iterable[str], benchmarks: Iterable[str]) -> None:
-    for name in weights:
-        if name not in benchmarks:
-            raise AuditError(f"--weight names an unknown benchmark '{name}' {nearest(name, benchmarks)}")
-
-
-def _read_previous(named: Path | None, folders: tuple[Path, ...]) -> AuditResult | None:
-    """Read the audit to compare the cohort with: the one named, else the last that was reported before this one."""
-    if named is not None:
-        return read_audit(named / REPORTED if named.is_dir() else named)
-    if len(folders) != 1:
-        return None
-    earlier = sorted(path for path in folders[0].parent.glob(f"*/{REPORTED}") if path.parent.name < folders[0].name)
-    try:
-        return read_audit(earlier[-1]) if earlier else None
-    except AuditError as problem:  # of a file that nobody named
-        print(f"warning: whether the cohort changed is not known: {problem}", file=sys.stderr)
-        return None
+def _validate_names(flag: str, names: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            noun = "scenario" if flag == "--without" else "benchmark"
+            raise AuditError(f"{flag}: unknown {noun} '{name}' {nearest(name, known)}")

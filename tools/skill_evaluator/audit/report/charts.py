@@ -1,6 +1,6 @@
-"""The charts of an audit: the map of ability and fluctuation, and the scores scenario by scenario.
+"""The charts of an audit: the map of ability and fluctuation, the heat map and the box plot.
 
-Its own module because altair is an extra: a page imports it when something is drawn.
+A module of its own, since altair is an extra: a page imports it when a chart is drawn.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,21 +9,9 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.report.wording import (
-    ablest_first,
-    about_words,
-    best_first,
-    fall_words,
-    finding_words,
-    likelihood,
-    odds_words,
-    points,
-    possible_grades,
-    spread_words,
-)
-from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, Quadrant
+from skill_evaluator.audit.report.wording import ablest_first, best_first, points, quadrant_text
+from skill_evaluator.audit.results import AuditResult, ModelAudit, Quadrant
 from skill_evaluator.audit.statistics.grades import SCALES
-from skill_evaluator.display import probability
 from skill_evaluator.display.chart_style import (
     FONT_SIZE,
     GREY,
@@ -38,7 +26,7 @@ from skill_evaluator.display.chart_style import (
 )
 from skill_evaluator.display.safe_text import name_text, visible
 
-MOST_NAMED = 25  # models; beyond that names would hide the points
+MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _ROOM = 0.06
 _BELOW = 52  # pixels from the axis to the name of a quadrant, below its title
@@ -53,17 +41,16 @@ _CORNERS: dict[tuple[str, str], Quadrant] = {
     ("right", "bottom"): "safe default",
 }
 _BLUE = "#0072b2"
-_SAID = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}  # what a mark stands for
+_SAID = {"description": alt.Description("said:N"), "tooltip": alt.Tooltip("said:N")}  # for screen readers
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
 _BOX_STEP, _BOX_WIDTH = 26, 640
-_NARROWEST = 420  # a line of scenarios
-_ON_DEEP, _ON_PALE = "#fff", "#000"  # words on a cell, which keeps its colour on a dark ground, too
-_LIMIT = 240  # pixels of a name on an axis
-_PALE = 0.6  # of the largest deviation: beyond it the text is white
+_ON_DEEP, _ON_PALE = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
+_MAX_LABEL = 240  # pixels
+_PALE = 0.6  # of the largest deviation; text on deeper colours is white
 
 
 class _Axes:
-    """The ranges that points, intervals and lines fit into; fluctuation begins at 0."""
+    """The ranges of both axes, which hold all points, intervals and lines; fluctuation starts at 0."""
 
     def __init__(self, shown: Sequence[dict[str, Any]], lines: Sequence[float | None]) -> None:
         across = [end for point in shown for end in (point["ability"], *point["ability_ci95"])]
@@ -75,51 +62,42 @@ class _Axes:
         self.up = 0.0, highest * (1 + 2 * _ROOM)
 
     def x(self, name: str) -> alt.X:
-        """Return a field as a horizontal position; every layer has the same scale and title."""
+        """Return a field as horizontal position, on the scale that all layers share."""
         scale = alt.Scale(domain=list(self.across), nice=False, zero=False)
         return alt.X(name, type="quantitative", scale=scale, title=_TITLES[0], axis=alt.Axis(tickCount=10))
 
     def y(self, name: str) -> alt.Y:
-        """Return a field as a vertical position."""
+        """Return a field as vertical position."""
         scale = alt.Scale(domain=list(self.up), nice=False, zero=False)
         return alt.Y(name, type="quantitative", scale=scale, title=_TITLES[1])
 
 
-def overall_map(result: AuditResult) -> alt.LayerChart:
-    """Draw every model with its intervals, the quadrants, and what noise alone would give."""
-    shown = [_point(model.model, model) for model in best_first(result)]
+def quadrant_map(result: AuditResult) -> alt.LayerChart:
+    """Draw the models with their confidence intervals, the quadrants and the noise within a scenario."""
+    shown = [_point(model) for model in best_first(result)]
     legend = ["Lower right is better."]
     if result.medians is not None:
         legend.append("Grey lines: medians of the models.")
     if any(point["ability_ci95"] or point["fluctuation_ci95"] for point in shown):
-        known = any(model.corrected is not None for model in result.models)
-        legend.append(f"Bars: 95 % intervals{', noise taken off' if known else ''}.")
-    if len(shown) > MOST_NAMED:
+        legend.append("Bars: 95 % confidence intervals.")
+    if len(shown) > MAX_NAMED:
         legend.append("The table has the names.")
-    axes = _Axes(shown, [result.noise_floor, result.noise_ceiling])
-    layers = [*_quadrants(result, axes), *_noise_lines(result, axes), *_model_layers(shown, axes)]
-    return _map(layers, title(finding_words(result)[0], " ".join(legend)))
+    axes = _Axes(shown, [result.noise_floor])
+    layers = [*_quadrants(result, axes), *_noise_line(result, axes), *_model_layers(shown, axes)]
+    heading = title("Ability and fluctuation", " ".join(legend))
+    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=heading)
 
 
-def benchmark_map(result: AuditResult, used: BenchmarkUsed) -> alt.LayerChart:
-    """Draw every model on one benchmark, with its grade on it and what noise alone would give there."""
-    on = [(model.model, model.benchmarks.get(used.name)) for model in best_first(result)]
-    shown = [_point(name, figures) for name, figures in on if figures is not None]
-    heading = title(f"Ability and fluctuation on {used.name}", "Grades are those on this benchmark alone.")
-    axes = _Axes(shown, [used.noise_floor, used.noise_ceiling])
-    return _map([*_noise_lines(used, axes), *_model_layers(shown, axes)], heading)
-
-
-def _point(model: str, figures: ModelAudit | BenchmarkFigures) -> dict[str, Any]:
-    """Return a model's place; the text is for those who cannot see it."""
-    words = f"{visible(model)}: ability {points(figures.ability)}, fluctuation {points(figures.fluctuation)}"
+def _point(model: ModelAudit) -> dict[str, Any]:
+    """Return the data of a model's point; `said` is its text for screen readers."""
+    words = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
     return {
-        "ability": figures.ability,
-        "fluctuation": figures.fluctuation,
-        "name": short_name(model),
-        "grade": _UNGRADED if figures.grade is None else visible(figures.grade),
-        "said": words if figures.grade is None else f"{words}, grade {visible(figures.grade)}",
-        **{name: getattr(figures, name, None) or () for name in _INTERVALS},
+        "ability": model.ability,
+        "fluctuation": model.fluctuation,
+        "name": short_name(model.model),
+        "grade": _UNGRADED if model.grade is None else visible(model.grade),
+        "said": words if model.grade is None else f"{words}, grade {visible(model.grade)}",
+        **{name: getattr(model, name) or () for name in _INTERVALS},
     }
 
 
@@ -127,12 +105,8 @@ def _drawn(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in point.items() if name not in _INTERVALS} for point in shown]
 
 
-def _map(layers: Sequence[Any], heading: alt.TitleParams) -> alt.LayerChart:
-    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=heading)
-
-
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
-    """Draw lines at the medians, a tint where it is best, and the names in the corners."""
+    """Draw lines at the medians, a tint over Q1, and the quadrants' names in the corners."""
     if result.medians is None:
         return []
     middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
@@ -144,34 +118,33 @@ def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
         lines.encode(x=axes.x("x")),
         lines.encode(y=axes.y("y")),
     ]
-    for (side, end), name in _CORNERS.items():  # outside, where no point is
-        corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": name}
+    for (side, end), name in _CORNERS.items():  # outside of the axes, clear of points
+        corner = {"x": axes.across[side == "right"], "y": axes.up[end == "top"], "name": quadrant_text(name)}
         look = {"align": side, "baseline": "bottom", "fontStyle": "italic", "fontSize": FONT_SIZE + 2, "color": GREY}
         layer = drawn_from([corner]).mark_text(**look, dy=-4 if end == "top" else _BELOW)
         layers.append(layer.encode(axes.x("x"), axes.y("y"), text="name:N"))
     return layers
 
 
-def _noise_lines(about: AuditResult | BenchmarkUsed, axes: _Axes) -> list[Any]:
-    """Draw what noise alone would give, with its words above at the left."""
-    layers: list[Any] = []
-    for name, value, dash in (("ceiling", about.noise_ceiling, [2, 3]), ("floor", about.noise_floor, [6, 4])):
-        if value is not None:
-            line = drawn_from([{"y": value, "x": axes.across[0], "name": f"noise {name} {points(value)}"}])
-            look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
-            layers += [
-                line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=dash).encode(y=axes.y("y")),
-                *_haloed(line.encode(x=axes.x("x"), y=axes.y("y"), text="name:N"), **look),
-            ]
-    return layers
+def _noise_line(result: AuditResult, axes: _Axes) -> list[Any]:
+    """Draw the noise within a scenario as a dashed line with its name above at the left; nothing if it is unknown."""
+    if result.noise_floor is None:
+        return []
+    words = f"noise within a scenario {points(result.noise_floor)}"
+    line = drawn_from([{"y": result.noise_floor, "x": axes.across[0], "name": words}])
+    look = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": FONT_SIZE, "color": WARNING}
+    return [
+        line.mark_rule(color=WARNING, strokeWidth=1.2, strokeDash=[6, 4]).encode(y=axes.y("y")),
+        *_haloed(line.encode(x=axes.x("x"), y=axes.y("y"), text="name:N"), **look),
+    ]
 
 
 def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
-    """Draw intervals, points in the colours of their grades, and the names beside them."""
+    """Draw confidence intervals, points in the colours of their grades, and the names beside them."""
     steadiest = sorted(shown, key=lambda point: point["fluctuation"])
     colour, shape = _of_grades(point["grade"] for point in shown)
-    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MOST_NAMED else 0.22, "aria": False}
-    bars = (  # each from low to high
+    look = {"strokeWidth": 1.3, "opacity": 0.4 if len(shown) <= MAX_NAMED else 0.22, "aria": False}
+    bars = (  # from low to high
         [dict(zip(("low", "high"), point[name], strict=True)) | _drawn([point])[0] for point in shown if point[name]]
         for name in _INTERVALS
     )
@@ -183,12 +156,12 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
         up.mark_rule(**look).encode(x=x, y=axes.y("low"), y2="high", color=colour),
         marks.encode(x=x, y=y, color=colour, shape=shape, **_SAID),
     ]
-    if len(shown) > MOST_NAMED:
+    if len(shown) > MAX_NAMED:
         return layers
     middle, line = sum(axes.across) / 2, axes.up[1] * _LINE / _HEIGHT
     to_the_right = {id(point): point["ability"] <= middle for point in shown}
     for pair in pairwise(steadiest):
-        if pair[1]["fluctuation"] - pair[0]["fluctuation"] < line:  # names on one line part
+        if pair[1]["fluctuation"] - pair[0]["fluctuation"] < line:  # names on one line would overlap
             left, right = sorted(pair, key=lambda point: point["ability"])
             to_the_right |= {id(left): False, id(right): True}
     for align, dx in (("left", _BESIDE), ("right", -_BESIDE)):
@@ -200,7 +173,7 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _of_grades(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
-    """Return the colour and the shape of each grade: the same in every chart, whichever of the scale are there."""
+    """Return the colour and the shape of each grade, the same in every chart."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
@@ -211,22 +184,22 @@ def _of_grades(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
 
 
 def _haloed(text: alt.Chart, **look: Any) -> list[alt.Chart]:
-    """Draw words that can be read on any ground."""
+    """Draw text with a halo, readable on any ground."""
     halo = text.mark_text(**look, stroke="white", strokeWidth=3, aria=False)
     return [halo, text.mark_text(**{"color": INK, **look})]
 
 
 def heat_map(result: AuditResult) -> Any:
-    """Draw every score, coloured by how far it is from the model's ability."""
+    """Draw every score, coloured by its difference from the model's ability."""
     rows = [row for model in ablest_first(result) for row in _cells(model)]
-    most = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
-    rows = [{**row, "pale": abs(row["deviation"]) > _PALE * most} for row in rows]
+    largest = max((abs(row["deviation"]) for row in rows), default=0.0) or 1.0
+    rows = [{**row, "pale": abs(row["deviation"]) > _PALE * largest} for row in rows]
     across, cell = _scenario_axis(result, "top", None)
     width = cell * len(result.scenarios)
     base = drawn_from(rows).encode(x=across, y=_model_axis(ablest_first(result)))
     colour = alt.Color(
         "deviation:Q",
-        scale=alt.Scale(scheme="redblue", domain=[-most, most], domainMid=0),
+        scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
         legend=alt.Legend(
             title="points from the model's ability", titleLimit=0, orient="bottom", gradientLength=240, format="+.1f"
         ),
@@ -235,7 +208,7 @@ def heat_map(result: AuditResult) -> Any:
         text="score:N", color=alt.condition("datum.pale", alt.value(_ON_DEEP), alt.value(_ON_PALE))
     )
     heading = title(
-        fall_words(result),
+        "Score in each scenario",
         "% right in each scenario. Blue: better than the model's own ability; red: worse. The ablest model is on top.",
         width=width,
     )
@@ -255,62 +228,6 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
         }
         for scenario, score in model.scenarios.items()
     ]
-
-
-def neutrality_chart(result: AuditResult) -> Any:
-    """Draw the mean over the models by scenario, against the models' own deviations; mark significant shifts."""
-    rows = [row for model in result.models for row in _cells(model)]
-    means = _means(result)
-    x, cell = _scenario_axis(result, "bottom", "scenario")
-    width = max(_NARROWEST, cell * len(result.scenarios))
-    up = "points from a model's ability"
-    y = alt.Y("deviation:Q", title=up, axis=alt.Axis(format="+.1f"))
-    line = drawn_from(means).encode(x=x, y=y)
-    ends = {"low": min(mean["deviation"] for mean in means), "high": max(mean["deviation"] for mean in means)}
-    marked = drawn_from([mean for mean in means if mean["significant"]]).encode(x=x, y=y)
-    layers = [
-        drawn_from([ends])
-        .mark_rect(color=_BLUE, opacity=0.13, aria=False)
-        .encode(y=alt.Y("low:Q", title=up), y2="high"),
-        drawn_from([{"zero": 0}]).mark_rule(color=GREY).encode(y=alt.Y("zero:Q", title=up)),
-        drawn_from(rows).mark_circle(color=GREY, opacity=0.3, size=26, aria=False).encode(x=x, y=y),
-        line.mark_line(color=_BLUE, strokeWidth=2, aria=False),
-        line.mark_point(filled=True, color=_BLUE, size=60, opacity=1).encode(**_SAID),
-        marked.mark_point(filled=True, shape="diamond", color=WARNING, size=170, opacity=1, aria=False),
-    ]
-    for side, shown in (
-        (-14, [mean for mean in means if mean["deviation"] >= 0]),
-        (14, [mean for mean in means if mean["deviation"] < 0]),
-    ):
-        look = {"dy": side, "fontSize": FONT_SIZE, "fontWeight": "bold"}
-        text = drawn_from(shown).encode(x=x, y=y, text="mean:N")
-        layers += _haloed(text, **look)
-    finding = result.neutrality.verdict
-    also = "; diamond: a shift beyond chance" if any(shift.significant for shift in result.neutrality.shifts) else ""
-    legend = "Line: mean over the models, in % right; grey: each model; band: the range of the means, "
-    remark = f"{legend}{points(result.neutrality.range)} points{also}."
-    heading = title(f"{finding[:1].upper()}{finding[1:]}", remark, width=width)
-    return alt.layer(*layers).properties(width=width, height=320, title=heading)
-
-
-def _means(result: AuditResult) -> list[dict[str, Any]]:
-    """Return the mean over the models in each scenario, one row a scenario."""
-    middle = sum(result.neutrality.means) / len(result.neutrality.means)
-    shifts = {shift.scenario: shift for shift in result.neutrality.shifts}
-    rows = []
-    for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=True):
-        shift = shifts.get(scenario)
-        words = f"{visible(scenario)}: mean {points(mean)}"
-        rows.append(
-            {
-                "scenario": name_text(scenario),
-                "deviation": mean - middle,
-                "mean": points(mean, 1),
-                "significant": shift is not None and shift.significant,
-                "said": words if shift is None else f"{words}, q {probability(shift.q)}",
-            }
-        )
-    return rows
 
 
 def box_chart(result: AuditResult) -> Any:
@@ -334,7 +251,7 @@ def box_chart(result: AuditResult) -> Any:
     ).encode(color=_of_grades(row["grade"] for row in rows)[0])
     dots = base.mark_circle(color=INK, opacity=0.5, size=16, aria=False)
     heading = title(
-        spread_words(result),
+        "Spread over the scenarios",
         "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
         width=_BOX_WIDTH,
     )
@@ -342,42 +259,12 @@ def box_chart(result: AuditResult) -> Any:
     return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
 
 
-def odds_chart(result: AuditResult) -> Any:
-    """Draw how likely each grade is for each model, the best grade first."""
-    possible = possible_grades(result.models)
-    rows = [
-        {
-            "model": name_text(model.model),
-            "grade": visible(grade),
-            "place": place,
-            "odds": odds,
-            "said": f"{visible(model.model)}: {visible(grade)} with probability {likelihood(odds)}",
-        }
-        for model in result.models
-        for place, grade in enumerate(possible)
-        if (odds := (model.grade_probability or {}).get(grade))
-    ]
-    bars = drawn_from(rows).mark_bar(height=15, stroke="white", strokeWidth=1)
-    remark = f"Probability of each grade over {about_words(result)}."
-    return bars.encode(
-        x=alt.X("odds:Q", title="probability", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)),
-        y=_model_axis(best_first(result)),
-        color=_of_grades(map(visible, possible))[0],
-        order=alt.Order("place:Q"),
-        **_SAID,
-    ).properties(
-        width=_BOX_WIDTH,
-        height=_BOX_STEP * len(result.models),
-        title=title(odds_words(result), remark, width=_BOX_WIDTH),
-    )
-
-
 def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
     return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_names("left"))
 
 
 def _scenario_axis(result: AuditResult, orient: Any, heading: str | None) -> tuple[alt.X, int]:
-    """Return an axis of names, upright where each fits above its column, else aslant; and the width of a column."""
+    """Return an axis of names, slanted unless every name fits its column, and the width of a column."""
     names = [name_text(name) for name in result.scenarios]
     width = _WIDE_CELL if len(names) <= _MANY_SCENARIOS else _NARROW_CELL
     axis = _names(orient, 0 if max(map(text_width, names), default=0.0) < width else -40)
@@ -386,5 +273,5 @@ def _scenario_axis(result: AuditResult, orient: Any, heading: str | None) -> tup
 
 def _names(orient: Any, angle: int = 0) -> alt.Axis:
     return alt.Axis(
-        orient=orient, labelAngle=angle, labelLimit=_LIMIT, ticks=False, domain=False, labelPadding=6, grid=False
+        orient=orient, labelAngle=angle, labelLimit=_MAX_LABEL, ticks=False, domain=False, labelPadding=6, grid=False
     )

@@ -1,27 +1,23 @@
-"""Fluctuations and abilities of a cohort → credit grades, quadrants, and how probable each grade is.
+"""Credit grades and quadrants of a cohort.
 
 Grades are quantiles of the fluctuation, quadrants a median split: Song et al. 2026, CreditAudit (arXiv 2602.02515).
-Both are relative: they change with the cohort.
-
-The odds are the grades of the draws that `posterior` makes of the true fluctuations, each draw a whole cohort. Counting
-grades over resamples of the scores instead would count the noise twice.
+Both are relative to the cohort.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from skill_evaluator.audit.cube import Floats
-from skill_evaluator.audit.results import Medians, Quadrant, Thresholds
+from skill_evaluator.audit.results import Interval, Medians, Quadrant, Thresholds
 from skill_evaluator.errors import AuditError
 
 QUARTERS = ("AAA", "AA", "A", "BBB")
 _FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
 SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
-BEST_FIRST = {grade: place for place, grade in enumerate(_FINER)}  # of either scale
-FINER_NEEDS = 20  # models, so that a bin holds more than two
-_SAME = 1e-9  # points; two fluctuations that differ by less are one
+GRADE_ORDER = {grade: place for place, grade in enumerate(_FINER)}  # the grades of both scales, best first
+MIN_MODELS_OF_FINER = 20  # so that a grade has more than two models
+_TOLERANCE = 1e-9  # points; rounding errors do not change a grade
 _QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # by able, stable
     (True, True): "safe default",
     (True, False): "strong but scenario-fragile",
@@ -31,11 +27,11 @@ _QUADRANTS: dict[tuple[bool, bool], Quadrant] = {  # by able, stable
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
-    """Return the grades of a scale, best first; raise AuditError for an unknown scale or too few models for it."""
+    """Return the grades of a scale, best first; raise AuditError for an unknown scale or too few models."""
     if bins not in SCALES:
-        raise AuditError(f"--grades {bins}: there are scales of {' and '.join(map(str, SCALES))} grades")
-    if bins > len(QUARTERS) and models < FINER_NEEDS:
-        raise AuditError(f"--grades {bins} needs at least {FINER_NEEDS} models; there are {models}")
+        raise AuditError(f"--grades {bins}: expected {' or '.join(map(str, SCALES))}")
+    if bins > len(QUARTERS) and models < MIN_MODELS_OF_FINER:
+        raise AuditError(f"--grades {bins} needs at least {MIN_MODELS_OF_FINER} models; there are {models}")
     return SCALES[bins]
 
 
@@ -51,15 +47,15 @@ def cuts_of(fluctuations: Floats, bins: int = len(QUARTERS)) -> Floats:
 
 
 def places_of(fluctuations: Floats, cuts: Floats) -> Floats:
-    """Return the place of each model's grade on the scale, 0 is best; a fluctuation equal to a bound is within it.
+    """Return the index of each model's grade on the scale, 0 is best; a fluctuation equal to a bound is within it.
 
     `fluctuations` [..., models], `cuts` [grades − 1, ...] → integers [..., models].
     """
-    return np.asarray((fluctuations[None] > cuts[..., None] + _SAME).sum(axis=0))
+    return np.asarray((fluctuations[None] > cuts[..., None] + _TOLERANCE).sum(axis=0))
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """Return the grade of each model; None for a model alone, which has no cohort to be compared with.
+    """Return the grade of each model; None for a model alone.
 
     >>> grades_of(np.array([0.63, 1.24, 1.43, 2.63]))
     ['AAA', 'AA', 'A', 'BBB']
@@ -67,6 +63,20 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
     if len(fluctuations) < 2:
         return [None] * len(fluctuations)
     return [grades[place] for place in places_of(fluctuations, cuts_of(fluctuations, len(grades)))]
+
+
+def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
+    """Return whether a grade is settled: no threshold lies within the interval of σ.
+
+    A grade is also not settled if noise alone (a standard deviation) would exceed the grade's upper threshold, since
+    the thresholds are measured with their noise.
+
+    >>> is_settled(1.0, (0.5, 1.2), 0.4, np.array([1.3, 1.6, 2.0])), is_settled(1.0, (0.5, 1.4), 0.4, np.array([1.3]))
+    (True, False)
+    """
+    low, measured, high = places_of(np.array([interval[0], fluctuation, interval[1]]), cuts).tolist()
+    within_noise = measured < len(cuts) and noise > cuts[measured]
+    return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
@@ -78,8 +88,8 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
-    able = abilities >= medians.ability - _SAME
-    stable = fluctuations <= medians.fluctuation + _SAME
+    able = abilities >= medians.ability - _TOLERANCE
+    stable = fluctuations <= medians.fluctuation + _TOLERANCE
     return [_QUADRANTS[places] for places in zip(able.tolist(), stable.tolist(), strict=True)]
 
 
@@ -97,27 +107,3 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
     if len(fluctuations) < 2:
         return None
     return Medians(ability=float(np.median(abilities)), fluctuation=float(np.median(fluctuations)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GradeOdds:
-    """`probabilities`: [models, grades], rows sum to 1. `most_stable`: by model, that it moves least of all."""
-
-    probabilities: Floats
-    most_stable: Floats
-
-    def by_model(self, grades: Sequence[str]) -> list[dict[str, float]]:
-        """Return each model's odds of the grades."""
-        return [dict(zip(grades, row, strict=True)) for row in self.probabilities.tolist()]
-
-
-def grade_odds(draws: Floats, grades: int) -> GradeOdds | None:
-    """Return the odds of the grades over draws of the true fluctuations, [draws, models]; None for a model alone."""
-    models = draws.shape[1]
-    if models < 2:
-        return None
-    places = places_of(draws, cuts_of(draws, grades))
-    return GradeOdds(
-        probabilities=np.stack([(places == place).mean(axis=0) for place in range(grades)], axis=1),
-        most_stable=np.bincount(draws.argmin(axis=1), minlength=models) / len(draws),
-    )

@@ -1,86 +1,45 @@
-"""How uncertain ability and fluctuation are: the noise of single answers, and 95 % intervals.
+"""The noise of scores, and 95 % confidence intervals of ability and fluctuation.
 
-An answer is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Each scenario sees
-the same questions, so b cancels in σ; what is left beside a is noise. On these questions it is e alone, beyond them it
-is (ab) too. Estimated by the method of moments: Searle, Casella and McCulloch 1992, Variance Components, §4. Each
-scenario has noise of its own, since a scenario that breaks a model breaks it on some questions only.
+An output's score is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Every
+scenario has the same questions, so b cancels in σ. Two kinds of noise are left in it:
 
-Intervals of σ are quantiles of the draws that `posterior` makes. `benchmarks/audit_truth.py` measures their coverage.
+* within a scenario, e: the model answers the same prompt differently; known from two or more replicates.
+* for other questions like these, (ab) and e: the residual mean square of scenarios × questions ÷ questions. If only
+  scores are known, its upper bound is binomial: every output drawn anew.
+
+The first is reported and subtracted; the second gives the intervals. With variance v of the noise and T scenarios,
+(T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and noncentrality (T − 1)σ² ÷ v; the
+interval of σ inverts it. Variance components: Searle, Casella and McCulloch 1992, §4. `benchmarks/audit_truth.py`
+measures the coverage.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import stdtrit
+from scipy.stats import ncx2
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.request import Resampled
 from skill_evaluator.audit.results import Interval
-from skill_evaluator.audit.statistics.posterior import Posterior
 
-_MOST_ADDED = 9.0  # beyond, the estimate is so near to nothing that its root says little
 _TAIL = 0.025
-_WIDEST = 50.0  # standard deviation of values between 0 and 100
-_POOLED = 10  # questions that all scenarios' noise together counts for, beside those of the scenario itself
-_LEAST_OWN = 0.1  # of the usual noise: less is luck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Noise:
-    """Variances in points²; None where single answers are not known or do not tell.
-
-    `cells`: the variance of S(m, t) around its scenario's true value, by what is resampled, [models, scenarios];
-    `floor`: its mean by model. `questions`: that of μ because the questions are a sample; `degrees`: the degrees of
-    freedom it is known with.
-    """
-
-    cells: Floats | None
-    questions: Floats | None
-    degrees: int
-
-    @property
-    def floor(self) -> Floats | None:
-        """The noise of a model's scores, mean over the scenarios."""
-        return None if self.cells is None else np.asarray(self.cells.mean(axis=1))
+def replicate_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) within a scenario by model, in points²; None without two replicates."""
+    return _over_benchmarks(cube, _replicate_noise)
 
 
-def noise_of(cube: Cube, resampled: Resampled) -> Noise:
-    """Estimate the noise in a cube's scores."""
-    if cube.outcomes is None:
-        return Noise(cells=None, questions=None, degrees=0)
-    benchmarks = [cube.outcomes[name] for name in cube.benchmarks]
-    noise_on = _replicate_noise if resampled == "scenarios" else _interaction_noise
-    of_questions = [  # the variance of a benchmark's mean because its questions are a sample, by model
-        np.asarray(outcomes.means.mean(axis=1).var(axis=1, ddof=1) / len(outcomes.questions))
-        if len(outcomes.questions) > 1
-        else None
-        for outcomes in benchmarks
-    ]
-    return Noise(
-        cells=_weighted([noise_on(outcomes) for outcomes in benchmarks], cube.weights),
-        questions=_weighted(of_questions, cube.weights),
-        degrees=sum(len(outcomes.questions) - 1 for outcomes in benchmarks),
-    )
+def question_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) for other questions by model, in points²; None if outputs are not known."""
+    return _over_benchmarks(cube, _interaction_noise)
 
 
-def corrected_fluctuation(variance: Floats, floor: Floats, degrees: int, resampled: Resampled) -> Floats:
-    """Return σ without its noise: √(s² − floor), times what the root of an estimate lacks on average, to second order.
+def binomial_noise(cube: Cube) -> Floats | None:
+    """Return the variance of S(m, t) if every output were drawn anew: Σ w²·p(1 − p) ÷ Q by model, in points².
 
-    With r = s² ÷ (s² − floor) that is 1 + r² ÷ 4ν beyond these scenarios; without noise it is the known 1 ÷ c₄ of a
-    standard deviation (Kenney and Keeping 1951). Among these very scenarios it is 1 + (r² − 1) ÷ 4ν. The most is
-    1 + 9 ÷ 4ν. 0 where the noise alone explains what was seen.
-    """
-    left = np.maximum(variance - floor, 0.0)
-    ratio = np.divide(variance, left, out=np.zeros_like(left), where=left > 0)
-    lacking = ratio**2 - (resampled == "cases")
-    return np.asarray(np.sqrt(left) * (1 + np.clip(lacking, 0.0, _MOST_ADDED) / (4 * degrees)))
-
-
-def most_noise(cube: Cube) -> Floats | None:
-    """Return the variance of S(m, t) if every answer were drawn anew, by model: Σ w²·p(1 − p) ÷ Q, in points².
-
-    Replicates of the same questions vary less, since a question that is always right adds nothing: an upper bound for
-    scores of 0 and 1. None where the number of questions is not known.
+    An upper bound for scores of 0 and 1. Return None if the number of questions is not known.
     """
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
@@ -89,117 +48,98 @@ def most_noise(cube: Cube) -> Floats | None:
     return np.asarray(spread @ cube.weights**2)
 
 
-def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Return Var(e) ÷ replicates ÷ questions, [models, scenarios] in [0, 1]².
+def without_noise(variance: Floats, noise: Floats) -> Floats:
+    """Return √(s² − noise) in points; 0 if the noise explains all of the variance."""
+    return np.sqrt(np.maximum(variance - noise, 0.0))
 
-    A question that was measured once is taken to vary as the model's others do; None where a model has no others.
+
+def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
+    """Return the 95 % confidence interval of σ from the variance s² over scenarios; None if there is no noise.
+
+    The interval always contains the measured s: an upper bound below it is replaced by s.
+
+    >>> low, high = fluctuation_interval(4.0, 1.0, 10)
+    >>> round(low, 2), round(high, 2)
+    (1.04, 2.45)
     """
-    scores = outcomes.scores
-    if scores.shape[3] < 2:
+    if noise <= 0:
         return None
+    degrees = scenarios - 1
+    ratio = degrees * variance / noise
+
+    def bound(probability: float) -> float:
+        """Return the σ with which the ratio would be at most as large as measured with this probability."""
+        largest = (np.sqrt(ratio) + 4.0) ** 2 + degrees
+        if ncx2.cdf(ratio, degrees, 0.0) <= probability:
+            return 0.0
+        noncentrality = brentq(lambda value: ncx2.cdf(ratio, degrees, value) - probability, 0.0, largest)
+        return float(np.sqrt(noncentrality * noise / degrees))
+
+    return bound(1 - _TAIL), max(bound(_TAIL), float(np.sqrt(variance)))
+
+
+def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
+    """Return the interval of σ that holds for every noise variance up to `noise`; None if that is 0."""
+    levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
+    intervals = [interval for interval in levels if interval is not None]
+    return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
+
+
+def ability_interval(cube: Cube, model: int) -> Interval | None:
+    """Return the 95 % confidence interval of μ for other questions like these; None if nothing is known of them.
+
+    Student's t on the questions' mean scores if outputs are known, else binomial.
+    """
+    ability = float(cube.overall[model].mean())
+    if cube.outcomes is not None:
+        means = [cube.outcomes[name].means[model].mean(axis=0) for name in cube.benchmarks]
+        if min(map(len, means)) < 2:
+            return None
+        variance = 1e4 * sum(w**2 * each.var(ddof=1) / len(each) for w, each in zip(cube.weights, means, strict=True))
+        degrees = sum(len(each) - 1 for each in means)
+    else:
+        noise = binomial_noise(cube)
+        if noise is None:
+            return None
+        variance, degrees = noise[model], sum(cube.questions[name] for name in cube.benchmarks) - 1
+    if variance <= 0:
+        return None
+    margin = float(stdtrit(degrees, 1 - _TAIL) * np.sqrt(variance))
+    return max(ability - margin, 0.0), min(ability + margin, 100.0)
+
+
+def _over_benchmarks(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -> Floats | None:
+    """Return the variance of the weighted mean over benchmarks, in points²; None if one benchmark's is unknown."""
+    if cube.outcomes is None:
+        return None
+    variances = [noise_on(cube.outcomes[name]) for name in cube.benchmarks]
+    known = [variance for variance in variances if variance is not None]
+    if len(known) < len(variances):
+        return None
+    return np.asarray(1e4 * np.tensordot(cube.weights**2, np.stack(known), axes=1))
+
+
+def _replicate_noise(outcomes: Outcomes) -> Floats | None:
+    """Return Var(e) ÷ replicates ÷ questions by model, in [0, 1]²; None if a model has no repeated question."""
+    scores = outcomes.scores
     measured = ~np.isnan(scores)
     counts = measured.sum(axis=3)
-    means = outcomes.means
-    squares = np.where(measured, (scores - means[..., None]) ** 2, 0.0).sum(axis=3, dtype=np.float64)
     repeated = counts > 1
     if not repeated.any(axis=(1, 2)).all():
         return None
+    squares = np.where(measured, (scores - outcomes.means[..., None]) ** 2, 0.0).sum(axis=3, dtype=np.float64)
     within = np.divide(squares, counts - 1, out=np.zeros(squares.shape), where=repeated)
-    of_mean = np.where(repeated, within / np.maximum(counts, 1), 0.0)
-    single = within.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))  # for the variance of an answer that stands alone
-    total = of_mean.sum(axis=2) + single[:, None] * (~repeated).sum(axis=2)
-    return _shrink(total / means.shape[2] ** 2, means.shape[2])
+    variance = within.sum(axis=(1, 2)) / repeated.sum(axis=(1, 2))
+    return np.asarray(variance * (1 / counts).mean(axis=(1, 2)) / len(outcomes.questions))
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """Return (Var(ab) + Var(e) ÷ replicates) ÷ questions, [models, scenarios] in [0, 1]².
-
-    From the squares of scenarios × questions. A residual holds a part of the other scenarios' noise, which is taken out
-    again; two scenarios cannot be told apart, and share theirs.
-    """
+    """Return the residual mean square of scenarios × questions ÷ questions by model, in [0, 1]²."""
     means = outcomes.means
     _, scenarios, questions = means.shape
     if questions < 2 or scenarios < 2:
         return None
     residuals = means - means.mean(axis=2, keepdims=True) - means.mean(axis=1, keepdims=True)
     residuals += means.mean(axis=(1, 2), keepdims=True)
-    squares = np.einsum("mtq,mtq->mt", residuals, residuals) / (questions - 1)
-    mean = squares.sum(axis=1, keepdims=True) / (scenarios - 1)
-    cells = (
-        (squares - mean / scenarios) / (1 - 2 / scenarios) if scenarios > 2 else np.broadcast_to(mean, squares.shape)
-    )
-    return _shrink(cells / questions, questions)
-
-
-def _shrink(cells: Floats, questions: int) -> Floats:
-    """Move each scenario's noise towards the model's mean, the more the fewer questions it is known from."""
-    usual = cells.mean(axis=1, keepdims=True)
-    moved = ((questions - 1) * cells + _POOLED * usual) / (questions - 1 + _POOLED)
-    return np.asarray(np.maximum(moved, _LEAST_OWN * usual))
-
-
-def _weighted(by_benchmark: list[Floats | None], weights: Floats) -> Floats | None:
-    """Return the variance of the weighted mean over benchmarks, in points²; None where one benchmark's is not known."""
-    variances = [variance for variance in by_benchmark if variance is not None]
-    if len(variances) < len(by_benchmark):
-        return None
-    return np.asarray(1e4 * np.tensordot(weights**2, np.stack(variances), axes=1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Intervals:
-    """By model: lower and upper bounds, [models, 2]; NaN where the sample tells nothing.
-
-    `fluctuation` goes by what is resampled, `beyond` is that of other scenarios like these.
-    """
-
-    ability: Floats
-    fluctuation: Floats
-    beyond: Floats
-
-
-def intervals_of(overall: Floats, noise: Noise, posterior: Posterior | None, resampled: Resampled) -> Intervals:
-    """Return intervals for scores S(m, t), [models, scenarios] in per cent."""
-    variance = overall.var(axis=1, ddof=1)
-    beyond = here = np.full((len(overall), 2), np.nan)
-    if posterior is not None:
-        beyond = _quantiles(posterior.beyond, variance)
-        if noise.floor is not None:  # among these scenarios, scores without any noise would have no uncertainty
-            here = np.where(noise.floor[:, None] > 0, _quantiles(posterior.here, variance), np.nan)
-    return Intervals(
-        ability=_bound_ability(overall, noise, resampled),
-        fluctuation=here if resampled == "cases" else beyond,
-        beyond=beyond,
-    )
-
-
-def _quantiles(draws: Floats, variance: Floats) -> Floats:
-    """Return the interval that holds 95 % of a model's draws, [models, 2]; NaN for a model that never moved."""
-    highest = np.sqrt(np.maximum(variance, _WIDEST**2))[:, None]  # a sample's may be more, by n ÷ (n − 1)
-    ends = np.minimum(np.quantile(draws, [_TAIL, 1 - _TAIL], axis=0).T, highest)
-    return np.where(variance[:, None] > 0, ends, np.nan)
-
-
-def bounds(intervals: Floats, model: int) -> Interval | None:
-    """Return one model's interval; None where the sample tells nothing."""
-    low, high = map(float, intervals[model])
-    return None if np.isnan(low) or np.isnan(high) else (low, high)
-
-
-def _bound_ability(overall: Floats, noise: Noise, resampled: Resampled) -> Floats:
-    """Bound μ by Student's t: the variances that matter added up, Satterthwaite's degrees of freedom (1946)."""
-    scenarios = overall.shape[1]
-    over_scenarios = overall.var(axis=1, ddof=1) / scenarios
-    questions = np.zeros(len(overall)) if noise.questions is None else noise.questions
-    if resampled == "scenarios":
-        error, degrees = over_scenarios, np.full(len(overall), scenarios - 1.0)
-    elif resampled == "cases":
-        error, degrees = questions, np.full(len(overall), float(max(noise.degrees, 1)))
-    else:
-        shared = 0.0 if noise.floor is None else noise.floor / scenarios  # which both parts hold
-        error = np.maximum(over_scenarios + questions - shared, np.maximum(over_scenarios, questions))
-        parts = over_scenarios**2 / (scenarios - 1) + questions**2 / max(noise.degrees, 1)
-        degrees = np.divide((over_scenarios + questions) ** 2, parts, out=np.ones(len(parts)), where=parts > 0)
-    margin = np.where(error > 0, stdtrit(degrees, 1 - _TAIL) * np.sqrt(error), np.nan)
-    centre = overall.mean(axis=1)
-    return np.stack([np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 100.0)], axis=1)
+    squares = (residuals**2).sum(axis=(1, 2)) / ((questions - 1) * (scenarios - 1))
+    return np.asarray(squares / questions)

@@ -142,7 +142,7 @@ def family_of_model(model: Model) -> str:
     family = family_of(model.family or model.api_name)
     if model.family is not None:
         return family if family in _FAMILIES else model.family
-    vendor = _VENDORS.get(model.provider) if model.base_url is None else None
+    vendor = _VENDORS.get(model.provider) if model.base_url is None or model.place else None
     return vendor if vendor is not None and family not in _FAMILIES else family
 
 

@@ -1,12 +1,7 @@
-"""What people say of a queue → labels by which `judge calibrate` measures judges, and how far people agree.
+"""Labels of the review queue → the labels on which reviewers agree, and the status of the queue as text."""
 
-The labels are of the split `development`, never held out. Items come into the queue because a judge was in doubt of
-them, and what they teach goes into the rubric. So they must not be what a judge is finally measured by.
-"""
-
-import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -17,84 +12,89 @@ from skill_evaluator.judges.asking.results import Winner
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import IMPACTS
-from skill_evaluator.judges.people.items import ReviewItem, ReviewKind
+from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion
 from skill_evaluator.judges.people.queue import (
-    DisputedItem,
+    LabelsByItem,
     ReviewAnswer,
-    ReviewerAgreement,
     ReviewLabel,
     ReviewQueue,
-    ReviewStatus,
     allowed_answers,
     latest,
 )
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion
+from skill_evaluator.text import counted, listed
 
-WINNERS: Mapping[str, Winner] = {"1": 1, "2": 2, "tie": "tie"}
+_WINNERS: Mapping[str, Winner] = {"1": 1, "2": 2, "tie": "tie"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledItems:
-    """Lines for a file of labels, and the number of questions of which reviewers differ."""
+class ExportedLabels:
+    """Counts of `review export`: exported labels, questions on which reviewers differ, items not drawn at random."""
 
-    lines: Sequence[LabelLine]
+    exported: int
     disputed: int
+    not_random: int
 
 
-def labelled_items(items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]) -> LabelledItems:
-    """Return what people say, under the ids of the judgings; raise JudgeError where two items of a kind have one id.
+def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
+    """Write the labels on which reviewers agree into a file of labels, replacing the labels of the same items.
 
-    A pair or a regression has the answers on which more than half of the reviewers agree; questions of a pair beside
-    `overall` are criteria. A scored output has the score of each reviewer: a judge is held against each person alike.
-    Of regressions those that were drawn by chance count; those that were queued for a doubt say nothing of the rate in
-    a batch.
+    Only items that were drawn at random are exported: items that were queued for a doubt are harder than the rest, so
+    that a judge would be measured on those alone. Raise JudgeError for an invalid file, and StorageError.
     """
-    labelled: dict[tuple[str, ...], LabelLine] = {}
-    scored: dict[str, ReviewItem] = {}
-    scores: dict[str, dict[str, dict[str, int]]] = {}  # by item, criterion and reviewer
+    items = queue.items()
+    counting = latest(queue.labels(items))
+    random_items = {name: labels for name, labels in counting.items() if items[name].is_random}
+    fresh: dict[tuple[str, ...], LabelLine] = {}
     disputed = 0
-    for item_id, given in counting.items():
+    for item_id, labels in random_items.items():
         item = items[item_id]
-        if item.kind == "score":
-            first = scored.setdefault(item.item, item)
-            if (first.document, first.reference, first.outputs) != (item.document, item.reference, item.outputs):
-                raise _two_of_one_id(item)
-            by_criterion = scores.setdefault(item.item, {})
-            for reviewer, label in sorted(given.items()):
-                for answer in label.answers:
-                    by_criterion.setdefault(answer.question, {})[reviewer] = int(answer.answer)
-        elif item.kind == "pairwise" or "random" in item.reasons:
-            answers = [agreed_answer(one.name, [*answers_to(given, one.name).values()]) for one in item.questions]
-            agreed = {answer.question: answer for answer in answers if answer is not None}
-            disputed += answers.count(None)
-            for line in _lines_of(item, agreed):
-                if labelled.setdefault(_key(line), line) is not line:
-                    raise _two_of_one_id(item)
-    pairs = [line for line in labelled.values() if isinstance(line, LabelledPair)]
-    regressions = [line for line in labelled.values() if isinstance(line, RegressionLabel)]
-    outputs = [_scored(item, scores[name]) for name, item in scored.items()]
-    return LabelledItems(lines=[*pairs, *outputs, *regressions], disputed=disputed)
+        lines = _label_lines(item, labels)
+        disputed += len(item.questions) * (item.kind != "score") - sum(map(_answer_count, lines))
+        for line in lines:
+            fresh[_key(line)] = _merged(fresh.get(_key(line)), line)
+    existing = read_labels(path).lines if path.exists() else ()
+    merged = {_key(line): line for line in (*existing, *fresh.values())}
+    if fresh:
+        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
+    return ExportedLabels(exported=len(fresh), disputed=disputed, not_random=len(counting) - len(random_items))
 
 
-def _two_of_one_id(item: ReviewItem) -> JudgeError:
-    return JudgeError(f"two items of the queue differ and share the id '{item.item}'; rename one")
+def _key(line: LabelLine) -> tuple[str, ...]:
+    question = getattr(line, "dimension" if isinstance(line, RegressionLabel) else "sentence", "")
+    return type(line).__name__, line.id, question
 
 
-def answers_to(given: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:
-    """Return what each reviewer of an item answers to one of its questions."""
-    return {name: answer for name, label in given.items() for answer in label.answers if answer.question == question}
+def _merged(earlier: LabelLine | None, line: LabelLine) -> LabelLine:
+    """Return a line with the scores of an earlier line for the same output. Raise JudgeError for two other lines."""
+    if earlier is None:
+        return line
+    if isinstance(earlier, ScoredItem) and isinstance(line, ScoredItem):
+        merged = line.model_copy(update={"scores": {**earlier.scores, **line.scores}})
+        if merged == earlier.model_copy(update={"scores": merged.scores}):
+            return merged
+    raise JudgeError(f"two items of the queue differ and share the id '{line.id}'; rename one")
 
 
-def agreed_answer(question: str, given: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
-    """Return what more than half of the reviewers answer, with the highest impact that they give; None without it."""
-    answer, count = Counter(one.answer for one in given).most_common(1)[0]
-    if 2 * count <= len(given):
-        return None
-    impacts = [one.impact for one in given if one.impact is not None and one.answer == answer]
-    return ReviewAnswer(question=question, answer=answer, impact=max(impacts, key=IMPACTS.index) if impacts else None)
+def _answer_count(line: LabelLine) -> int:
+    """Return how many questions of a pair or regression a line answers."""
+    if isinstance(line, LabelledPair):
+        return len(line.criteria) + (line.human is not None)
+    return int(isinstance(line, RegressionLabel))
 
 
-def _lines_of(item: ReviewItem, agreed: Mapping[str, ReviewAnswer]) -> list[LabelledPair] | list[RegressionLabel]:
+def _label_lines(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> Sequence[LabelLine]:
+    """Return the lines for a file of labels.
+
+    A pair or regression has the answers of more than half of its reviewers. A scored output has the score of each
+    reviewer, because a judge is compared with each person alike.
+    """
+    if item.kind == "score":
+        return [_scored_line(item, labels)]
+    answers = [
+        _agreed_answer(question.name, list(_answers_to(labels, question.name).values())) for question in item.questions
+    ]
+    agreed = {answer.question: answer for answer in answers if answer is not None}
     if item.kind == "regression":
         return [
             RegressionLabel.model_validate(
@@ -107,13 +107,12 @@ def _lines_of(item: ReviewItem, agreed: Mapping[str, ReviewAnswer]) -> list[Labe
             )
             for question, answer in agreed.items()
         ]
-    winners = {question: WINNERS[answer.answer] for question, answer in agreed.items()}
+    winners = {question: _WINNERS[answer.answer] for question, answer in agreed.items()}
     pair = {
         "id": item.item,
         "stratum": item.stratum,
         "human": winners.pop(OVERALL, None),
         "criteria": winners,
-        "split": "development",
         "input": item.document,
         "output_1": item.outputs[0],
         "output_2": item.outputs[1],
@@ -121,140 +120,94 @@ def _lines_of(item: ReviewItem, agreed: Mapping[str, ReviewAnswer]) -> list[Labe
     return [LabelledPair.model_validate(pair)] if agreed else []
 
 
-def _scored(item: ReviewItem, scores: Mapping[str, Mapping[str, int]]) -> ScoredItem:
+def _scored_line(item: ReviewItem, labels: Mapping[str, ReviewLabel]) -> ScoredItem:
+    scores: dict[str, list[int]] = {}
+    for _, label in sorted(labels.items()):
+        for answer in label.answers:
+            scores.setdefault(answer.question, []).append(int(answer.answer))
     return ScoredItem(
         id=item.item,
         stratum=item.stratum,
-        scores={criterion: tuple(people.values()) for criterion, people in scores.items()},
-        split="development",
+        scores={criterion: tuple(given) for criterion, given in scores.items()},
         input=item.document or None,
         output=item.outputs[0],
         reference=item.reference or None,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedLabels:
-    """How many labels went into a file, and how many were left out: disputed, or of what is held out there."""
-
-    taken: int
-    disputed: int
-    held_out: int
+def _answers_to(labels: Mapping[str, ReviewLabel], question: str) -> dict[str, ReviewAnswer]:
+    """Return the answer of each reviewer to a question."""
+    return {name: answer for name, label in labels.items() for answer in label.answers if answer.question == question}
 
 
-def export_labels(queue: ReviewQueue, path: Path) -> ExportedLabels:
-    """Write what people agree on into a file of labels, as `merge_labels`."""
-    items = queue.items()
-    labelled = labelled_items(items, latest(queue.labels(items)))
-    taken, held_out = merge_labels(path, labelled.lines)
-    return ExportedLabels(taken=taken, disputed=labelled.disputed, held_out=held_out)
+def _agreed_answer(question: str, answers: Sequence[ReviewAnswer]) -> ReviewAnswer | None:
+    """Return the answer of more than half with its highest impact. Return None without a majority."""
+    answer, count = Counter(given.answer for given in answers).most_common(1)[0]
+    if 2 * count <= len(answers):
+        return None
+    impacts = [given.impact for given in answers if given.impact is not None and given.answer == answer]
+    return ReviewAnswer(question=question, answer=answer, impact=max(impacts, key=IMPACTS.index) if impacts else None)
 
 
-def merge_labels(path: Path, fresh: Sequence[LabelLine]) -> tuple[int, int]:
-    """Write labels into a file, over those of the same item; return how many came in, and how many were kept out.
+def status_lines(
+    items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel], *, published: bool = False
+) -> list[str]:
+    """Describe the queue: items without a label, labels by reviewer, agreement, and disputed items with notes.
 
-    What is held out stays as it is, and its texts stay out of the development part. Raise JudgeError for a broken file,
-    and StorageError.
+    If `published` is true, reviewers are numbered and notes are omitted.
     """
-    there = list(read_labels(path).lines) if path.exists() else []
-    held_out = {_key(line): _texts(line) for line in there if getattr(line, "split", None) == "held_out"}
-    secret_texts = {texts for texts in held_out.values() if None not in texts[1]}
-    taken = [line for line in fresh if _key(line) not in held_out and _texts(line) not in secret_texts]
-    merged = {_key(line): line for line in (*there, *taken)}
-    if taken:
-        replace_blocks(path, (f"{line.model_dump_json(exclude_none=True)}\n" for line in merged.values()))
-    return len(taken), len(fresh) - len(taken)
-
-
-def _key(line: LabelLine) -> tuple[str, str, str]:
-    of_kind = getattr(line, "dimension" if isinstance(line, RegressionLabel) else "sentence", "")
-    return type(line).__name__, line.id, of_kind
-
-
-def _texts(line: LabelLine) -> tuple[str, frozenset[str | None]]:
-    """Return what is asked about; a finding has no texts."""
-    if isinstance(line, RegressionLabel):
-        return "", frozenset((None,))
-    outputs = (line.output_1, line.output_2) if isinstance(line, LabelledPair) else (line.output,)
-    return line.input or "", frozenset(outputs)
-
-
-def review_status(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel]) -> ReviewStatus:
-    """Return how far the queue is, and where its reviewers agree."""
     counting = latest(labels)
     reviewers = sorted({label.reviewer for label in labels})
+    names = {name: f"reviewer {number}" if published else name for number, name in enumerate(reviewers, 1)}
     waiting = [item for item_id, item in items.items() if item_id not in counting]
-    begun = [moment for item in waiting if (moment := _judged_at(item)) is not None]
-    return ReviewStatus(
-        items=len(items),
-        unlabelled=len(waiting),
-        reasons=_by_reason(items.values()),
-        open=_by_reason(waiting),
-        oldest=min(begun, default=None),
-        newest_label=max((label.at for label in labels), default=None),
-        reviewers={name: sum(name in given for given in counting.values()) for name in reviewers},
-        agreement=_agreement(items, counting),
-        disputed=_disputed(items, counting),
-    )
+    reasons = Counter(reason for item in waiting for reason in item.reasons)
+    why = f" ({listed([f'{reason} {count}' for reason, count in reasons.most_common()], 10)})" if reasons else ""
+    return [
+        f"{counted(len(items), 'item')}: {len(items) - len(waiting)} labelled, {len(waiting)} without a label{why}",
+        *(
+            f"{names[name]}: {counted(sum(name in given for given in counting.values()), 'label')}"
+            for name in reviewers
+        ),
+        *_agreement_lines(items, counting, names),
+        *_disputed_lines(items, counting, names, published=published),
+    ]
 
 
-def _by_reason(items: Iterable[ReviewItem]) -> dict[str, int]:
-    return dict(Counter(reason for item in items for reason in item.reasons))
+def _agreement_lines(
+    items: Mapping[str, ReviewItem], counting: LabelsByItem, names: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield agreement and Cohen's κ of every two reviewers for each question; κ of scores is weighted linearly."""
+    questions: dict[tuple[str, str], ReviewQuestion] = {}
+    answers: dict[tuple[str, str, str, str], list[tuple[str, str]]] = {}
+    example: dict[tuple[str, str], ReviewItem] = {}
+    for item_id, labels in counting.items():
+        for question in (item := items[item_id]).questions:
+            key = item.kind, question.name
+            questions[key], example[key] = question, item
+            given = _answers_to(labels, question.name)
+            for left, right in combinations(sorted(given), 2):
+                both = (given[left].answer, given[right].answer)
+                answers.setdefault((*key, left, right), []).append(both)
+    for (kind, name, left, right), pairs in answers.items():
+        categories = allowed_answers(example[kind, name], questions[kind, name])
+        table = confusion([first for first, _ in pairs], [second for _, second in pairs], categories)
+        kappa = cohen_kappa(table, "linear" if kind == "score" else "nominal").value
+        agreed = sum(one == other for one, other in pairs)
+        words = "" if kappa is None else f", κ {kappa:.2f}"
+        yield f"{names[left]} and {names[right]} agree on {name} for {agreed} of {counted(len(pairs), 'item')}{words}"
 
 
-def _judged_at(item: ReviewItem) -> str | None:
-    """Return when the judging of an item began, which its id begins with; None where it says no moment."""
-    try:
-        moment = datetime.datetime.strptime((item.judging or "")[:16], "%Y%m%dT%H%M%SZ")
-    except ValueError:
-        return None
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _agreement(
-    items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]
-) -> list[ReviewerAgreement]:
-    """Compare reviewers two at a time on all items that both labelled."""
-    both: dict[tuple[str, ReviewKind, str, str], list[tuple[str, str]]] = {}
-    categories: dict[tuple[str, ReviewKind], dict[str, None]] = {}
-    for item_id, given in counting.items():
-        item = items[item_id]
-        for question in item.questions:
-            answers = {name: one.answer for name, one in answers_to(given, question.name).items()}
-            categories.setdefault((question.name, item.kind), {}).update(dict.fromkeys(allowed_answers(item, question)))
-            for left, right in combinations(sorted(answers), 2):
-                pairs = both.setdefault((question.name, item.kind, left, right), [])
-                pairs.append((answers[left], answers[right]))
-    rows = []
-    for (name, kind, left, right), pairs in both.items():
-        scale = list(categories[name, kind])
-        if kind == "score":
-            scale.sort(key=int)
-        table = confusion([one for one, _ in pairs], [other for _, other in pairs], scale)
-        kappa = cohen_kappa(table, "linear" if kind == "score" else "nominal")
-        rows.append(
-            ReviewerAgreement(
-                question=name,
-                kind=kind,
-                reviewers=(left, right),
-                n=len(pairs),
-                agreed=sum(one == other for one, other in pairs),
-                kappa=kappa,
-            )
-        )
-    return rows
-
-
-def _disputed(items: Mapping[str, ReviewItem], counting: Mapping[str, Mapping[str, ReviewLabel]]) -> list[DisputedItem]:
-    disputed = []
-    for item_id, given in counting.items():
+def _disputed_lines(
+    items: Mapping[str, ReviewItem], counting: LabelsByItem, names: Mapping[str, str], *, published: bool
+) -> Iterator[str]:
+    """Yield the questions to which reviewers give different answers: the rubric may need an edge case."""
+    for item_id, labels in counting.items():
         for question in items[item_id].questions:
-            answers = {name: one.answer for name, one in answers_to(given, question.name).items()}
+            answers = {name: answer.answer for name, answer in _answers_to(labels, question.name).items()}
             if len(set(answers.values())) > 1:
-                notes = {name: label.note for name, label in given.items() if label.note}
-                disputed.append(
-                    DisputedItem(
-                        item=items[item_id].item, id=item_id, question=question.name, answers=answers, notes=notes
-                    )
-                )
-    return disputed
+                words = [
+                    f"{names[name]} says {answer}"
+                    + (f" ({labels[name].note})" if labels[name].note and not published else "")
+                    for name, answer in answers.items()
+                ]
+                yield f"differ on {items[item_id].item}, {question.name}: {', '.join(words)}"

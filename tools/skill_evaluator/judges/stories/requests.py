@@ -15,8 +15,6 @@ from skill_evaluator.display.options import (
     shared,
 )
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest, RubricJudgingRequest
-from skill_evaluator.judges.calibration.labels import Split
-from skill_evaluator.judges.calibration.results import PROBE_NAMES
 from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics.bounded import BAR
 
@@ -60,9 +58,6 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
         metavar="EARLIER",
     )
-    planned: str | None = rare("Instead of --items and --judge: a judge job of the plan.", metavar="JOB")
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
-    artifacts: Path = rare("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
 
 
@@ -71,22 +66,22 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @options
 class CalibrateRequest(JudgingRequest):
-    """By what judges are measured: people's labels, outputs that code breaks, or what was judged before."""
+    """The human labels, and the verdicts or judges that are measured by them."""
 
-    labels: Path | None = option("JSON Lines of people's labels: pairs, scores, regressions.", metavar="FILE")
-    rubric: Path | None = option("With --judge: the rubric by which pairs are compared.", metavar="FILE")
-    broken: int = option("With --judge: plant N broken outputs, and controls.", 0, metavar="N", min=0)
+    labels: Path | None = option("JSON Lines of human labels: pairs, scores, regressions.", metavar="FILE")
+    rubric: Path | None = option("With --judge: the rubric by which items are judged.", metavar="FILE")
+    corrupt: int = option("With --judge: test it on N corrupted outputs, too.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = option(
-        f"With --judge: ask again with a change; {', '.join(PROBE_NAMES)}; repeatable.", (), "--probe", metavar="NAME"
+        "With --judge: judge again with an added text; verbosity or authority; repeatable.",
+        (),
+        "--probe",
+        metavar="NAME",
     )
-    split: Split | None = rare("Only the items of this split; default: all.")
-    bar: float = rare("The κ with people, or informedness, of a trusted judge.", BAR, min=0.0, max=0.99)
+    bar: float = rare("The κ with people that a trusted judge reaches.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = option(
-        "JSON Lines: id, judge, and order and winner, or criterion and score.", metavar="FILE"
+        "JSON Lines of stored verdicts: id, judge, and order and winner, or criterion and score.", metavar="FILE"
     )
-    planted: Path | None = option("JSON Lines: pairs with what code broke, and controls.", metavar="FILE")
-    regressions: Path | None = option("The results of `judge regression` on the planted pairs.", metavar="FILE")
-    batch: Path | None = rare("Its results on a batch, whose rates are corrected.", metavar="FILE")
+    batch: Path | None = option("Results of `judge regression` on labelled pairs; corrects its rates.", metavar="FILE")
 
 
 @options

@@ -75,7 +75,7 @@
   const verdicts = (row) => [row, row.also].filter(Boolean).map((one) => el("div", {}, badge(one.verdict), row.also ? since(one) : null));
 
   /** Return a difference with its interval in words. */
-  const change = (row) => (row.difference === null || row.difference === undefined ? "" : `${row.metric} ${signed(row.difference)}${row.step_low === null || row.step_low === undefined ? "" : `, ${row.wide ? "" : "95 % "}interval ${signed(row.step_low)} to ${signed(row.step_high)}`}`);
+  const change = (row) => (row.difference === null || row.difference === undefined ? "" : `${row.metric} ${signed(row.difference)}${row.step_low === null || row.step_low === undefined ? "" : `, 95 % interval ${signed(row.step_low)} to ${signed(row.step_high)}`}`);
 
   /** Say which version of a component regressed, with which models, where, how surely, and what to do next. */
   function finding(component, fell) {

@@ -1,4 +1,4 @@
-"""Which cases broke and which were fixed beyond chance, at a false discovery rate of 10 %, and in which fields.
+"""The cases that broke and those that were fixed significantly, at a false discovery rate of 10 %, with their fields.
 
 A list of cases has errors of its own: among forty cases some always move.
 """
@@ -10,20 +10,20 @@ import numpy as np
 from scipy.special import stdtr
 
 from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.comparability import Common, case_means, field_scores
-from skill_evaluator.verdicts.decide.effects import Floats, Within, adjusted
+from skill_evaluator.verdicts.decide.effects import Floats, adjusted
 from skill_evaluator.verdicts.decide.measuring import Measured
 from skill_evaluator.verdicts.decide.results import CaseChange, Cases, CaseTurn
 from skill_evaluator.verdicts.decide.rules import MOSTLY, VerdictRules
 
 FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
-_PRIOR_DEGREES = 8.0  # the mean variance of all cases counts as much as so many degrees of freedom of a case's own
-_HEAVY_TAILS = 5.0  # degrees of freedom where the noise is read off the other cases
+_HEAVY_TAILS = 5.0  # degrees of freedom of how far cases move
 _KEPT_TO_VARIANCE = 2.71  # the variance of a normal variable, in the mean square of its smaller three quarters
-_LEAST_MOVED = 3
+_MIN_MOVED = 3
 
 _UNSCORED = "unscored"
-_SEVERAL = 3  # fields: with fewer, a document that is lost may be a coin that fell otherwise
+_MIN_FIELDS = 3
 
 
 def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -> Cases:
@@ -36,7 +36,8 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         return Cases(broke=[], fixed=[], left_out=common.left_out, turned=turned, unreliable=unreliable)
     measure, tolerance = primary.measure, rules.tolerance(primary.measure)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
-    surely = dict(zip(measure.case_ids, moved_beyond_chance(primary), strict=True))
+    q_values = adjusted(p_values_of_cases(primary.after.means - primary.before.means))
+    significant = {case_id for case_id, q in zip(measure.case_ids, q_values, strict=True) if q <= FALSE_NAMES}
     means = zip(measure.case_ids, case_means(measure.before), case_means(measure.after), strict=True)
     moved = [
         CaseChange(
@@ -46,7 +47,15 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         if abs(after - before) > tolerance
     ]
     moved.sort(key=lambda change: (-abs(change.after - change.before), change.case_id))
-    named = [change for change in moved if surely[change.case_id] or _is_lost_document(*pairs[change.case_id])]
+    is_graded = any(
+        score not in (0.0, 1.0) for arm in (measure.before, measure.after) for case in arm for score in case
+    )
+    named = [
+        change
+        for change in moved
+        if change.case_id in significant
+        or _is_turned(*pairs[change.case_id], (change.before, change.after), is_graded=is_graded)
+    ]
     worse = {
         case_id
         for case_id, before, after in zip(measure.case_ids, measure.before, measure.after, strict=True)
@@ -58,7 +67,7 @@ def named_cases(common: Common, primary: Measured | None, rules: VerdictRules) -
         left_out=common.left_out,
         within_noise=len(moved) - len(named),
         every_answer_worse=[
-            change.case_id for change in moved if change.case_id in worse and not surely[change.case_id]
+            change.case_id for change in moved if change.case_id in worse and change.case_id not in significant
         ],
         turned=turned,
         unreliable=unreliable,
@@ -80,13 +89,18 @@ def _turns(common: Common, primary_metric: str) -> tuple[list[CaseTurn], list[Ca
     return turned, [turn for _, turn in turns if turn.before.startswith("flaky")]
 
 
-def _is_lost_document(before: CaseRecord, after: CaseRecord) -> bool:
-    """Return whether nearly all of a document's several fields were right and hardly any is: no coin falls so."""
-    shares = [
-        fmean([score for path in before.fields for score in field_scores(case, path)] or [0.0])
-        for case in (before, after)
-    ]
-    return len(before.fields) >= _SEVERAL and shares[0] >= MOSTLY and shares[1] <= 1 - MOSTLY
+def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
+    """Return whether nearly all of a case was right and hardly anything is, or the reverse.
+
+    What counts are its fields, if there are several, else its scores, if they are not only 0 and 1: a single value that
+    is right or wrong turns by chance.
+    """
+    if len(before.fields) >= _MIN_FIELDS:
+        sides = [[score for path in before.fields for score in field_scores(case, path)] for case in (before, after)]
+        means = (fmean(sides[0] or [0.0]), fmean(sides[1] or [0.0]))
+    elif not is_graded:
+        return False
+    return max(means) >= MOSTLY and min(means) <= 1 - MOSTLY + ROUNDING
 
 
 def changed_fields(before: CaseRecord, after: CaseRecord) -> dict[str, str]:
@@ -108,61 +122,15 @@ def profile_of(record: Record, path: str) -> dict[str, int]:
     return dict(sorted(standings.items()))
 
 
-def moved_beyond_chance(measured: Measured) -> list[bool]:
-    """Return whether each case of a measure moved beyond chance.
-
-    A document in which all was right and nothing is, or the reverse, needs no other to be held against, as long as its
-    score is a mean of several things: a score of 0 or 1 may be a coin that fell otherwise.
-    """
-    surely = [q <= FALSE_NAMES for q in adjusted(chances_of_cases(measured))]
-    scores = {score for arm in (measured.measure.before, measured.measure.after) for case in arm for score in case}
-    if scores <= {0.0, 1.0}:
-        return surely
-    means = np.array([measured.before.means, measured.after.means])
-    turned = (means.max(axis=0) >= MOSTLY) & (means.min(axis=0) <= 1.0 - MOSTLY)
-    return [sure or bool(turn) for sure, turn in zip(surely, turned, strict=True)]
-
-
-def chances_of_cases(measured: Measured) -> list[float]:
-    """Return the two-sided p of each case of a measure: how often chance alone would move it as far."""
-    before, after = measured.before, measured.after
-    if measured.independent and ((before.counts > 1) & (after.counts > 1)).all():
-        p_values = _ps_by_replicates(before, after, measured.of_runs)
-    else:
-        p_values = _ps_among_cases(after.means - before.means)
-    return [float(p) for p in p_values]
-
-
-def _ps_by_replicates(before: Within, after: Within, of_runs: float) -> Floats:
-    """Return p of each case, where the replicates of a case are draws: t with a moderated variance (empirical Bayes).
-
-    A case's own variance is shrunk towards the mean of the baseline's, Smyth 2004 (doi:10.2202/1544-6115.1027), with a
-    fixed weight and without the degrees of freedom that shrinking adds, since scores are not normal. What the new
-    version does to one case thus makes no other case less sure.
-    """
-    degrees = before.counts + after.counts - 2
-    squares = before.variances * (before.counts - 1) + after.variances * (after.counts - 1)
-    usual = float(before.variances.mean())
-    moderated = (_PRIOR_DEGREES * usual + squares) / (_PRIOR_DEGREES + degrees)
-    error = np.sqrt(moderated * (1 / before.counts + 1 / after.counts) + of_runs)
-    return _two_sided(after.means - before.means, error, degrees)
-
-
-def _ps_among_cases(differences: Floats) -> Floats:
-    """Return p of each case, where its answers count as one draw: how far it moved among all that moved.
+def p_values_of_cases(differences: Floats) -> list[float]:
+    """Return the two-sided p of each case, whose outputs count as one draw: how far it moved among all that moved.
 
     The variance is read off the smaller three quarters of the differences that are not 0, with heavy tails. Fewer than
     three cases that moved tell nothing, and nor do differences of equal size, as those of right and wrong.
     """
-    sizes = np.sort(np.abs(differences[differences != 0.0]))
-    if len(sizes) < _LEAST_MOVED:
-        return np.ones(len(differences))
+    sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
+    if len(sizes) < _MIN_MOVED:
+        return [1.0] * len(differences)
     kept = sizes[: -max(1, len(sizes) // 4)]
-    error = np.sqrt(_KEPT_TO_VARIANCE * float((kept**2).mean()))
-    return _two_sided(differences, np.full(len(differences), error), np.full(len(differences), _HEAVY_TAILS))
-
-
-def _two_sided(differences: Floats, error: Floats, degrees: Floats) -> Floats:
-    scale = np.where(error > 0.0, error, 1.0)
-    p_values = 2.0 * stdtr(degrees, -np.abs(differences) / scale)
-    return np.where(error > 0.0, p_values, np.where(differences == 0.0, 1.0, 0.0))
+    error = float(np.sqrt(_KEPT_TO_VARIANCE * (kept**2).mean()))
+    return [float(p) for p in 2.0 * stdtr(_HEAVY_TAILS, -np.abs(differences) / error)]

@@ -33,6 +33,7 @@ Kind = Literal["accuracy", "reproducibility", "field"]
 CasePairs = Sequence[tuple[CaseRecord, CaseRecord]]
 """Baseline and candidate of each case."""
 Scores = tuple[float, ...]
+RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not measured
 STALE_DAYS = 30  # vendors change what stands behind a name; an older baseline is remarked upon
 _NO_ANSWERS = FieldCount(right=0, n=0)
 _ASK_ANEW = "`evaluate` asks both versions of what answers now, `policy.served: any` compares whatever answers"
@@ -45,10 +46,10 @@ class Pair:
     """The records of one model to compare; `absent` says why there is no baseline to compare with.
 
     `baseline_again` and `candidate_again` are further complete runs of the same versions and settings, oldest first:
-    runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one, and
-    `look` the number of times that runs were held against it, this one included. `passed_over` says which
-    recorded runs and cases do not count. `side_by_side`: no day stands between them, though no record says so.
-    `any_served`: whichever model answered. `unproved_judge` decided checks of the candidate and is not calibrated.
+    runs of a version are pooled. `anchor` is the last accepted version's record, or the oldest comparable one.
+    `passed_over` says which recorded runs and cases do not count. `side_by_side`: the two were interleaved, though no
+    record says so. `any_served`: whichever model answered. `unproved_judge` decided checks of the candidate and is not
+    calibrated.
     """
 
     baseline: Record | None
@@ -58,7 +59,6 @@ class Pair:
     candidate_again: tuple[Record, ...] = ()
     anchor: Record | None = None
     anchor_again: tuple[Record, ...] = ()
-    look: int = 1
     passed_over: tuple[str, ...] = ()
     side_by_side: bool = False
     any_served: bool = False
@@ -79,11 +79,6 @@ class Pair:
     def is_since_anchor(self) -> bool:
         """Whether the baseline is the anchor itself."""
         return self.baseline is not None and self.anchor is not None and self.baseline.run_id == self.anchor.run_id
-
-    @property
-    def baseline_look(self) -> int:
-        """The look at the anchor that the comparison with the baseline is; 0 where the baseline is no anchor."""
-        return self.look if self.is_since_anchor else 0
 
 
 class ReadOutputs(NamedTuple):
@@ -217,7 +212,7 @@ def _setting_changes(baseline: Record, candidate: Record) -> list[ValueChange] |
 
 def _is_other_address(changes: Sequence[ValueChange], baseline: Record, candidate: Record) -> bool:
     """Return whether nothing but the place that answers come from changed, and the same model gives them."""
-    places = ("base_url", "params.file") if candidate.provider == "replay" else ("base_url",)
+    places = ("base_url", "place", "region", *(("params.file",) if candidate.provider == "replay" else ()))
     elsewhere = bool(changes) and all(change.path in places for change in changes)
     return elsewhere and baseline.served_model == candidate.served_model
 
@@ -309,21 +304,6 @@ class Measure:
 def case_means(arm: Sequence[Scores]) -> list[float]:
     """Return the mean score of each case."""
     return [sum(scores) / len(scores) for scores in arm]
-
-
-def arms_of(measure: Measure, *versions: Sequence[Record]) -> list[list[tuple[Scores, ...]]]:
-    """Return the scores of a measure in each run of each version, by the cases that every run has.
-
-    Where no case is in every run, the scores of a version stand together.
-    """
-    if all(len(runs) == 1 for runs in versions):
-        return [[measure.before], [measure.after]]
-    read = _READERS[measure.kind]
-    scores = [[{case.case_id: read(case, measure.name) for case in run.per_case} for run in runs] for runs in versions]
-    shared = [case_id for case_id in measure.case_ids if all(run.get(case_id) for runs in scores for run in runs)]
-    if not shared:
-        return [[measure.before], [measure.after]]
-    return [[tuple(run[case_id] for case_id in shared) for run in runs] for runs in scores]
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[Measure]:

@@ -1,22 +1,20 @@
 """Pairs of records and the rules → verdicts on every measure, every model and the component.
 
-What is comparable, how large each effect is and what noise it stands in (`measuring`) → q within each family → verdicts
-→ what a good mean may not hide (fields lost, loss since the anchor, an earlier run of the same version) → the reasons.
+Measure what is comparable (`measuring`) → q within each family → verdicts → what a good mean may hide (lost fields,
+loss since the accepted version, an earlier run of the same version) → the reasons.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import get_args
 
-from skill_evaluator.identifiers import Tier
-from skill_evaluator.library.config import Gate, VerdictName
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.stats import rounded
 from skill_evaluator.verdicts.decide.cases import named_cases, profile_of
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, served_change
 from skill_evaluator.verdicts.decide.effects import Effect, adjusted
-from skill_evaluator.verdicts.decide.lost_answers import bounds_of
-from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all, parts_of
+from skill_evaluator.verdicts.decide.measuring import Compared, Measured, measure_all
+from skill_evaluator.verdicts.decide.missing_outputs import Missing, bounds_of
 from skill_evaluator.verdicts.decide.reasons import falls_of, reasons_of, remedy_of
 from skill_evaluator.verdicts.decide.results import (
     Cases,
@@ -24,8 +22,7 @@ from skill_evaluator.verdicts.decide.results import (
     MeasureResult,
     ModelVerdict,
     RunSummary,
-    Scope,
-    Watch,
+    SinceAccepted,
 )
 from skill_evaluator.verdicts.decide.rules import (
     Levels,
@@ -33,6 +30,7 @@ from skill_evaluator.verdicts.decide.rules import (
     VerdictRules,
     bounded_verdict,
     component_verdict,
+    is_harmed_everywhere,
     is_lost,
     judged_verdict,
     measure_verdict,
@@ -41,101 +39,9 @@ from skill_evaluator.verdicts.decide.rules import (
     verdict_with_losses,
 )
 
-
-def watch_anchors(pairs: Sequence[Pair], rules: VerdictRules) -> list[Watch | None]:
-    """Return what became of the critical measures of each model since its anchor.
-
-    None where there is no anchor, where the baseline is the anchor, and where the two are not comparable.
-    """
-    counts = rules.is_critical_accuracy
-    since = [
-        replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
-        for pair in pairs
-        if pair.anchor is not None and not pair.is_since_anchor
-    ]
-    tested = [
-        (compared, measured, effect)
-        for compared in measure_all(since, rules.primary_metric, counts)
-        for measured in compared.measured
-        if counts(measured.measure) and (effect := measured.effects[rules.policy.gate]) is not None
-    ]
-    q_values = adjusted([effect.p for *_, effect in tested])
-    watches: dict[str, Watch] = {}
-    for (compared, measured, effect), q in zip(tested, q_values, strict=True):
-        watch = _watch(compared, measured, effect, q, rules)
-        model_id = compared.pair.candidate.model_id
-        if model_id not in watches or watch.difference < watches[model_id].difference:
-            watches[model_id] = watch
-    return [None if pair.is_since_anchor else watches.get(pair.candidate.model_id) for pair in pairs]
-
-
-def _watch(compared: Compared, measured: Measured, effect: Effect, q: float, rules: VerdictRules) -> Watch:
-    pair, measure = compared.pair, measured.measure
-    anchor = pair.baseline
-    assert anchor is not None  # noqa: S101  (only pairs with an anchor are watched)
-    level = rules.levels(measure, pair.look).fall
-    low, high = effect.interval(2 * level)
-    return Watch(
-        anchor_version=anchor.skill_version,
-        anchor_run_id=anchor.run_id,
-        look=pair.look,
-        metric=measure.name,
-        difference=round(effect.difference, 6),
-        interval=(round(low, 6), round(high, 6)),
-        p=round(effect.p, 6),
-        level=level,
-        verdict=_verdict(compared, measured, q, rules, pair.look),
-    )
-
-
-def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of an earlier run of the candidate's version that, with those before it, was a regression.
-
-    Trying again does not help: a version that fell beyond chance once needs runs that exclude the drop, a new version,
-    or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
-    """
-    runs, counts = (*pair.candidate_again, pair.candidate), rules.is_critical_accuracy
-    for after in range(1, len(runs)):
-        prefix = replace(
-            pair, candidate=runs[after - 1], candidate_again=runs[: after - 1], look=pair.look - len(runs) + after
-        )
-        (compared,) = measure_all([prefix], rules.primary_metric, counts)
-        for measured in compared.measured:
-            effect = measured.effects[rules.policy.gate]
-            if effect is None or not counts(measured.measure):
-                continue
-            q = min(1.0, effect.p * models)
-            if _verdict(compared, measured, q, rules, prefix.baseline_look) == "regressed":
-                return runs[after - 1].run_id
-    return None
-
-
-def _verdict(compared: Compared, measured: Measured, q: float, rules: VerdictRules, look: int) -> VerdictName:
-    """Return the verdict on a measure, whatever the missing answers would have been."""
-    measure, tolerance = measured.measure, rules.tolerance(measured.measure)
-    levels = rules.levels(measure, look)
-    verdict = measure_verdict(measured.effects[rules.policy.gate], q, tolerance, levels, covered=True)
-    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
-    missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-    verdict = bounded_verdict(verdict, missing, tolerance, rules.required_coverage)
-    return supported_verdict(verdict, compared, measured, rules)
-
-
-GATES: tuple[Gate, ...] = get_args(Gate)
 FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tested:
-    """An effect in its family: its q-value, and the number of effects in the family."""
-
-    effect: Effect
-    q: float
-    family: int
-
-
-Tests = Mapping[Gate, _Tested | None]
-"""One measure in each scope."""
+_Test = tuple[float, int] | None
+"""The q-value of a measure and the size of its family; None if it is not tested."""
 
 
 def compare_records(
@@ -148,29 +54,24 @@ def compare_records(
 ) -> ComparisonResult:
     """Return the verdict on a component from the records of its models, by the measures that are `wanted`.
 
-    `left_out` holds models that have no records, and why; they are only shown. `rest` holds pairs of further models:
-    they are in the families, and nothing else is told of them.
+    `left_out` holds the models that have no records, with the reason; they are only shown. `rest` holds pairs of
+    further models, which belong to the families and have no verdict here.
     """
-    served, judge = rules.policy.served == "any", rules.uncalibrated_judge
+    any_served, judge = rules.policy.served == "any", rules.uncalibrated_judge
     family = [
-        replace(pair, any_served=pair.any_served or served, unproved_judge=judge(pair.candidate))
+        replace(pair, any_served=pair.any_served or any_served, unproved_judge=judge(pair.candidate))
         for pair in (*pairs, *rest)
     ]
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = measure_all(family, rules.primary_metric, wanted)
-    measured = [(model.pair, measured) for model in compared for measured in model.measured]
-    by_gate = {gate: _within_families(measured, gate, rules) for gate in GATES}
-    tests = iter([{gate: by_gate[gate][at] for gate in GATES} for at in range(len(measured))])
+    compared = measure_all(family, wanted)
+    tests = iter(_test_all([own for model in compared for own in model.measured], rules))
     models = [
-        _model(model, list(islice(tests, len(model.measured))), watch, rules, models=comparable)
-        for model, watch, _ in zip(compared, watch_anchors(family, rules), pairs, strict=False)
+        _model(model, list(islice(tests, len(model.measured))), since_accepted, rules, comparable)
+        for model, since_accepted, _ in zip(compared, changes_since_accepted(family, rules), pairs, strict=False)
     ]
     return ComparisonResult(
         skill=skill,
         verdict=component_verdict(model.verdict for model in models),
-        these=component_verdict(model.these for model in models),
-        beyond=component_verdict(model.beyond for model in models),
-        gate=rules.policy.gate,
         alpha=rules.alpha,
         family=FAMILY,
         models=models,
@@ -178,65 +79,125 @@ def compare_records(
     )
 
 
-def _within_families(
-    measured: Sequence[tuple[Pair, Measured]], gate: Gate, rules: VerdictRules
-) -> list[_Tested | None]:
-    """Return each measure's test in one scope: q over the measures of its tier, of all models; agreement is apart."""
-    tested: list[_Tested | None] = [None] * len(measured)
-    effects = [own.effects[gate] for _, own in measured]
-    keys = [(rules.tier(own.measure), own.measure.kind == "reproducibility") for _, own in measured]
-    for key in set(keys):
-        family = [(at, effect) for at, effect in enumerate(effects) if effect is not None and keys[at] == key]
-        q_values = adjusted([effect.p for _, effect in family])
-        for (at, effect), q in zip(family, q_values, strict=True):
-            tested[at] = _Tested(effect=effect, q=q, family=len(family))
-    return tested
+def _test_all(measured: Sequence[Measured], rules: VerdictRules) -> list[_Test]:
+    """Adjust p over the measures of equal tier, of all models; the agreement of replicates is not tested."""
+    tests: list[_Test] = [None] * len(measured)
+    tiers = [None if own.measure.kind == "reproducibility" else rules.tier(own.measure) for own in measured]
+    for tier in set(tiers) - {None}:
+        family = [(at, own.effect.p) for at, own in enumerate(measured) if tiers[at] == tier and own.effect is not None]
+        q_values = adjusted([p for _, p in family])
+        for (at, _), q in zip(family, q_values, strict=True):
+            tests[at] = (q, len(family))
+    return tests
+
+
+def changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
+    """Return the change of the critical measures of each model since the accepted version.
+
+    None if there is no accepted version, if it is the baseline itself, and if the two are not comparable.
+    """
+    since = [
+        replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again, anchor=None)
+        for pair in pairs
+        if pair.anchor is not None and not pair.is_since_anchor
+    ]
+    tested = [
+        (compared, measured, measured.effect)
+        for compared in measure_all(since, rules.is_critical)
+        for measured in compared.measured
+        if measured.effect is not None
+    ]
+    changes: dict[str, SinceAccepted] = {}
+    for (compared, measured, effect), q in zip(tested, adjusted([effect.p for *_, effect in tested]), strict=True):
+        model_id, accepted = compared.pair.candidate.model_id, compared.pair.baseline
+        assert accepted is not None  # noqa: S101  (only pairs with an accepted version are tested)
+        change = SinceAccepted(
+            version=accepted.skill_version,
+            run_id=accepted.run_id,
+            metric=measured.measure.name,
+            difference=round(effect.difference, 6),
+            ci95=_rounded(effect.ci95),
+            q=round(q, 6),
+            verdict=_verdict(compared, measured, q, rules, rules.levels(measured.measure, is_accepted=True)),
+        )
+        if model_id not in changes or change.difference < changes[model_id].difference:
+            changes[model_id] = change
+    return [None if pair.is_since_anchor else changes.get(pair.candidate.model_id) for pair in pairs]
+
+
+def failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
+    """Return the id of an earlier run of the candidate's version that, with those before it, was a regression.
+
+    Trying again does not help: a version that fell significantly once needs runs that exclude the drop, a new version,
+    or somebody who accepts it. Only critical measures count, at a level shared by all `models`.
+    """
+    runs = (*pair.candidate_again, pair.candidate)
+    for count in range(1, len(runs)):
+        earlier = replace(pair, candidate=runs[count - 1], candidate_again=runs[: count - 1])
+        (compared,) = measure_all([earlier], rules.is_critical)
+        for measured in compared.measured:
+            if measured.effect is not None:
+                q = min(1.0, measured.effect.p * models)
+                if _verdict(compared, measured, q, rules, rules.levels(measured.measure)) == "regressed":
+                    return runs[count - 1].run_id
+    return None
+
+
+def _verdict(
+    compared: Compared, measured: Measured, q: float | None, rules: VerdictRules, levels: Levels, *, lost: bool = False
+) -> VerdictName:
+    """Return the verdict on a measure: by its effect, then by its judge, its missing outputs and its readable ones."""
+    measure, tolerance = measured.measure, rules.tolerance(measured.measure)
+    verdict = "regressed" if lost else measure_verdict(measured.effect, q, tolerance, levels)
+    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
+    required = rules.required_coverage if rules.is_critical(measure) else 0.0
+    verdict = bounded_verdict(verdict, _missing(compared, measure), tolerance, required)
+    return supported_verdict(verdict, compared, measured, rules)
+
+
+def _missing(compared: Compared, measure: Measure) -> Missing | None:
+    return None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
 
 
 def _model(
-    compared: Compared, tests: Sequence[Tests], watch: Watch | None, rules: VerdictRules, *, models: int
+    compared: Compared,
+    tests: Sequence[_Test],
+    since_accepted: SinceAccepted | None,
+    rules: VerdictRules,
+    models: int,
 ) -> ModelVerdict:
     pair, common = compared.pair, compared.common
     coverage = _coverage(compared)
     covered = coverage >= rules.required_coverage
     results = [
-        _result(measured, test, compared, rules, models, covered=covered)
+        _result(measured, test, compared, rules, models if covered else None)
         for measured, test in zip(compared.measured, tests, strict=True)
     ]
-    verdicts: dict[Gate, VerdictName] = dict.fromkeys(GATES, "incomparable")
-    stability: VerdictName = "incomparable"
+    verdict: VerdictName = "incomparable"
     cases = Cases(broke=[], fixed=[], left_out={})
-    losses = Losses(watch=watch)
+    losses = Losses(since_accepted=since_accepted)
     if common is not None and not common.barriers:
         cases = named_cases(common, compared.primary(rules.primary_metric), rules)
     if common is not None and not common.barriers and common.cases:
-        verdicts = {gate: model_verdict(_deciding(results, gate, rules)) for gate in GATES}
-        agreement = [one for one in results if one.kind == "reproducibility"]
-        stability = model_verdict(("critical", one.verdict) for one in agreement)
+        verdict = model_verdict((one.tier, one.verdict) for one in results if one.verdict is not None)
         losses = Losses(
             fields=tuple(one.metric for one in results if one.harmed),
             cases=tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm),
             critical_cases=rules.critical_cases,
             earlier_run=failed_before(pair, rules, models) if covered else None,
-            watch=watch,
+            since_accepted=since_accepted,
         )
-    verdict = verdict_with_losses(verdicts[rules.policy.gate], losses)
-    primary = compared.primary(rules.primary_metric)
-    over_cases = None if primary is None else primary.effects["beyond"]
+    verdict = verdict_with_losses(verdict, losses)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=verdict,
-        these=verdicts["these"],
-        beyond=verdicts["beyond"],
-        stability=stability,
         coverage=round(coverage, 6),
         metrics=[result for result in results if result.kind != "field"],
         fields=[result for result in results if result.kind == "field"],
         cases=cases,
         lost_fields=list(losses.fields),
         lost_cases=[case.case_id for case in losses.cases],
-        noise=[] if primary is None or over_cases is None else parts_of(primary.runs, compared.run, over_cases.error),
-        watch=watch,
+        since_accepted=since_accepted,
         baseline_runs=1 + len(pair.baseline_again),
         candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
@@ -247,14 +208,6 @@ def _model(
         unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else served_change(pair.baseline, pair.candidate),
     )
-
-
-def _deciding(results: Sequence[MeasureResult], gate: Gate, rules: VerdictRules) -> Iterator[tuple[Tier, VerdictName]]:
-    """Yield tier and verdict of each measure. Agreement of replicates never decides beside a better primary metric."""
-    better = any(one.metric == rules.primary_metric and one.by(gate).verdict == "improved" for one in results)
-    for one in results:
-        if not (better and one.kind == "reproducibility"):
-            yield one.tier, one.by(gate).verdict
 
 
 def _deciding_judge(compared: Compared, results: Sequence[MeasureResult], verdict: VerdictName) -> str | None:
@@ -279,32 +232,23 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(
-    measured: Measured, tests: Tests, compared: Compared, rules: VerdictRules, models: int, *, covered: bool
+    measured: Measured, test: _Test, compared: Compared, rules: VerdictRules, models: int | None
 ) -> MeasureResult:
-    measure, pair = measured.measure, compared.pair
-    tolerance = rules.tolerance(measure)
-    missing = None if compared.common is None else bounds_of(compared.common.cases, measure.name, measure.kind)
-    is_critical = rules.is_critical(measure)
-    required = rules.required_coverage if is_critical else 0.0  # of the cases that the metric says something about
-    levels = rules.levels(measure, pair.baseline_look)
-    lost = covered and measure.kind != "reproducibility" and is_lost(measured, models)
-    scopes: dict[str, Scope] = {}
-    for gate, test in tests.items():
-        effect, q = (None, None) if test is None else (test.effect, test.q)
-        verdict = measure_verdict(effect, q, tolerance, levels, covered=covered)
-        if lost and gate == "these":
-            verdict = "regressed"
-        verdict = judged_verdict(verdict, measured, pair, rules.policy.harm)
-        verdict = bounded_verdict(verdict, missing, tolerance, required)
-        scopes[gate] = _scope(test, levels, supported_verdict(verdict, compared, measured, rules))
-    gating = scopes[rules.policy.gate]
-    is_field = measure.kind == "field"
+    """Return the result of a measure; `models` is the number of models, or None if too few outputs came."""
+    measure, effect, pair = measured.measure, measured.effect, compared.pair
+    levels, (q, family) = rules.levels(measure), test or (None, 1)
+    is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
+    tolerance, harm = rules.tolerance(measure), rules.policy.harm
     difference = measured.after.mean - measured.before.mean
-    surely = gating.q is not None and gating.q <= levels.fall
-    harmed = is_field and covered and (lost or (surely and difference < -rules.policy.harm))
-    harmed = harmed and judged_verdict("regressed", measured, pair, rules.policy.harm) == "regressed"
-    return MeasureResult.view(
-        gating,
+    lost = is_tested and models is not None and is_lost(measured, models) and difference < -tolerance
+    collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, max(harm, tolerance)))
+    verdict: VerdictName | None = None
+    if is_tested:
+        verdict = "inconclusive" if models is None else _verdict(compared, measured, q, rules, levels, lost=collapsed)
+    fell = lost or (q is not None and q <= levels.fall)
+    harmed = is_field and models is not None and fell and difference < -harm
+    harmed = harmed and judged_verdict("regressed", measured, pair, harm) == "regressed"
+    return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
         tier=rules.tier(measure),
@@ -312,26 +256,23 @@ def _result(
         baseline=round(measured.before.mean, 6),
         candidate=round(measured.after.mean, 6),
         difference=round(difference, 6),
+        ci95=None if effect is None else _rounded(effect.ci95),
+        p=round(effect.p, 6) if effect is not None and is_tested else None,
+        q=rounded(q),
+        n=0 if effect is None else effect.n,
         n_cases=len(measure.case_ids),
-        **scopes,
+        detectable_drop=rounded(_detectable(effect, levels.fall / family) if is_tested else None),
+        verdict=verdict,
         harmed=harmed,
-        missing=missing,
+        missing=_missing(compared, measure),
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )
 
 
-def _scope(test: _Tested | None, levels: Levels, verdict: VerdictName) -> Scope:
-    if test is None:
-        return Scope(verdict=verdict)
-    effect = test.effect
-    low, high = effect.ci95
-    return Scope(
-        difference=round(effect.difference, 6),
-        ci95=(round(low, 6), round(high, 6)),
-        p=round(effect.p, 6),
-        q=round(test.q, 6),
-        n=effect.n,
-        detectable_drop=rounded(effect.detectable(levels.fall / test.family)),
-        verdict=verdict,
-    )
+def _detectable(effect: Effect | None, level: float) -> float | None:
+    return None if effect is None else effect.detectable(level)
+
+
+def _rounded(interval: tuple[float, float]) -> tuple[float, float]:
+    return round(interval[0], 6), round(interval[1], 6)

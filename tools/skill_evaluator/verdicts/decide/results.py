@@ -11,39 +11,27 @@ from pydantic import Field
 from skill_evaluator.display import WHOLE
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Tier
-from skill_evaluator.library.config import Gate, VerdictName
+from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.faults import unusable_words
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.served import Change, Served, served_text
 from skill_evaluator.records.summaries import FEWEST_LABELS
+from skill_evaluator.stats import unseen_share
 from skill_evaluator.text import listed
-from skill_evaluator.verdicts.decide.lost_answers import Missing
+from skill_evaluator.verdicts.decide.missing_outputs import Missing
 
 Fall = tuple[str, str]
 """A lost field, whose path may be text of an answer, and the words of how far it fell."""
 
 
-class Scope(FrozenModel):
-    """What holds on these cases, or beyond them; n is the size of the sample.
-
-    `p` is one-sided, in the direction of the difference, `q` adjusted over the family. A drop of `detectable_drop` in
-    this measure alone would have been beyond chance in the family with 80 % power; null: no drop would, whatever its
-    size.
-    """
-
-    difference: float | None = None
-    ci95: tuple[float, float] | None = None
-    p: float | None = None
-    q: float | None = None
-    n: int = 0
-    detectable_drop: float | None = None
-    verdict: VerdictName
-
-
 class MeasureResult(FrozenModel):
-    """One metric or field. The figures of the scope that gates stand here too, for readers of one number.
+    """One metric or field, candidate minus baseline.
 
-    `both` joins the two scopes. `harmed`: the field lost more than `policy.harm` beyond chance.
+    `p` is one-sided, in the direction of the difference, and `q` adjusted over the family. `ci95` agrees with it: it
+    excludes 0 if p ≤ 0.025. `n` is the size of the sample: cases, or outputs if each is a draw of its own. A drop of
+    `detectable_drop` in this measure alone would have been significant in the family with 80 % power; None: no drop
+    would. `harmed`: the field lost more than `policy.harm`, significantly. The agreement of replicates is not tested:
+    it has no q, and its verdict is None.
     """
 
     metric: str
@@ -56,20 +44,14 @@ class MeasureResult(FrozenModel):
     ci95: tuple[float, float] | None
     p: float | None
     q: float | None
+    n: int = 0
     n_cases: int
     detectable_drop: float | None
-    verdict: VerdictName
-    these: Scope
-    beyond: Scope
-    both: Scope
+    verdict: VerdictName | None
     harmed: bool = False
     missing: Missing | None = None
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
-
-    def by(self, gate: Gate) -> Scope:
-        """Return the scope that a gate looks at."""
-        return {"these": self.these, "beyond": self.beyond, "both": self.both}[gate]
 
 
 class CaseChange(FrozenModel):
@@ -106,32 +88,18 @@ class Cases(FrozenModel):
     unreliable: list[CaseTurn] = Field(default=[], exclude_if=lambda turned: not turned)
 
 
-class NoisePart(FrozenModel):
-    """One part of what moves the primary metric's difference by chance: its standard deviation, and what that is from.
+class SinceAccepted(FrozenModel):
+    """The change of the critical measures since the accepted version; `metric` fell furthest.
 
-    `sd` is None where nothing tells it.
+    It is *regressed* if q is at most 0.2 α. `ci95` is the 95 % confidence interval of the difference.
     """
 
-    part: str
-    sd: float | None
-    source: str
-
-
-class Watch(FrozenModel):
-    """What became of the critical measures since the anchor; `metric` fell most surely.
-
-    `look` counts the runs that were held against the anchor. `level` is what p must not exceed at this look, so that
-    all looks together give no more than the accepted false alarms; `interval` is as much wider than the 95 % one.
-    """
-
-    anchor_version: str
-    anchor_run_id: str
-    look: int
+    version: str
+    run_id: str
     metric: str
     difference: float
-    interval: tuple[float, float]
-    p: float
-    level: float
+    ci95: tuple[float, float]
+    q: float
     verdict: VerdictName
 
 
@@ -192,9 +160,14 @@ def calibration_words(judge: str) -> str:
 
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
-    """Word how far the agreement of replicates fell. Return an empty string if it did not fall significantly."""
-    fell = (one for one in results if (one.kind, one.verdict) == ("reproducibility", "regressed"))
-    return next((f"less repeatable: {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
+    """Name the agreement of replicates that fell, or return "" if none has a confidence interval below 0."""
+    fell = (one for one in results if one.kind == "reproducibility" and one.ci95 is not None and one.ci95[1] < 0.0)
+    return next((f"less repeatable: {one.metric} {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
+
+
+def new_cases_words(cases: int) -> str:
+    """Return how many of 100 new cases may fail though none of these did, with 95 % confidence; "" for no case."""
+    return f"up to {round(100 * unseen_share(cases))} of 100 new cases may fail" if cases else ""
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
@@ -208,26 +181,22 @@ def joined_falls(falls: list[Fall]) -> str:
 
 
 class ModelVerdict(FrozenModel):
-    """One model: the verdicts on these cases, beyond them and on its agreement with itself, and the reasons.
+    """One model: its verdict and the reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`, beyond chance. `remedy` is what would decide an
-    inconclusive verdict; None where only a look at its cases would. `served`: what differs in what answered. `falls`:
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`, significantly. `remedy` is what would decide an
+    inconclusive verdict; None if only a look at its cases would. `served`: what differs in what answered. `falls`:
     the fields that a reason names. `unproved_judge` decided checks that the verdict rests on, and is not calibrated.
     """
 
     model_id: str
     verdict: VerdictName
-    these: VerdictName
-    beyond: VerdictName
-    stability: VerdictName
     coverage: float
     metrics: list[MeasureResult]
     fields: list[MeasureResult]
     cases: Cases
     lost_fields: list[str] = []
     lost_cases: list[str] = []
-    noise: list[NoisePart] = []
-    watch: Watch | None = None
+    since_accepted: SinceAccepted | None = None
     baseline_runs: int = 1
     candidate_runs: int = 1
     baseline: RunSummary | None
@@ -258,7 +227,7 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """A component: the verdict is that on its worst model. `gate` names the scope that decides.
+    """A component: the verdict is that on its worst model.
 
     `left_out`: models that have no run to compare, and why; they are in no verdict. `asked_again`: both versions were
     asked anew, of the cases that had failed, and nothing else counts. `unmeasured` says that the version on disk
@@ -267,9 +236,6 @@ class ComparisonResult(FrozenModel):
 
     skill: str
     verdict: VerdictName
-    these: VerdictName
-    beyond: VerdictName
-    gate: str
     alpha: float
     family: str
     models: list[ModelVerdict]

@@ -16,41 +16,28 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.records.summaries import FEWEST_LABELS
 from skill_evaluator.stats import ROUNDING
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair
-from skill_evaluator.verdicts.decide.lost_answers import Missing, crosses
-from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, Watch
+from skill_evaluator.verdicts.decide.missing_outputs import Missing, crosses
+from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, SinceAccepted
 
 if TYPE_CHECKING:  # numpy is imported where an effect is measured
     from skill_evaluator.verdicts.decide.effects import Effect
     from skill_evaluator.verdicts.decide.measuring import Compared, Measured
 
-_FEWEST_LOST = 3  # cases
-_EQUAL_LOOKS = 20  # looks at one anchor that keep their power
-MOSTLY = 0.9  # right in so large a share of answers, and then wrong in as large a one
-OF_CRITICAL, OF_OTHERS = 0.8, 0.2  # the parts of alpha that critical measures, and all others, may err in
+MOSTLY = 0.9  # right in so large a share of outputs, and then wrong in as large a share
+_MAX_LEFT = 0.5  # of the outputs of a lost measure may still be right, with enough cases and replicates:
+_MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
+CRITICAL_SHARE = 0.7  # of alpha, for the critical measures against the baseline
+ACCEPTED_SHARE = 0.2  # of alpha, for the critical measures against the accepted version
+OTHER_SHARE = 0.15  # of alpha, for the supporting measures, and again for the fields
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The one-sided q at or below which a fall, and a rise, is beyond chance."""
+    """The one-sided q at or below which a drop, and a rise, is significant."""
 
     fall: float
     rise: float
-
-
-def spending(look: int) -> float:
-    """Return the share of alpha that a look may spend: each look is a run that is held against one anchor.
-
-    All of it where a run is held against a baseline that is no anchor (look 0). Else three quarters go to the first,
-    15 % in equal parts to the next nineteen, and a tenth over all from the second on as 1 ÷ k(k − 1), so that the sum
-    over an open end is 1 (alpha spending; by Bonferroni's inequality it holds however looks depend on each other).
-
-    >>> [round(spending(look), 4) for look in (0, 1, 2, 10, 20, 21)]
-    [1.0, 0.75, 0.0579, 0.009, 0.0082, 0.0002]
-    """
-    if look <= 1:
-        return 0.75 if look else 1.0
-    return (0.15 / (_EQUAL_LOOKS - 1) if look <= _EQUAL_LOOKS else 0.0) + 0.1 / (look * (look - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +56,13 @@ class VerdictRules:
         return self.policy.alpha if own is None or own.alpha is None else own.alpha
 
     def tier(self, measure: Measure) -> Tier:
-        """Return how much a measure weighs.
+        """Return how much a measure weighs; the agreement of replicates is always advisory.
 
         A tier that the policy declares comes first, then a check's own. Without one the primary metric is critical,
-        every other metric of accuracy is supporting, and fields and the agreement of replicates are advisory.
+        every other metric of accuracy is supporting, and fields are advisory.
         """
+        if measure.kind == "reproducibility":
+            return "advisory"
         for declared in self._declared(measure):
             if declared.tier is not None:
                 return declared.tier
@@ -84,10 +73,6 @@ class VerdictRules:
     def is_critical(self, measure: Measure) -> bool:
         """Return whether a measure decides the verdict by itself."""
         return self.tier(measure) == "critical"
-
-    def is_critical_accuracy(self, measure: Measure) -> bool:
-        """Return whether a measure is critical and is no agreement of replicates, so that its losses add up."""
-        return self.is_critical(measure) and measure.kind != "reproducibility"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
         """Return the judge of a record's checks. Return None if it is calibrated or trusted, or without one."""
@@ -103,10 +88,10 @@ class VerdictRules:
             tolerances.append(self._component.tolerance)
         return next((tolerance for tolerance in tolerances if tolerance is not None), self.policy.tolerance)
 
-    def levels(self, measure: Measure, look: int) -> Levels:
-        """Return how sure a fall, and a rise, of a measure must be at a look."""
-        part = OF_CRITICAL if self.is_critical(measure) else OF_OTHERS
-        return Levels(fall=self.alpha * part * spending(look), rise=self.alpha / 2)
+    def levels(self, measure: Measure, *, is_accepted: bool = False) -> Levels:
+        """Return the levels of a measure against the baseline, or against the accepted version (`is_accepted`)."""
+        share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
+        return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
         """Return whether a score could fall by more than its tolerance; only that of the primary metric has to."""
@@ -145,33 +130,28 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
-def measure_verdict(
-    effect: "Effect | None", q: float | None, tolerance: float, levels: Levels, *, covered: bool
-) -> VerdictName:
+def measure_verdict(effect: "Effect | None", q: float | None, tolerance: float, levels: Levels) -> VerdictName:
     """Return the verdict on one measure: that of the first line that holds.
 
-    1. inconclusive: nothing was measured, or too little of what was planned (not `covered`).
-    2. improved: the score rose beyond chance.
-    3. unchanged: a drop beyond the tolerance is excluded, and so is a drop that went unseen.
-    4. regressed: a drop beyond the tolerance is not excluded, and the score fell beyond chance.
+    1. inconclusive: nothing was measured.
+    2. improved: the score rose significantly.
+    3. unchanged: a drop beyond the tolerance is excluded.
+    4. regressed: the score fell significantly.
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    A drop is excluded when the difference is above it with 97 % confidence, which the lower end of a 95 % interval
-    nearly shows. What may have gone unseen also withholds a change, as long as the interval that holds it spans 0. No
-    interval excludes every drop, so a tolerance of 0 means «no drop beyond chance and none seen»: a score that fell is
-    regressed beyond chance and inconclusive within it, any other is improved or unchanged.
+    A drop is excluded if the difference is above it with 97 % confidence, which the lower end of a 95 % interval nearly
+    shows. If each case had a single output and nothing varied, the cases that may fail unseen must be fewer, too. No
+    interval excludes every drop, so a tolerance of 0 means that the score did not fall: a score that fell is regressed
+    or, if not significantly, inconclusive.
     """
-    if effect is None or q is None or not covered:
+    if effect is None or q is None:
         return "inconclusive"
-    low, high = effect.interval(2 * levels.rise) if effect.unseen else (0.0, 0.0)  # of the policy's alpha
-    if effect.difference > ROUNDING and q <= levels.rise and (low > 0.0 or not effect.unseen):
+    if effect.difference > ROUNDING and q <= levels.rise:
         return "improved"
-    fell, unseen = effect.difference < -ROUNDING, effect.difference * (1.0 - effect.unseen) - effect.unseen
-    if (not fell) if tolerance == 0.0 else min(effect.lowest, unseen) >= -tolerance:
+    fell = effect.difference < -ROUNDING
+    if not fell if tolerance == 0.0 else effect.lowest >= -tolerance and effect.unseen <= tolerance:
         return "unchanged"
-    excluded = tolerance > 0.0 and effect.lowest >= -tolerance
-    shown = q <= levels.fall and (high < 0.0 or not effect.unseen)
-    return "regressed" if fell and shown and not excluded else "inconclusive"
+    return "regressed" if fell and q <= levels.fall else "inconclusive"
 
 
 def bounded_verdict(
@@ -247,14 +227,14 @@ class Losses:
     """What a good mean may not hide.
 
     `fields` lost more than `policy.harm`, and so did `cases`; `earlier_run` of the same version was a regression;
-    `watch` is what became of the critical measures since the anchor.
+    `since_accepted` is the change of the critical measures since the accepted version.
     """
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
     critical_cases: tuple[str, ...] = ()
     earlier_run: str | None = None
-    watch: Watch | None = None
+    since_accepted: SinceAccepted | None = None
 
     @property
     def lost_critical_cases(self) -> list[str]:
@@ -263,31 +243,44 @@ class Losses:
 
 
 def is_lost(measured: "Measured", models: int) -> bool:
-    """Return whether a measure was right in nearly every answer of every case, and is right in hardly any.
+    """Return whether a measure was right in nearly every output of every case, and is right in few.
 
-    Too few cases for a test still show this. The answers to a case may be copies of each other, so that a case
-    counts as one draw: with 90 % of chance in common, any of ten fields falls so by chance in 0.4 % of comparisons of
-    three cases and in 4 % of those of two. Hence two cases tell it of one model alone, one case does not, and where
-    several models have one answer a case there is no verdict.
+    Too few cases for a test still show this. The outputs of a case may be copies of each other, so that a case counts
+    as one draw. At most half of the outputs may still be right in three cases of five replicates or more, else a tenth.
+    By simulation any of ten fields falls so by chance in at most 0.7 % of comparisons of three cases, with 90 % of
+    chance in common, and in 4.5 % of those of two. So two cases suffice for a single model alone, and one case does
+    not. Several models with one output a case are not enough.
     """
     before, after = measured.before, measured.after
-    if before.mean < MOSTLY - ROUNDING or after.mean > 1.0 - MOSTLY + ROUNDING:
+    cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
+    left = _MAX_LEFT if cases >= _MIN_LOST_CASES and replicates >= _MIN_LOST_REPLICATES else 1.0 - MOSTLY
+    if before.mean < MOSTLY - ROUNDING or after.mean > left + ROUNDING:
         return False
-    cases, repeated = len(before.means), bool((after.counts > 1).all())
-    if cases < (_FEWEST_LOST if models > 1 or not repeated else _FEWEST_LOST - 1) or (models > 1 and not repeated):
+    repeated = bool((after.counts > 1).all())
+    if cases < _MIN_LOST_CASES - (models == 1 and repeated) or (models > 1 and not repeated):
         return False
     return bool((before.means - after.means > MOSTLY / 2).all())
+
+
+def is_harmed_everywhere(measured: "Measured", harm: float) -> bool:
+    """Return whether a measure lost more than `harm` in every case, of three cases or more.
+
+    With three cases a t-test finds drops of different size less significant than equal ones. Unchanged versions fall so
+    in at most 0.3 % of simulated comparisons of three cases.
+    """
+    falls = measured.before.means - measured.after.means
+    return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
 
 
 def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
     """Return the verdict on a model with what its means hide.
 
-    A field that is lost, a critical case that is lost, and loss since the anchor are regressions whatever the means do.
+    A lost field, a lost critical case and a drop since the accepted version are regressions whatever the means do.
     After an earlier run of the same version that regressed, a later run that leaves the drop open does not pass.
     Where a case is lost, a version is neither *improved* nor *unchanged*.
     """
-    watched = losses.watch is not None and losses.watch.verdict == "regressed"
-    if losses.fields or losses.lost_critical_cases or watched:
+    crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
+    if losses.fields or losses.lost_critical_cases or crept:
         return "regressed"
     if losses.earlier_run is not None and verdict == "inconclusive":
         return "regressed"

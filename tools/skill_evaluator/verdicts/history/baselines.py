@@ -11,7 +11,7 @@ from itertools import groupby
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.config import Policy
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
+from skill_evaluator.records.archive import Archive, RecordedRun, entry_of
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import (
     choose,
@@ -124,7 +124,6 @@ def pair_of(
         candidate_again=() if beside or candidate.draft else _again(candidate, archive),
         anchor=since,
         anchor_again=() if since is None else _again(since, archive),
-        look=1 if anchor is None else _look(entry, anchor, archive),
         passed_over=tuple(skipped),
     )
     return as_asked(pair)
@@ -187,14 +186,3 @@ def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedR
     enough = _SHARED * len(candidate.per_case)
     lowest_first = ((run, common_part(archive.record(run), candidate)) for run in reversed(stretch))
     return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
-
-
-def _look(candidate: RecordedRun, anchor: RecordedRun, archive: Archive) -> int:
-    """Return how many runs were held against the anchor, up to and including the candidate: versions and re-runs."""
-    start = precedence(anchor.version)
-    held = {
-        run.run_id
-        for run in runs_alike(archive.entries, candidate)
-        if precedence(run.version) > start and run.is_comparable(anchor) and run.order <= candidate.order
-    }
-    return len(held | {candidate.run_id})

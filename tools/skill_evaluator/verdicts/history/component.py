@@ -339,9 +339,7 @@ class RecordedComponent:
         ]
         if asked_again:
             pairs = [pair_of(record, lower, archive, policy, anchored=False) for record, lower in chosen]
-            policy = policy.model_copy(update={"gate": "these"})
-            settings = self.settings.model_copy(update={"policy": policy})
-            return Chosen(pairs=pairs).judged(settings).model_copy(update={"asked_again": True})
+            return Chosen(pairs=pairs).judged(self.settings).model_copy(update={"asked_again": True})
         pairs = [pair_of(record, lower, archive, policy) for record, lower in chosen if lower is not None]
         rest = rest_of_family([pair for pair in pairs if pair.candidate.run_id not in partial], archive, policy)
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]

@@ -16,7 +16,7 @@ from skill_evaluator.scoring.parallel import side_by_side
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import version_words
 from skill_evaluator.verdicts.decide.comparability import Measure, Pair, pooled, strict_scores
-from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, Watch, joined_falls
+from skill_evaluator.verdicts.decide.results import Fall, ModelVerdict, SinceAccepted, joined_falls
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 from skill_evaluator.verdicts.planning.advice import Advice, ModelRanking
 
@@ -26,20 +26,19 @@ _MOST_CASES = 3
 class Step(FrozenModel):
     """A version's verdict against the recorded version before it, as `compare` draws it.
 
-    `worse_cases` broke, or else scored less in every answer; at most three. `watch` is what became of it since the
-    anchor: of the highest version alone, and no verdict of any other knows it.
+    `worse_cases` broke, or else scored less in every answer; at most three. `since_accepted` is the
+    change since the accepted version: of the highest version alone, and no verdict of any other knows it.
     """
 
     before: str
     verdict: VerdictName
-    beyond: VerdictName
     difference: float | None
     ci95: tuple[float, float] | None
     q: float | None
     reasons: list[str]
     falls: list[Fall] = []
     worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
-    watch: Watch | None = None
+    since_accepted: SinceAccepted | None = None
 
     @property
     def why(self) -> str:
@@ -99,7 +98,7 @@ class ModelHistory(FrozenModel):
 
 
 class History(FrozenModel):
-    """The history of a component; `gate` names the question that the verdicts answer.
+    """The history of a component.
 
     `aa_runs` counts the further runs of a version, which are pooled with its newest. `unmeasured` says that the version
     on disk has no complete run.
@@ -107,7 +106,6 @@ class History(FrozenModel):
 
     skill: str
     metric: str
-    gate: str
     alpha: float
     tolerance: float
     models: list[ModelHistory]
@@ -140,10 +138,10 @@ class History(FrozenModel):
             return "there is no lower version to judge it against"
         worst = {name: step for name, step in steps.items() if step.verdict == self.newest_verdict} or steps
         step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
-        watches = [one.watch for one in steps.values() if one.watch is not None]
-        since = min(watches, key=lambda watch: WORST_FIRST.index(watch.verdict), default=None)
+        changes = [one.since_accepted for one in steps.values() if one.since_accepted is not None]
+        since = min(changes, key=lambda change: WORST_FIRST.index(change.verdict), default=None)
         words = f"{step.verdict} against {version_words(step.before)} on {on}"
-        return words if since is None else f"{words}; {since.verdict} since {version_words(since.anchor_version)}"
+        return words if since is None else f"{words}; {since.verdict} since {version_words(since.version)}"
 
     @property
     def to_ship(self) -> str:
@@ -155,7 +153,7 @@ class History(FrozenModel):
         shipped, sound = ordered[0], True
         for version in ordered:
             verdict = component_verdict(verdicts[version]) if verdicts[version] else "improved"  # on nothing
-            # of the newest alone it is known what became of it since the anchor
+            # the change since the accepted version is known of the newest alone
             sound = verdict == "improved" or (verdict == "unchanged" and (sound or version == newest))
             shipped = version if sound else shipped
         return shipped
@@ -201,7 +199,6 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
     return History(
         skill=skill,
         metric=rules.primary_metric,
-        gate=rules.policy.gate,
         alpha=rules.alpha,
         tolerance=rules.tolerance(primary),
         models=models,

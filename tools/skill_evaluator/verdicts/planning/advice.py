@@ -1,16 +1,14 @@
-"""The ranking of models as other programs get it, and what follows from it: groups, the frontier, and which to ship.
+"""The ranking of models as other programs get it, and what follows from it: the frontier, and which model to ship.
 
 Nothing here compares; `ranking` does.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from string import ascii_lowercase
+from collections.abc import Iterable, Sequence
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records.served import Served
 from skill_evaluator.text import listed, version_words
-from skill_evaluator.verdicts.decide.results import Scope
 
 
 class Score(FrozenModel):
@@ -21,22 +19,11 @@ class Score(FrozenModel):
     n_cases: int
 
 
-class Dominance(FrozenModel):
-    """A cheaper model that is at least as good on every metric.
-
-    `shown`: on each of them a lead of the dearer model beyond the tolerance is excluded with 95 % confidence. Else the
-    figures are so, and no more is known.
-    """
-
-    by: str
-    shown: bool
-
-
 class Contrast(FrozenModel):
     """Two models on the same cases by the primary metric: the lower one's score minus the higher one's.
 
-    `q` is adjusted over the family. They are told apart where the lower one is worse beyond chance, and a drop larger
-    than the tolerated one is not excluded; or it is better on cases that only these two have.
+    `q` is adjusted over all pairs of models (Holm). The pair is `significant` if q ≤ α ÷ 2, as the scores themselves
+    say which model is the lower, and a difference beyond the tolerance is not excluded.
     """
 
     higher: str
@@ -47,21 +34,30 @@ class Contrast(FrozenModel):
     q: float | None
     n_cases: int
     detectable_drop: float | None
-    verdict: VerdictName
-    told_apart: bool
+    significant: bool
+
+
+class PromptEffect(FrozenModel):
+    """The primary metric with the prompt minus that with the schema alone."""
+
+    difference: float | None
+    ci95: tuple[float, float] | None
+    q: float | None
+    verdict: VerdictName | None
 
 
 class RankedModel(FrozenModel):
-    """One model: what it scored, what it costs, how old that is, and which others are better or as good.
+    """One model: its scores, cost and age, and how it compares with others.
 
-    `place`: models of equal score share it. `groups`: two models with no group in common are told apart. `verdict` is
-    on its version against a lower one, `prompt_adds` against its run with the schema alone. `frontier`: no other model
-    is both as good and as cheap; None where its cost is not known.
+    `place`: models of equal score share it. `like_best`: it is the best model or not significantly different from it.
+    `verdict` is on its version against a lower one, `prompt_adds` against its run with the schema alone. `frontier`: no
+    other model is both as good and as cheap; None if its cost is not known. `dominated_by`: the models that are cheaper
+    and at least as good on every metric, in these figures.
     """
 
     place: int
     model_id: str
-    groups: list[str]
+    like_best: bool
     skill_version: str
     run_id: str
     timestamp: str
@@ -75,9 +71,9 @@ class RankedModel(FrozenModel):
     latency_p50_s: float | None
     latency_p95_s: float | None
     verdict: VerdictName | None
-    prompt_adds: Scope | None
+    prompt_adds: PromptEffect | None
     frontier: bool | None
-    dominated_by: list[Dominance]
+    dominated_by: list[str]
 
 
 class Advice(FrozenModel):
@@ -104,12 +100,10 @@ class ModelRanking(FrozenModel):
 
     skill: str
     metric: str
-    gate: str
     alpha: float
     tolerance: float
     n_cases: int
     models: list[RankedModel]
-    groups: dict[str, list[str]]
     pairs: list[Contrast]
     family: int
     advice: Advice
@@ -119,25 +113,6 @@ class ModelRanking(FrozenModel):
 
 Point = tuple[float | None, float]
 """What a model costs, and its score."""
-
-
-def alike(names: Sequence[str], apart: Iterable[frozenset[str]]) -> list[list[str]]:
-    """Return the largest sets of models of which no two are told apart, the best models' first.
-
-    Two models that are not told apart are in one set together (Piepho 2004, doi:10.1198/1061860043515: insert, absorb).
-    """
-    groups = [frozenset(names)] if names else []
-    for two in apart:
-        split = {part for group in groups for part in ([group - {one} for one in two] if two <= group else [group])}
-        groups = [group for group in split if not any(group < other for other in split)]
-    places = sorted(sorted(map(names.index, group)) for group in groups)
-    return [[names[place] for place in group] for group in places]
-
-
-def letters() -> Iterator[str]:
-    """Yield a, b, …, z, a2, b2, …"""
-    yield from ascii_lowercase
-    yield from (f"{letter}{lap}" for lap in range(2, 1000) for letter in ascii_lowercase)
 
 
 def on_frontier(model: Point, models: Iterable[Point]) -> bool | None:
@@ -157,7 +132,7 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
     """
     if len(rows) < 2:
         return Advice(reason="there is no other model to hold it against" if rows else "no model can be ranked")
-    beaten = {pair.higher if pair.verdict == "improved" else pair.lower for pair in pairs if pair.told_apart}
+    beaten = {pair.lower for pair in pairs if pair.significant}
     best = [row for row in rows if row.model_id not in beaten] or list(rows)
     sound = [row for row in best if row.verdict != "regressed"]
     if not sound:
@@ -165,12 +140,12 @@ def advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast]) -> Advice:
         return Advice(reason=f"{worse} regressed against the version before, and no other is as good")
     if len(best) == 1:
         (name,) = (row.model_id for row in best)
-        ahead = [pair for pair in pairs if pair.told_apart and name in (pair.higher, pair.lower)]
-        others = listed([pair.lower if pair.higher == name else pair.higher for pair in ahead], 3)
+        ahead = [pair for pair in pairs if pair.significant and name == pair.higher]
+        others = listed([pair.lower for pair in ahead], 3)
         lead = min((abs(pair.difference or 0.0) for pair in ahead), default=0.0)
         by = f"{lead:.3f}{' or more' * (len(ahead) > 1)}"
         sure = f"q ≤ {max([pair.q or 0.0 for pair in ahead] + [1e-6]):.2g}"
-        return Advice(model_id=name, reason=f"better beyond chance than {others}, by {by} ({sure})")
+        return Advice(model_id=name, reason=f"significantly better than {others}, by {by} ({sure})")
     named, merits = _thriftiest(sound)
     if named is None:
         names = listed([row.model_id for row in sound])

@@ -1,4 +1,4 @@
-"""Which model should we ship? Runs of several models on the same cases → order, groups, frontier, dominance, advice.
+"""Which model should we ship? Runs of several models on the same cases → order, frontier, dominance, advice.
 
 Two models are compared as two versions are, by the same rules (`compare_records`); nothing is tested otherwise here.
 """
@@ -26,17 +26,16 @@ from skill_evaluator.verdicts.decide.comparability import (
     strict_scores,
 )
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.results import MeasureResult, Scope, per_1000
+from skill_evaluator.verdicts.decide.effects import holm
+from skill_evaluator.verdicts.decide.results import MeasureResult, per_1000
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 from skill_evaluator.verdicts.planning.advice import (
     Contrast,
-    Dominance,
     ModelRanking,
+    PromptEffect,
     RankedModel,
     Score,
     advise,
-    alike,
-    letters,
     on_frontier,
 )
 
@@ -72,15 +71,12 @@ class _Met:
     contrast: Contrast
 
     @property
-    def dominance(self) -> Dominance | None:
-        """Return what makes the lower model needless: the higher is cheaper, and no worse on any metric."""
+    def dominates(self) -> bool:
+        """Whether the higher model is cheaper than the lower, and no worse on any metric."""
         costs = self.higher.cost, self.lower.cost
         if not self.measures or None in costs or costs[0] >= costs[1]:  # type: ignore[operator]
-            return None
-        if any(one.difference is None or one.difference > ROUNDING for one in self.measures):
-            return None
-        shown = all(one.ci95 is not None and one.ci95[1] <= one.tolerance for one in self.measures)
-        return Dominance(by=self.higher.name, shown=shown)
+            return False
+        return all(one.difference is not None and one.difference <= ROUNDING for one in self.measures)
 
 
 def rank_models(
@@ -108,14 +104,13 @@ def rank_models(
     hidden = {pair.candidate.model_id for pair in rest}
     models = [model for model in family if model.name not in hidden]
     met = [one for one in all_met if not {one.higher.name, one.lower.name} & hidden]
-    apart = {frozenset((one.higher.name, one.lower.name)) for one in met if one.contrast.told_apart}
-    groups = dict(zip(letters(), alike([model.name for model in models], apart), strict=False))
+    worse = {one.lower.name for one in met if one.higher is models[0] and one.contrast.significant}
     added = {}
     for pair in prompts:  # each by itself, as its question is about one model
         (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
         primary = _primary(result.metrics, rules.primary_metric)
-        added[result.model_id] = None if primary is None else primary.by(rules.policy.gate)
-    dominated = by_key((one.lower.name, found) for one in met if (found := one.dominance) is not None)
+        added[result.model_id] = None if primary is None else PromptEffect.view(primary)
+    dominated = by_key((one.lower.name, one.higher.name) for one in met if one.dominates)
     tolerated = (_primary(one.measures, rules.primary_metric) for one in met)
     rows = [
         RankedModel.view(
@@ -127,7 +122,7 @@ def rank_models(
             latency_p50_s=model.record.latency_s.p50,
             latency_p95_s=model.record.latency_s.p95,
             place=1 + sum(other.score > model.score for other in models),
-            groups=[letter for letter, names in groups.items() if model.name in names],
+            like_best=model.name not in worse,
             verdict=verdicts.get(model.name),
             prompt_adds=added.get(model.name),
             frontier=on_frontier((model.cost, model.score), [(one.cost, one.score) for one in models]),
@@ -138,12 +133,10 @@ def rank_models(
     return ModelRanking(
         skill=skill,
         metric=rules.primary_metric,
-        gate=rules.policy.gate,
         alpha=rules.alpha,
         tolerance=next((one.tolerance for one in tolerated if one is not None), rules.policy.tolerance),
         n_cases=len(models[0].record.per_case) if models else 0,
         models=rows,
-        groups=groups,
         pairs=[one.contrast for one in met],
         family=len(all_met),
         advice=advise(rows, [one.contrast for one in met]),
@@ -230,7 +223,7 @@ def _score(record: Record, metric: str) -> Score:
 
 
 def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list[_Met]:
-    """Compare every two models; q is over all of them."""
+    """Compare every two models; q is adjusted over all pairs (Holm)."""
     couples = list(combinations(models, 2))
     pairs = [
         as_asked(
@@ -244,14 +237,16 @@ def _meet(skill: str, models: Sequence[_Candidate], rules: VerdictRules) -> list
         for higher, lower in couples
     ]
     results = compare_records(skill, pairs, rules, wanted=_is_metric).models
+    primaries = [_primary(result.metrics, rules.primary_metric) for result in results]
+    q_values = holm([1.0 if primary is None or primary.p is None else primary.p for primary in primaries])
     return [
         _Met(
             higher=higher,
             lower=lower,
             measures=result.metrics,
-            contrast=_contrast(higher, lower, _primary(result.metrics, rules.primary_metric), rules.alpha / 2),
+            contrast=_contrast(higher, lower, primary, q, rules.alpha / 2),
         )
-        for (higher, lower), result in zip(couples, results, strict=True)
+        for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True)
     ]
 
 
@@ -263,13 +258,15 @@ def _primary(measures: Iterable[MeasureResult], metric: str) -> MeasureResult | 
     return next((measure for measure in measures if (measure.metric, measure.kind) == (metric, "accuracy")), None)
 
 
-def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, level: float) -> Contrast:
+def _contrast(higher: _Candidate, lower: _Candidate, primary: MeasureResult | None, q: float, level: float) -> Contrast:
     """Return the contrast of two models; `level` is for either direction, as the scores say which is the lower."""
-    beyond = primary is not None and primary.q is not None and primary.q <= level
-    told_apart = beyond and primary is not None and primary.verdict in ("regressed", "improved")
-    measured = Scope(verdict="incomparable") if primary is None else primary
-    n_cases = 0 if primary is None else primary.n_cases
-    return Contrast.view(measured, higher=higher.name, lower=lower.name, n_cases=n_cases, told_apart=told_apart)
+    if primary is None:
+        figures = dict.fromkeys(("difference", "ci95", "p", "q", "detectable_drop"))
+        return Contrast(higher=higher.name, lower=lower.name, n_cases=0, significant=False, **figures)
+    is_lower = primary.difference is not None and primary.difference < -ROUNDING
+    significant = is_lower and q <= level and primary.verdict != "unchanged"
+    changed = {"q": round(q, 6), "significant": significant}
+    return Contrast.view(primary, higher=higher.name, lower=lower.name, **changed)
 
 
 def _age_of(record: Record) -> int | None:

@@ -1,6 +1,7 @@
-"""What a number of cases and replicates shows: a sentence before anything is measured, and a table from a record.
+"""The smallest drop that a number of cases and replicates can detect: a sentence before anything is measured, and a
+table from a record. Both come from one function, which solves the paired t-test of a comparison for the drop.
 
-Nothing here is a verdict. It is the paired t of a comparison, turned around. scipy is imported only for the table.
+scipy is not imported: `lint` prints the sentence.
 """
 
 import math
@@ -11,54 +12,82 @@ from typing import Literal
 
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.records.record import Record, strict_by_replicate
-from skill_evaluator.stats import POWER, mean_or_none, rounded
+from skill_evaluator.stats import ALPHA, POWER, mean_or_none, rounded, smallest_drop
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.decide.rules import OF_CRITICAL
+from skill_evaluator.verdicts.decide.comparability import RUN_SD
+from skill_evaluator.verdicts.decide.rules import CRITICAL_SHARE
 
-FEW_CASES = 8  # fewer are announced
-_SPREAD = 0.15  # standard deviation of one case's difference between two versions, typical of flaky fields
-_FALL, _POWER = 0.96, 0.8  # one-sided at four fifths of alpha, as a verdict is; seen in four of five comparisons
-_LEAST = 4  # cases: the paired t of fewer cannot reach that level, whatever they do
-_ENOUGH, _MOST_TOLD = 12, 1000  # cases
+FEW_CASES = 8  # fewer get a hint
+_SPREAD = 0.1  # standard deviation of the difference of one case: ten flaky fields, 10 and 5 outputs
 _DROP = 0.05  # the tolerance of a policy that says nothing else
+_MAX_CASES_NAMED = 1000
+_MIN_DOUBTED = 3  # cases whose outputs say something of a profile
+
+
+def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
+    """Return the smallest drop of the mean that a comparison calls regressed with 80 % power; None if it detects none.
+
+    `variance_of_case` is that of the difference of one case between two unchanged versions, and `day` the variance that
+    two runs on different days add.
+    """
+    if cases < 2:
+        return None
+    quantiles = t_quantile(1 - alpha * CRITICAL_SHARE, cases - 1) + t_quantile(POWER, cases - 1)
+    return smallest_drop(variance_of_case / cases + day, cases, quantiles)
+
+
+def t_quantile(p: float, degrees: int) -> float:
+    """Return the quantile of Student's t, to 1 % from p = 0.5 to 0.98 (Abramowitz and Stegun 26.7.5).
+
+    >>> round(t_quantile(0.965, 2), 2), round(t_quantile(0.8, 11), 3)
+    (3.56, 0.876)
+    """
+    z = NormalDist().inv_cdf(p)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / degrees**power for power, term in enumerate(terms, start=1))
 
 
 def can_show(cases: int) -> str:
-    """Return what this number of cases can and cannot show, if their differences spread as is typical.
+    """Return what this number of cases can detect, if their differences spread as is typical.
 
     >>> can_show(3)
-    '3 cases: a lost field is seen, a drop of 0.05 is not; 12 would see 0.12'
+    '3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05'
     """
     if cases < 2:
-        return "1 case: nothing can turn red unless its answers are known to be independent (`profile: sampled`)"
-    size, seen = counted(cases, "case"), typical_drop(cases)
-    if seen is not None and seen <= _DROP:
-        return f"{size}: a drop of {seen:.2g} is seen"
-    more = f"{_ENOUGH} would see {typical_drop(_ENOUGH):.2g}"
-    if cases >= _ENOUGH:
-        enough = next((more for more in range(cases, _MOST_TOLD) if (typical_drop(more) or 1.0) <= _DROP), _MOST_TOLD)
-        more = f"about {enough} would see it"
-    lost = "a lost field" if seen is None else f"a drop of {seen:.2g}"
-    return f"{size}: {lost} is seen, a drop of {_DROP:g} is not; {more}"
+        return "1 case cannot detect a drop unless its outputs are drawn independently (`profile: sampled`)"
+    drop = detectable_drop(cases, _SPREAD**2)
+    enough = _fewest(cases, lambda count: (detectable_drop(count, _SPREAD**2) or 1.0) <= _DROP) or _MAX_CASES_NAMED
+    detects = f"{counted(cases, 'case')} can detect "
+    detects += "the loss of a field" if drop is None else f"a drop of {drop:.2g}"
+    if drop is not None and drop <= _DROP:
+        return detects
+    detects += " or the loss of a field" if drop is not None and cases < FEW_CASES else ""
+    return f"{detects}; about {enough} cases could detect a drop of {_DROP:g}"
 
 
-def typical_drop(cases: int) -> float | None:
-    """Return the drop of the mean that a paired t over this number of cases sees; None where it sees none."""
-    if cases < _LEAST:
-        return None
-    return (_quantile(_FALL, cases - 1) + _quantile(_POWER, cases - 1)) * _SPREAD / math.sqrt(cases)
-
-
-def _quantile(p: float, degrees: int) -> float:
-    """Return Student's t to about one per cent, without scipy: `lint` shall not wait for it (Fisher's expansion)."""
-    z = NormalDist().inv_cdf(p)
-    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+def profile_doubt(record: Record) -> str:
+    """Return why another profile may suit a model, from whether its replicates differ; "" if nothing suggests it."""
+    shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
+    differ = [share < 1.0 for share in shares if share is not None]
+    cases = counted(len(differ), "case")
+    if record.settings is None or record.provider == "replay" or len(differ) < _MIN_DOUBTED:
+        return ""
+    if record.settings.profile == "sampled":
+        same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
+        return "" if any(differ) else same
+    different = f"outputs differ in {sum(differ)} of {cases}: if each is drawn anew, declare `profile: sampled`"
+    return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
 
 
 PlannedDesign = Literal["beside", "recorded"]
 REPLICATES = (1, 2, 3, 5, 10, 20)
 _UNSEEN = 0.25  # one answer in all, half the range of scores away, is the least that answers are taken to vary by
-_MOST = 1_000_000  # cases or replicates; more is no plan
+_MAX_SIZE = 1_000_000  # cases or replicates; more is no plan
 _TOO_FEW_CASES = "its record has fewer than two cases with a score: nothing can be told from it"
 _ONE_REPLICATE = "its record has one replicate a case: evaluate with --replicates 2 or more to know how answers vary"
 
@@ -114,24 +143,8 @@ class SizingPlan(FrozenModel):
     models: list[Sizing]
 
 
-def smallest_drop(
-    cases: int, replicates: int, baseline_replicates: int, *, within: float, day: float, alpha: float
-) -> float:
-    """Return the smallest drop that a comparison of this size calls regressed with 80 % power.
-
-    `within` is the variance of the answers to a case, which are taken to be independent, and `day` that of a run.
-    """
-    from scipy.special import stdtrit
-
-    of_a_case = within * (1 / replicates + 1 / baseline_replicates)
-    quantiles = stdtrit(cases - 1, [1 - alpha * OF_CRITICAL, POWER])
-    return min(1.0, float(quantiles.sum()) * math.sqrt(of_a_case / cases + 2 * day))
-
-
 def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float) -> Sizing:
     """Return what a model's record shows, and what would show a drop of `detect`."""
-    from skill_evaluator.verdicts.decide.measuring import RUN_SD
-
     by_case = (strict_by_replicate(case, record.primary_metric) for case in record.per_case)
     scores = [case for case in ([score for score in answers if score is not None] for answers in by_case) if case]
     sizing = Sizing.view(
@@ -152,7 +165,8 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
     def drop(replicates: int, cases: int = len(scores)) -> float:
         baseline = -(-replicates // 2) if beside else record.replicates
-        return smallest_drop(cases, replicates, baseline, within=within, day=day, alpha=alpha)
+        of_a_case = within * (1 / replicates + 1 / baseline)
+        return detectable_drop(cases, of_a_case, 2 * day, alpha) or 1.0
 
     def choice(replicates: int) -> Choice:
         baseline = -(-replicates // 2) if beside else 0
@@ -174,6 +188,6 @@ def sizing_of(record: Record, detect: float, design: PlannedDesign, alpha: float
 
 def _fewest(least: int, suffices: Callable[[int], bool]) -> int | None:
     """Return the smallest number that suffices, where every larger one does, too; None if a million does not."""
-    numbers = range(least, _MOST)
+    numbers = range(least, _MAX_SIZE)
     place = bisect_left(numbers, True, key=suffices)
     return numbers[place] if place < len(numbers) else None

@@ -1,0 +1,179 @@
+"""Bodies of requests: alike in a call, with a cache and in a batch; for Google as its SDK words them from types."""
+
+import asyncio
+import base64
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+from skill_evaluator.library.case_files import read_file
+from skill_evaluator.library.config import Params, SafetyLimits, Settings
+from skill_evaluator.library.messages import Message, Prompt, dialogue
+from skill_evaluator.providers import BATCHES, PROVIDERS
+from skill_evaluator.providers.base import Request
+from skill_evaluator.providers.batch import open_batches
+
+from tests.support.batch_server import VENDORS, BatchServer, batch_server
+from tests.support.documents import a_pdf, a_png
+from tests.support.vendor_dialects import PLAIN, SCHEMA, SENT_SCHEMA, address_of
+from tests.support.vendor_server import VendorServer
+from tests.support.vendors import KEY, ask, entry
+
+STRUCTURED = dataclasses.replace(PLAIN, schema=SCHEMA)
+GOOGLE_PARAMS: Mapping[str, Any] = {
+    "top_k": 20,
+    "stop_sequences": ["END"],
+    "thinking_config": {"include_thoughts": False, "thinking_level": "low"},
+    "media_resolution": "media_resolution_low",
+    "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+    "tool_config": {"function_calling_config": {"mode": "NONE"}},
+    "tools": [
+        {"function_declarations": [{"name": "look_up", "parameters": {"properties": {"a_b": {"type": "STRING"}}}}]}
+    ],
+    "cached_content": "cachedContents/one",
+    "service_tier": "flex",
+}
+
+
+PIXELS, PAGES = a_png(padding=500_000), a_pdf()  # more than is read of a file at once
+TEXTS = ("Of this, alpha is the title:", "and of this.")
+
+
+@pytest.fixture
+def with_files(tmp_path: Path) -> Request:
+    """A request with a text, an image, a blank text, a PDF and a text."""
+    (tmp_path / "scan.png").write_bytes(PIXELS)
+    (tmp_path / "bill.pdf").write_bytes(PAGES)
+    image, pdf = (read_file(tmp_path / name, SafetyLimits()) for name in ("scan.png", "bill.pdf"))
+    said = Message("user", (TEXTS[0], image, "\n", pdf, TEXTS[1]))
+    return dataclasses.replace(PLAIN, messages=(PLAIN.messages[0], said))
+
+
+def google_client(url: str) -> Any:
+    from google import genai
+
+    return genai.Client(api_key=KEY, http_options={"base_url": url, "retry_options": {"attempts": 1}})
+
+
+GOOGLE_CONFIG = {
+    "system_instruction": PLAIN.system,
+    "temperature": 0.0,
+    "max_output_tokens": PLAIN.max_output_tokens,
+    "seed": PLAIN.seed,
+    "response_mime_type": "application/json",
+    "response_json_schema": SENT_SCHEMA,
+}
+
+
+async def by_google(url: str) -> None:
+    client = google_client(url)
+    client.models.generate_content(
+        model="model-1", contents=PLAIN.talk[0].text, config={**GOOGLE_CONFIG, **GOOGLE_PARAMS}
+    )
+    client.close()
+
+
+def with_one_spelling(value: Any) -> Any:
+    """Spell all in a body as Google's library does most; Google reads `top_k` and `topK`, and both base64s, alike."""
+    if isinstance(value, list):
+        return [with_one_spelling(item) for item in value]
+    if isinstance(value, dict) and isinstance(data := value.get("data"), str):
+        value = {**value, "data": data.replace("-", "+").replace("_", "/")}
+    if isinstance(value, dict):
+        return {to_camel(name) if "_" in name else name: with_one_spelling(item) for name, item in value.items()}
+    return value
+
+
+def test_google_body_is_that_of_the_typed_sdk(server: VendorServer) -> None:
+    ask(entry("google", server.url, params=Params(**GOOGLE_PARAMS)), STRUCTURED)
+    asyncio.run(by_google(address_of(server.url, "google")))
+    ours, theirs = (with_one_spelling(received.body) for received in server.received)
+    assert ours == theirs
+
+
+VALUES = {"document": "alpha is the title of a {{kind}} «ü».\n", "kind": ["bill", 1]}
+EXAMPLES = (Message("user", ("A coffee.",)), Message("assistant", ('{"award": null}',)))
+TURNS = (Message("user", ("{{kind}}?",)), Message("assistant", ("Yes.",)))
+SYSTEM, LAST = Message("system", ("You read.",)), Message("user", ("This {{kind}}:\n{{document}}",))
+SHAPES: Mapping[str, tuple[tuple[Message, ...], tuple[Message, ...]]] = {
+    "variables": ((Message("system", ("You read a {{kind}}.",)), LAST), ()),
+    "system and user": ((SYSTEM, LAST), ()),
+    "examples": ((SYSTEM, *EXAMPLES, LAST), ()),
+    "examples and turns": ((SYSTEM, *EXAMPLES, LAST), TURNS),
+    "turns": ((SYSTEM, LAST), TURNS),
+    "no system": ((LAST,), ()),
+    "no system, examples": ((*EXAMPLES, LAST), TURNS),
+}
+
+
+def shaped(shape: str, **fields: Any) -> Request:
+    """A request whose messages are those of a prompt of this shape."""
+    messages, turns = SHAPES[shape]
+    prompt = Prompt(messages=messages, inputs=("document", "kind"))
+    constant = prompt.constant_characters(turns=bool(turns))
+    return dataclasses.replace(PLAIN, messages=prompt.filled(VALUES, turns), constant=constant, **fields)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_prompt_of_any_shape_is_the_same_directly_cached_and_in_a_batch(vendor: str, server: VendorServer) -> None:
+    with batch_server() as batches:
+        for number, shape in enumerate(SHAPES):
+            for request in (shaped(shape), shaped(shape, cache=True)):
+                ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
+                in_batch = batched(vendor, batches, request, f"{number}-{request.cache}")
+                assert in_batch == server.received[-1].body, shape
+
+
+def test_cases_share_what_is_constant_and_no_mark_stands_behind_a_variable() -> None:
+    assert [shaped(shape).examples for shape in SHAPES] == [0, 0, 2, 2, 0, 0, 2]
+    assert PLAIN.examples == 0
+    with_variable = dataclasses.replace(shaped("examples"), constant=len("You re"))
+    assert with_variable.examples == 0
+
+
+def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) -> Any:
+    """The body of a request in a batch, as the vendor has it."""
+
+    async def create() -> None:
+        model = entry(vendor, server.url, base_url=server.base_url(vendor))
+        batches = open_batches(BATCHES[vendor], PROVIDERS[vendor], model, KEY, Settings())
+        await batches.create("run.1", {custom_id: request})
+        await batches.close()
+
+    asyncio.run(create())
+    return server.bodies[custom_id]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_files_are_sent_whole_and_with_their_length(vendor: str, server: VendorServer, with_files: Request) -> None:
+    ask(entry(vendor, server.url), with_files)
+    (received,) = server.received
+    for content in (PIXELS, PAGES):
+        assert base64.b64encode(content) in received.raw
+    assert "transfer-encoding" not in received.headers
+
+
+def test_a_compatible_server_is_sent_the_same_parts(server: VendorServer, with_files: Request) -> None:
+    for vendor in ("openai", "openai-compatible"):
+        ask(entry(vendor, server.url), with_files)
+    ours, theirs = (received.body["messages"] for received in server.received)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_body_in_a_batch_is_that_of_the_direct_call(vendor: str, server: VendorServer, with_files: Request) -> None:
+    asked = dataclasses.replace(PLAIN, messages=dialogue(PLAIN.system, "alpha is the title; ünïcode «text»."))
+    full = dataclasses.replace(asked, schema=SCHEMA, cache=True)
+    with batch_server() as batches:
+        for name, request in {
+            "plain": asked,
+            "full": full,
+            "files": with_files,
+            "seen": dataclasses.replace(with_files, cache=True),
+        }.items():
+            ask(entry(vendor, server.url, base_url=address_of(server.url, vendor)), request)
+            assert batched(vendor, batches, request, name) == server.received[-1].body
+    assert batches.bodies["plain"] != batches.bodies["full"]

@@ -1,0 +1,140 @@
+"""`audit run`: call every model on every benchmark, scenario, case and replicate, and count the outcomes.
+
+The answers are kept in `audits/<id>/`: audit.json and one run folder per model. Nothing is scored for a report yet.
+"""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from skill_evaluator.audit.request import AuditRunRequest
+from skill_evaluator.audit.run.drawing import DrawnAudit, drawn_audit, model_estimates, new_audit, validate_request
+from skill_evaluator.audit.run.gathering import CallTally, gather
+from skill_evaluator.audit.run.manifest import AUDIT, RUNS, AuditManifest, read_audit_manifest, write_manifest
+from skill_evaluator.display.options import FOLDERS, words_of
+from skill_evaluator.display.safe_text import visible
+from skill_evaluator.errors import AuditError
+from skill_evaluator.library.config import Model
+from skill_evaluator.repository import commit_of
+from skill_evaluator.runner.journal import MANIFEST, read_manifest
+from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import sum_of
+from skill_evaluator.runner.runs import Run, check_writable, settings_digest
+from skill_evaluator.runner.session import Questions, Session, Watch, with_keys
+from skill_evaluator.text import nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRun:
+    """The calls of one model; `stopped` is the reason why calls were not made."""
+
+    model_id: str
+    tally: CallTally
+    stopped: str | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResults:
+    """An audit and its runs; `models` is the number of models to call."""
+
+    request: AuditRunRequest
+    audit: AuditManifest
+    folder: Path
+    models: int
+    runs: Sequence[AuditRun]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every model has enough outputs."""
+        return len(self.runs) == self.models and all(run.complete for run in self.runs)
+
+    @property
+    def next_step(self) -> str:
+        """The next command, with its purpose."""
+        request = self.request
+        if self.complete and all(run.tally.answered == run.tally.planned for run in self.runs):
+            words = ["skill-evaluator", "audit", "report", str(self.folder), *words_of(request)]
+            return f"report: {shlex.join(words)}"
+        audit = self.folder.name if self.folder.parent == request.audits else str(self.folder)
+        words = ["skill-evaluator", "audit", "run", "--resume", audit]
+        for model_id in request.models:
+            if model_id in self.audit.models:  # a model without a key is not part of the audit
+                words += ["--model", model_id]
+        if any("max_calls" in (run.stopped or "") for run in self.runs):
+            request = replace(request, max_calls=sum(run.tally.planned - run.tally.answered for run in self.runs))
+        words += words_of(request, "audits", *FOLDERS, "concurrency", "max_cost", "max_calls")
+        return f"to go on where this stopped: {shlex.join(words)}"
+
+
+def run_audit(request: AuditRunRequest, *, watch: Watch) -> AuditResults:
+    """Draw a new audit or resume one, make the calls that have no output, and count the outcomes."""
+    validate_request(request)
+    drawn, folder = _draw(request)
+    audit = drawn.manifest
+    runs = runs_of(audit, list(with_keys(drawn.models, drawn).values()), folder)
+    check_writable(folder / RUNS, "--audits DIR")
+    if not (folder / AUDIT).exists():
+        write_manifest(folder, audit)
+    max_cost = audit.max_cost_usd if request.max_cost is None else request.max_cost
+    session = Session(
+        configuration=drawn,
+        watch=watch,
+        budget=Budget(max_cost, request.max_calls),
+        concurrency=request.concurrency,
+    )
+    asked = session.ask(runs, Questions(request_for=drawn.request))  # outputs are scored after the last call
+    tallies = gather(folder, request).tallies
+    results = []
+    for run in runs:
+        tally, stopped = tallies[run.model.id], asked.why_stopped(run)
+        enough = tally.answered >= drawn.settings.required_coverage * tally.planned
+        results.append(
+            AuditRun(model_id=run.model.id, tally=tally, stopped=stopped, complete=stopped is None and enough)
+        )
+    if any("max_cost" in (run.stopped or "") for run in results):  # continue with a cap that covers the whole audit
+        upper = sum_of(model_estimates(drawn)).cost_upper_usd or 0.0
+        request = replace(request, max_cost=round(upper + 0.01, 2))
+    return AuditResults(request=request, audit=audit, folder=folder, models=len(drawn.models), runs=results)
+
+
+def _draw(request: AuditRunRequest) -> tuple[DrawnAudit, Path]:
+    """Return the audit to resume, or a new one, with its folder."""
+    if request.resume is None:
+        commit = commit_of(request.components)
+        drawn = new_audit(request, keyed=True, commit=commit, transport="batch" if request.batch else "direct")
+        for doubt in drawn.manifest.doubts:
+            print(f"warning: {visible(doubt)}", file=sys.stderr)
+        return drawn, request.audits / drawn.manifest.id
+    folder = Path(request.resume)
+    if not (folder / AUDIT).is_file():  # not a folder, but an id or `latest`
+        ids = sorted(path.parent.name for path in request.audits.glob(f"*/{AUDIT}"))
+        audit_id = ids[-1] if request.resume == "latest" and ids else request.resume
+        if audit_id not in ids:
+            raise AuditError(f"no audit '{audit_id}' in {request.audits} to resume {nearest(audit_id, ids)}")
+        folder = request.audits / audit_id
+    audit = read_audit_manifest(folder / AUDIT)
+    if request.batch and audit.transport != "batch":
+        raise AuditError(f"cannot resume the audit {audit.id} with --batch: it was started without it")
+    return drawn_audit(audit, request), folder
+
+
+def runs_of(audit: AuditManifest, models: Sequence[Model], folder: Path) -> list[Run]:
+    """Return the run of each model: the earlier one in the audit's folder, or a new one.
+
+    Raise AuditError if an earlier run has other inputs than the audit.
+    """
+    earlier = {
+        run.model_id: run for run in (read_manifest(path.parent) for path in folder.glob(f"{RUNS}/*/{MANIFEST}"))
+    }
+    runs = []
+    for model in models:
+        planned = audit.run(model.id, model.provider, settings_digest(model))
+        run, path = earlier.get(model.id, planned), folder / RUNS / planned.run_id
+        inputs = ("run_id", "audit", "model_id", "replicates", "seed", "cases", "digests")
+        if any(getattr(run, name) != getattr(planned, name) for name in inputs):
+            raise AuditError(f"{path} has other inputs than {folder / AUDIT}; start a new audit")
+        runs.append(Run(model=model, manifest=run, folder=path))
+    return runs

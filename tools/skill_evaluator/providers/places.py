@@ -1,0 +1,123 @@
+"""Clouds that serve a vendor's models: `place:` of a model in models.yaml, by the vendor's own client for that cloud.
+
+A row of `PLACES` names the keys that an entry needs, the variable of its key and how the client is opened. Clouds
+without a variable are reached by the login of the machine or job, which the SDK finds by itself.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.library.config import Model
+from skill_evaluator.text import listed
+
+Options = dict[str, Any]  # what every client of an SDK takes: the transport, no retries, no time limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudPlace:
+    """A vendor's models in one cloud. `signs`: the client signs the body, so that no file can be put into it later."""
+
+    needs: tuple[str, ...]
+    client: Callable[[Model, str | None, Options], Any]
+    variables: tuple[str, ...] = ()
+    signs: bool = False
+
+
+def _azure(model: Model, key: str | None, options: Options) -> Any:
+    from openai import AsyncAzureOpenAI
+
+    return AsyncAzureOpenAI(
+        azure_endpoint=str(model.base_url), api_version=model.api_version, api_key=key or "no-key", **options
+    )
+
+
+def _openai_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
+    from openai import AsyncBedrockOpenAI
+
+    _require_boto3(key)
+    url = _address(model, "AWS_BEDROCK_BASE_URL")
+    return AsyncBedrockOpenAI(aws_region=model.region, api_key=key, base_url=url, **options)
+
+
+def _anthropic_on_bedrock(model: Model, key: str | None, options: Options) -> Any:
+    from anthropic import AsyncAnthropicBedrock
+
+    _require_boto3(key)
+    url = _address(model, "ANTHROPIC_BEDROCK_BASE_URL")
+    return AsyncAnthropicBedrock(aws_region=model.region, api_key=key, base_url=url, **options)
+
+
+def _anthropic_on_vertex(model: Model, key: str | None, options: Options) -> Any:
+    from anthropic import AsyncAnthropicVertex
+
+    url = _address(model, "ANTHROPIC_VERTEX_BASE_URL")
+    region = model.region or "global"
+    return AsyncAnthropicVertex(project_id=str(model.project), region=region, base_url=url, **options)
+
+
+def _foundry(model: Model, key: str | None, options: Options) -> Any:
+    from anthropic import AsyncAnthropicFoundry
+
+    return AsyncAnthropicFoundry(base_url=str(model.base_url), api_key=key or "no-key", **options)
+
+
+def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
+    from google.genai import Client
+
+    _address(model, "GOOGLE_VERTEX_BASE_URL")
+    return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
+
+
+PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
+    ("openai", "azure"): CloudPlace(
+        needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
+    ),
+    ("openai", "bedrock"): CloudPlace(needs=("region",), client=_openai_on_bedrock, signs=True),
+    ("anthropic", "bedrock"): CloudPlace(needs=("region",), client=_anthropic_on_bedrock, signs=True),
+    ("anthropic", "vertex"): CloudPlace(needs=("project",), client=_anthropic_on_vertex),
+    ("anthropic", "foundry"): CloudPlace(
+        needs=("base_url",), variables=("ANTHROPIC_FOUNDRY_API_KEY",), client=_foundry
+    ),
+    ("google", "vertex"): CloudPlace(needs=("project",), client=_google_on_vertex),
+}
+
+
+def check_place(model: Model, where: str) -> None:
+    """Raise ConfigError for a place that the vendor's models are not in, or keys that it lacks or does not take."""
+    place = PLACES.get((model.provider, str(model.place)))
+    if model.place is not None and place is None:
+        places = [name for provider, name in PLACES if provider == model.provider]
+        raise ConfigError(
+            f"place: {model.place} at {where}: provider '{model.provider}' has {listed(places) or 'none'}"
+        )
+    needs = place.needs if place else ()
+    for name in needs:
+        if getattr(model, name) is None:
+            raise ConfigError(f"place: {model.place} at {where} needs {name}")
+    taken = {*needs, "region"} if model.place == "vertex" else {*needs}
+    for name in ("region", "project", "api_version"):
+        if getattr(model, name) is not None and name not in taken:
+            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not take it")
+    if model.place is not None and model.auth == "oidc":
+        raise ConfigError(f"auth: oidc at {where}: place: {model.place} finds the login of the cloud; leave auth out")
+
+
+def place_of(model: Model) -> CloudPlace | None:
+    """Return the row of a model's place; None if the vendor or a base_url serves it."""
+    return PLACES.get((model.provider, str(model.place)))
+
+
+def _address(model: Model, variable: str) -> str | None:
+    """Return the base_url of a model; raise ConfigError if there is none and a variable would replace the cloud's."""
+    if model.base_url is None and os.environ.get(variable):
+        raise ConfigError(f"{variable} is set: unset it, or set base_url of model '{model.id}' in models.yaml")
+    return model.base_url
+
+
+def _require_boto3(key: str | None) -> None:
+    if key is None and find_spec("boto3") is None:
+        raise ConfigError("place: bedrock signs with boto3: pip install 'skill-evaluator[bedrock]'")

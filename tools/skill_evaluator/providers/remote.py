@@ -1,0 +1,153 @@
+"""One model behind HTTP: a vendor's file says how a request is worded and how the body of an answer is read.
+
+`RemoteProvider` does the rest for every vendor, so that every fault ends in the same `ProviderError`.
+"""
+
+from collections.abc import Awaitable, Callable, Container, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from skill_evaluator.files import first_problem
+from skill_evaluator.providers.base import Completion, ProviderError, Request, Usage, malformed
+from skill_evaluator.providers.keyless import Identity
+from skill_evaluator.providers.wire import (
+    ErrorAnswer,
+    HttpAnswer,
+    TooLargeError,
+    error_from_status,
+    is_content_filter,
+    parsed_answer,
+    refused_parameter,
+    replaced_parameter,
+    worded,
+)
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+_NO_BILL = Usage(input_tokens=0, output_tokens=0)  # as of every call that ends with an error status
+Body = Callable[[Request], Mapping[str, Any]]
+Read = Callable[[Any, Mapping[str, str]], Completion]
+OwnError = Callable[[ErrorAnswer], ProviderError | None]
+
+
+class Connection(Protocol):
+    """What sends a request and returns the answer, whatever its status: a vendor's SDK, or plain HTTP."""
+
+    @property
+    def send(self) -> Callable[..., Awaitable[HttpAnswer]]:
+        """Raises TooLargeError, ProviderError for a fault, ValueError or TypeError for what cannot be sent."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class RemoteProvider:
+    """One model whose calls are posted as JSON to a path of its `connection`.
+
+    `body` words a request, `read` maps the JSON body and the headers of a success, and `own_error` an error that the
+    vendor words in its own way; it returns None for all others. Other paths are for batches. `renamed` has the
+    parameters that the server asked for by another name, by their own name; later requests use the new one.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        path: str,
+        body: Body,
+        read: Read,
+        *,
+        own_error: OwnError | None = None,
+        identity: Identity | None = None,
+    ) -> None:
+        self.path = path
+        self.renamed: dict[str, str] = {}
+        self._connection = connection
+        self._body = body
+        self._read = read
+        self._own_error = own_error
+        self._identity = identity
+        self.keeps_time = identity is None  # the transport does, which knows how much is sent and comes
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once; raise ProviderError. A body over the limit is an answer without text."""
+        body = self.body(request)
+        try:
+            answer = await self._send("POST", self.path, body=body)
+        except TooLargeError:
+            return Completion(text="", stop_reason="too_large")
+        return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
+
+    def body(self, request: Request) -> Mapping[str, Any]:
+        """Return the JSON body of a request; raise ProviderError for a text with half a character."""
+        try:
+            for message in request.messages:
+                message.text.encode()
+        except UnicodeEncodeError as problem:
+            raise _unsendable(problem) from None
+        return {self.renamed.get(name, name): value for name, value in self._body(request).items()}
+
+    async def fetch(self, method: str, path: str, **content: Any) -> HttpAnswer:
+        """Send what `SdkConnection.send` takes; raise ProviderError, or TooLargeError for a body over the limit."""
+        answer = await self._send(method, path, **content)
+        if not answer.is_success:
+            raise self._status_error(worded(answer))
+        return answer
+
+    async def _send(self, method: str, path: str, **content: Any) -> HttpAnswer:
+        try:
+            return await self._connection.send(method, path, **content)
+        except (ValueError, TypeError) as problem:  # such as a key that no header can carry
+            raise _unsendable(problem) from None
+
+    def completion(self, answer: HttpAnswer, sent: Container[str] | None = None) -> Completion:
+        """Read an answer; raise ProviderError for an error that the server words, or for what is no answer.
+
+        An error of a content filter is a refusal, with the error's message as its text. `sent` are the parameters of
+        the request, None if they are not known, as in a batch.
+        """
+        if answer.is_success:
+            try:
+                return self._read(parsed_answer(answer.content), answer.headers)
+            except TooLargeError:
+                return Completion(text="", stop_reason="too_large")
+            except UNREADABLE as problem:
+                if not worded(answer).details.get("message"):
+                    what = first_problem(problem) if isinstance(problem, ValidationError) else repr(problem)
+                    what = "an array in it is empty" if isinstance(problem, IndexError) else what
+                    kind, begin = answer.headers.get("content-type", "no type"), answer.content[:1_000]
+                    raise malformed(f"unexpected body: {what}; it is {kind} and begins with {begin!r}") from None
+        error = worded(answer)
+        if is_content_filter(error):
+            return Completion(text=error.message, stop_reason="refusal", usage=_NO_BILL)
+        if answer.is_success:
+            raise ProviderError("server_error", error.message, retryable=True, perhaps_billed=True)
+        raise self._rejection(error, sent)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._connection.close()
+
+    def _rejection(self, error: ErrorAnswer, sent: Container[str] | None) -> ProviderError:
+        """Return the error of a call; it is retryable if the server asks for a parameter by another name."""
+        problem = self._status_error(error)
+        if not problem.rejected:
+            return problem
+        refused, name = replaced_parameter(error) or ("", "")
+        is_sent = sent is None or (refused in sent and name not in sent)
+        if name and is_sent and refused not in self.renamed.values():
+            self.renamed[refused] = name
+            problem.retryable, problem.retry_after_s = True, 0.0
+        elif refused := refused_parameter(error) or "":
+            problem.reason = f"{refused}_refused"
+        return problem
+
+    def _status_error(self, error: ErrorAnswer) -> ProviderError:
+        if self._identity is not None and error.status in (401, 403):
+            return self._identity.refused(error.message, error.status)
+        own_error = self._own_error(error) if self._own_error else None
+        return own_error or error_from_status(error.status, error.headers, error.message)
+
+
+def _unsendable(problem: Exception) -> ProviderError:
+    return ProviderError("bad_request", f"the request cannot be sent: {problem}")

@@ -1,0 +1,221 @@
+"""HTTP by aiohttp, with limits: for endpoints under test, GitHub's identity tokens and the vendors' SDKs.
+
+A key goes to no other origin and to no proxy that could read it, a body is read up to a limit only, and a fault becomes
+a `ProviderError`. Its own module because aiohttp is imported only where there is a call to make.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx2
+
+from skill_evaluator.identifiers import is_address
+from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
+from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError
+
+_HEADER_BYTES = 65_536  # of one header
+_READ_BYTES = 65_536
+_ERROR_BYTES = 100_000  # of an error's body: enough for its message
+_MIN_BYTES_PER_S = 50_000  # large bodies, such as a batch of requests, get so much more time
+_IDLE_S = 5.0  # proxies may silently drop connections that are idle for longer
+_MAX_REDIRECTS = 3
+_REDIRECTS = (301, 302, 303, 307, 308)
+_SAFE_IN_URLS = "%/?#:@!$&'()*+,;=~[]"
+_FINAL = re.compile("CERTIFICATE_VERIFY_FAILED|WRONG_VERSION_NUMBER")  # words of OpenSSL
+_NOT_REACHED = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
+
+
+class Http:
+    """An aiohttp session with limits. It must be closed in the event loop that it was used in.
+
+    An answer has to come within `timeout_s` and a little more for every byte that is sent or received. The proxy of the
+    environment is the one for the first address.
+    """
+
+    def __init__(self, timeout_s: float, max_bytes: int) -> None:
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: Content) -> HttpAnswer:
+        """Send a request and return the answer, whatever its status.
+
+        An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
+        limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
+        """
+        sent = {**headers, "content-length": str(content.size)}  # without it aiohttp would send files in chunks
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
+                for _ in range(1 + _MAX_REDIRECTS):
+                    async with self._opened(url).request(
+                        method, url, data=_payload(content), headers=sent, allow_redirects=False
+                    ) as response:
+                        if response.status in _REDIRECTS and "location" in response.headers:
+                            url = _moved_within(url, response.status, response.headers["location"])
+                            continue
+                        body = await self._read(response, limit)
+                        return HttpAnswer(
+                            status=response.status,
+                            headers=_header_texts(response),
+                            content=body,
+                            latency_s=time.perf_counter() - begun,
+                        )
+        except TimeoutError:
+            raise timed_out(f"no answer within {self._timeout_s:g} s") from None
+        except aiohttp.InvalidURL:
+            raise ValueError(f"{url} cannot be read as an address") from None
+        except _NOT_REACHED as problem:
+            raise unreachable(_description(problem, url), fatal=_FINAL.search(repr(problem)) is not None) from None
+        except (aiohttp.ClientError, OSError) as problem:
+            raise dropped(_description(problem, url)) from None
+        raise ProviderError("redirected", "the server redirects without end; set the address it leads to", fatal=True)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self, url: str) -> aiohttp.ClientSession:
+        if self._session is None:
+            proxy = _proxy_for(url)
+            is_secure = "https" in (urlsplit(url).scheme, urlsplit(proxy or "").scheme)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=_IDLE_S, ssl=httpx2.create_ssl_context() if is_secure else True
+                ),
+                proxy=proxy,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(),
+                max_line_size=_HEADER_BYTES,
+                max_field_size=_HEADER_BYTES,
+            )
+        return self._session
+
+    async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
+        """Read a body, cut to length if it is an error's. Bytes count unpacked, so that a small bomb ends early."""
+        is_success = 200 <= response.status < 300
+        max_bytes, body = self._max_bytes if is_success else _ERROR_BYTES, bytearray()
+        while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
+            limit.reschedule((limit.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
+            body += part
+        if is_success and len(body) > max_bytes:
+            raise TooLargeError(f"the body is longer than {max_bytes:,} bytes")
+        return bytes(body[:max_bytes])
+
+
+class PlainConnection:
+    """An address that is posted to without an SDK."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, max_bytes: int) -> None:
+        self._url = url
+        usual = {"accept": "application/json", "user-agent": "skill-evaluator"}
+        self._headers = usual | {name.lower(): value for name, value in headers.items()}
+        self._http = Http(timeout_s, max_bytes)
+
+    async def send(self, method: str, path: str = "", *, body: Any = None) -> HttpAnswer:
+        """Send JSON, whose files are read while they are sent, or nothing; return the answer, whatever its status."""
+        headers = self._headers if body is None else {**self._headers, "content-type": "application/json"}
+        return await self._http.send(
+            method, self._url + path, headers, Content.of(body) if body is not None else Content()
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+
+def _payload(content: Content) -> Any:
+    async def parts() -> AsyncIterator[bytes]:
+        for part in content.read():
+            yield part
+
+    whole = content.parts[0] if content.parts else b""
+    return whole if isinstance(whole, bytes) and len(content.parts) <= 1 else parts()
+
+
+def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, value in response.headers.items():
+        texts.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
+    return texts
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address.
+
+    Raise ProviderError for one that does not speak HTTP, which would get the key to read, or that cannot be read; its
+    address, which may have a password in it, is in no message.
+    """
+    parts, proxies = urlsplit(url), getproxies()
+    variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
+    proxy = proxies.get(variable.removesuffix("_proxy"))
+    if not proxy or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not is_address(proxy):
+        raise ProviderError("unreachable", f"{variable} cannot be read as the address of a proxy", fatal=True)
+    if (scheme := urlsplit(proxy).scheme) not in ("http", "https"):
+        raise ProviderError("unreachable", f"{variable} is a {scheme} proxy; one for HTTP is needed", fatal=True)
+    return proxy
+
+
+def _description(problem: Exception, url: str) -> str:
+    """Describe where and what went wrong, without the request, which has the key in it."""
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        return f"{problem.host} port {problem.port}: {_reason(problem)}"
+    parts = urlsplit(url)
+    return f"{parts.hostname} port {parts.port or (443 if parts.scheme == 'https' else 80)}: {_reason(problem)}"
+
+
+def _reason(problem: Exception) -> str:
+    match problem:
+        case aiohttp.ClientConnectorCertificateError(certificate_error=error):
+            return f"its certificate is not trusted: {getattr(error, 'verify_message', '') or error}"
+        case aiohttp.ClientSSLError(os_error=error):
+            return f"TLS failed: {(getattr(error, 'reason', None) or str(error)).replace('_', ' ').lower()}"
+        case aiohttp.ClientConnectorError(os_error=error):  # a name's has its own numbers, below 0
+            return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        case aiohttp.ClientHttpProxyError():
+            return f"the proxy answered {problem.status} {problem.message}"
+        case aiohttp.ServerDisconnectedError():
+            return "the server hung up without an answer"
+        case aiohttp.ClientPayloadError():
+            return "the answer cannot be unpacked" if "content-encoding" in repr(problem) else "the answer broke off"
+        case aiohttp.ClientResponseError():
+            return f"this is no HTTP: {' '.join(problem.message.split())}"
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number)
+    return str(problem) or type(problem).__name__
+
+
+def _moved_within(url: str, status: int, location: str) -> str:
+    """Return where a request is to be sent again; raise ProviderError unless it is the same one at the same origin."""
+    try:
+        moved = quote(urljoin(url, location), safe=_SAFE_IN_URLS)
+        target = _origin(moved)
+    except ValueError:
+        target = "an address that cannot be read"
+    if status in (307, 308) and target == _origin(url):
+        return moved
+    why = f"a {status} loses what is posted" if target == _origin(url) else "the key would go with it"
+    raise ProviderError(
+        "redirected",
+        f"the server redirects to {target}, which is not followed, since {why}; "
+        "if what is asked is there, set that address: base_url in models.yaml, or url of a program",
+        status=status,
+        fatal=True,
+    )
+
+
+def _origin(url: str) -> str:
+    """Return scheme, host and port of an address, without what may be a secret in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()

@@ -1,0 +1,171 @@
+"""Missing outputs and undefined metrics → how far they could move a difference, and in which cases they are.
+
+A bound assumes nothing about missing outputs: in the worst case each of the candidate scores 0 and each of the baseline
+1, in the best case the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from skill_evaluator.files import FrozenModel
+from skill_evaluator.records.record import ANSWERED, SCORED, CaseRecord, strict_score
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
+
+_UNDEFINED = "undefined"  # the value of a metric in an output that was scored
+_NO_TRUTH = "no ground truth"
+_NO_VALUE = "the ground truth has no value of it"
+_SLACK = 1e-9  # two sums of the same shares in another order differ by less
+_DIGIT = 1e-6  # a bound is rounded outward to it
+_MAX_NAMED = 5
+
+
+class Missing(FrozenModel):
+    """The values that a measure lacks: the difference if all were worst for the candidate, and if all were best.
+
+    `lost` says by case what each side lost there, the widest bound first; `baseline_lost` and `candidate_lost` count
+    the outputs in all. `undefined`: the cases in which the metric has no value, and why. `rests_on` is the share of
+    cases with a ground truth in which it has one.
+    """
+
+    worst: float
+    best: float
+    n_cases: int
+    lost: dict[str, str] = {}
+    baseline_lost: int = 0
+    candidate_lost: int = 0
+    undefined: dict[str, str] = {}
+    rests_on: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Range:
+    """One side of a case: its lowest and highest possible mean score, and its lost outputs by kind."""
+
+    low: float
+    high: float
+    planned: int
+    lost: Counter[str]
+
+    def words(self, name: str) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.lost.items()))
+        return f"{name} {self.lost.total()} of {self.planned} ({kinds})"
+
+
+def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
+    """Return the bounds of a measure over all cases that two records share. Return None if nothing is missing.
+
+    A metric that has no value in a case, nor has its ground truth, is undefined there, and the bounds leave the case
+    out. If the ground truth has a value, or the record does not tell, the values are lost.
+    """
+    if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
+        return None
+    undefined = _undefined_cases(cases, name) if kind == "accuracy" else {}
+    ranges = {
+        before.case_id: (old, new)
+        for before, after in cases
+        if before.case_id not in undefined
+        and (old := _range_of(before, name, kind)) is not None
+        and (new := _range_of(after, name, kind)) is not None
+    }
+    widths = {case_id: old.high - old.low + new.high - new.low for case_id, (old, new) in ranges.items()}
+    incomplete = sorted((case_id for case_id in widths if widths[case_id] > 0.0), key=lambda one: (-widths[one], one))
+    if not ranges or not (incomplete or undefined):
+        return None
+    worst, best = _rounded_outward(
+        sum(new.low - old.high for old, new in ranges.values()) / len(ranges),
+        sum(new.high - old.low for old, new in ranges.values()) / len(ranges),
+    )
+    labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
+    return Missing(
+        worst=worst,
+        best=best,
+        n_cases=len(ranges),
+        lost={case_id: _lost_words(*ranges[case_id]) for case_id in incomplete},
+        baseline_lost=sum(ranges[case_id][0].lost.total() for case_id in incomplete),
+        candidate_lost=sum(ranges[case_id][1].lost.total() for case_id in incomplete),
+        undefined=undefined,
+        rests_on=round(len(ranges) / (len(ranges) + labelled), 6),
+    )
+
+
+def _is_complete(case: CaseRecord, name: str, kind: Kind) -> bool:
+    """Return whether every planned output of a case has a value."""
+    if kind == "field":
+        return all(outcome in ANSWERED for outcome in case.outcomes)
+    values = case.replicates.get(name, ())
+    return len(values) == len(case.outcomes) == case.outcomes.count(SCORED) and None not in values
+
+
+def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
+    """Return the cases in which a metric has no value, whatever the output is, and why.
+
+    A record names in each case the metrics that the ground truth has a value of. A record without any does not tell.
+    """
+    if not any(metric in case.accuracy for pair in cases for case in pair):
+        return {}
+    return {
+        before.case_id: _NO_TRUTH if before.exact is None and after.exact is None else _NO_VALUE
+        for before, after in cases
+        if metric not in before.accuracy and metric not in after.accuracy
+    }
+
+
+def _range_of(case: CaseRecord, name: str, kind: Kind) -> _Range | None:
+    """Return the possible mean scores of a case. Return None for a field that neither outputs nor truth have."""
+    if kind == "field":
+        scores = field_scores(case, name)
+        lost = Counter(outcome for outcome in case.outcomes if outcome not in ANSWERED)
+        if not scores and SCORED in case.outcomes:
+            return None
+        total, count = sum(scores), len(scores) + lost.total()
+    else:
+        planned = list(zip_longest(case.outcomes, case.replicates.get(name, [])[: len(case.outcomes)]))
+        strict = [(outcome, strict_score(outcome, value)) for outcome, value in planned]
+        lost = Counter(_UNDEFINED if outcome == SCORED else outcome for outcome, score in strict if score is None)
+        total, count = sum(score for _, score in strict if score is not None), len(strict)
+    if not count:
+        return None
+    return _Range(low=total / count, high=(total + lost.total()) / count, planned=len(case.outcomes), lost=lost)
+
+
+def _lost_words(before: _Range, after: _Range) -> str:
+    return "; ".join(side.words(name) for name, side in (("baseline", before), ("candidate", after)) if side.lost)
+
+
+def _rounded_outward(worst: float, best: float) -> tuple[float, float]:
+    """Round bounds to six digits, each away from the middle: a mean summed in any order is still within."""
+    low = math.floor((worst - _SLACK) / _DIGIT) * _DIGIT
+    high = math.ceil((best + _SLACK) / _DIGIT) * _DIGIT
+    return max(-1.0, round(low, 6)), min(1.0, round(high, 6))
+
+
+def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
+    """Yield which values of a measure are missing, in which cases, and how far they could move it."""
+    if missing.lost:
+        crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
+        yield (
+            f"{metric}: outputs of {len(missing.lost)} of {missing.n_cases} cases are missing, "
+            f"{missing.baseline_lost} of the baseline and {missing.candidate_lost} of the candidate; "
+            f"whatever they were, the difference is {missing.worst:+.3f} to {missing.best:+.3f}{crossing} "
+            f"({_named(missing.lost)})"
+        )
+    if missing.undefined:
+        every = missing.n_cases + len(missing.undefined)
+        too_few = ""
+        if missing.rests_on < required_coverage:
+            too_few = f", fewer than the required {required_coverage:.2f} of those with a ground truth"
+        yield f"{metric} has a value in {missing.n_cases} of {every} cases{too_few} ({_named(missing.undefined)})"
+
+
+def crosses(missing: Missing, tolerance: float) -> bool:
+    """Return whether the missing outputs could be a drop beyond the tolerance."""
+    return bool(missing.lost) and missing.worst < -tolerance - 2 * _DIGIT
+
+
+def _named(cases: Mapping[str, str]) -> str:
+    named = [f"{case_id}: {words}" for case_id, words in list(cases.items())[:_MAX_NAMED]]
+    more = len(cases) - _MAX_NAMED
+    return " · ".join(named) + (f" · and {more} more" if more > 0 else "")

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Judges:
-    """Judge with models what no metric can see: `Library.judge`.
+    """Judge with models: `Library.judge`.
 
-    A method that asks takes the options of its command, as keywords or as the request that a command has read. `watch`
-    shows how the calls go; without it nothing is shown. A dry run returns the size of what would be asked.
+    A method that calls models takes the options of its command, as keywords or as a request. `watch` shows progress; by
+    default nothing is shown. A dry run returns the size of the judge run.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")
@@ -56,7 +56,7 @@ class Judges:
         return self._judge(PairwiseRequest, request, **how)
 
     def regression(self, request: "RegressionRequest | None" = None, **how: Any) -> "Judged | JudgingSize":
-        """Ask whether new outputs are worse than those in use, as `judge regression` does; code decides what ships."""
+        """Compare new outputs with those in use, as `judge regression` does; code decides what ships."""
         from skill_evaluator.judges.stories.requests import RegressionRequest
 
         return self._judge(RegressionRequest, request, **how)

@@ -40,6 +40,7 @@ EXAMPLES = {
     "judge_regression": (
         "skill-evaluator judge regression --items pairs.jsonl --judge <id> --dry-run",
         "skill-evaluator judge regression --candidate RUN --baseline RUN --judge <id>",
+        "skill-evaluator judge regression --items b.jsonl --judge <id> --against <id>",
     ),
     "judge_calibrate": (
         "skill-evaluator judge calibrate --labels items.jsonl --verdicts verdicts.jsonl",
@@ -54,27 +55,39 @@ EXAMPLES = {
     ),
 }
 EXITS = {
-    "judge_score": {4: "incomplete (it prints the command that goes on), or no answer counts"},
-    "judge_pairwise": {4: "incomplete (it prints the command that goes on), or no answer counts"},
-    "judge_regression": {3: "block or alert", 4: "a person must look, or incomplete"},
+    "judge_score": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_pairwise": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
+    "judge_regression": {
+        3: "block, an alert, or a rate of regressions that rose",
+        4: "review required, incomplete, or a judge without a usable output",
+    },
     "judge_calibrate": {4: "incomplete (it prints the command to resume), or a judge without a usable output"},
-    "judge_rubric": {2: "wrong input, or an answer that holds no rubric (nothing is written)", 4: "no answer"},
+    "judge_rubric": {2: "wrong input, or an output without a rubric (nothing is written)", 4: "no output"},
     "judge_lint": {2: "wrong input, or an error in a rubric (warnings alone: 0)"},
 }
 
 
 def judge_score(options: ScoreRequest, form: Format) -> int:
-    """Score outputs by a rubric; with evidence, justification, suggestion and confidence for each criterion."""
+    """Score outputs by a rubric.
+
+    A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
+    """
     return print_judged(_library(options).judge.score(options, watch=watch), form)
 
 
 def judge_pairwise(options: PairwiseRequest, form: Format) -> int:
-    """Compare outputs two by two, always in both orders; say which is better, and how much the order decides."""
+    """Compare outputs by a rubric, in both orders.
+
+    A verdict that changes with the order is a tie.
+    """
     return print_judged(Library(config=options.config).judge.pairwise(options, watch=watch), form)
 
 
 def judge_regression(options: RegressionRequest, form: Format) -> int:
-    """Say whether new outputs are worse than those in use; a judge compares, code decides what ships."""
+    """Decide whether new outputs are worse and may ship.
+
+    A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
+    """
     return print_judged(_library(options).judge.regression(options, watch=watch), form)
 
 
@@ -89,7 +102,7 @@ def judge_calibrate(options: CalibrateRequest, form: Format) -> int:
 
 
 def judge_rubric(options: RubricDraftRequest, form: Format) -> int:
-    """Have a model draft a rubric; marked unreviewed until a person has read it. Overwrites nothing."""
+    """Draft a rubric with a model, marked as unreviewed."""
     return print_rubric_draft(Library(config=options.config).judge.rubric(options, watch=watch), form)
 
 
@@ -101,7 +114,7 @@ class JudgeLintOptions(ComponentsOption, FixturesOption, ConfigOption, PlatformO
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
-    """Check rubrics; is every criterion one thing, described, observable, and nothing that a metric measures?"""
+    """Check rubrics: levels, edge cases, ground truth."""
     linted = _library(options).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:
@@ -123,10 +136,10 @@ class JudgePinOptions(ComponentsOption, FixturesOption, ConfigOption, FormatOpti
 
 
 def judge_pin(options: JudgePinOptions) -> int:
-    """Keep a run's answers as the baseline of later judgements; the first of each case. Makes no call.
+    """Pin a run's outputs as baseline of `judge regression`.
 
-    They go to components/<name>/evals/pinned/, in place of those of the same model. `judge regression --candidate RUN`
-    holds a new run against them.
+    The first output of each case goes to components/<name>/evals/pinned/, in place of those of the same model. Makes no
+    call.
     """
     print_pinned(_library(options).judge.pin(options.run, options.cases), options.format)
     return EXIT_OK

@@ -1,4 +1,4 @@
-"""What the commands of judges are asked for; help and completion import this alone."""
+"""The options of the judge commands; help and completion import this alone."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,18 +26,18 @@ Stakes = Literal["normal", "high"]
 
 @options
 class ScoreRequest(RubricJudgingRequest, ComponentsOption, FixturesOption):
-    """Which outputs are scored, and how."""
+    """The outputs to score."""
 
     items: Path | None = option("JSON Lines: id, input, output, and reference or source.", metavar="FILE")
     run: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
-    field: str = rare("With --run: the field that is judged; default: applies_to.", "", metavar="PATH")
+    field: str = rare("With --run: the field to judge; default: applies_to.", "", metavar="PATH")
     reference: bool = flag("Score every criterion beside the item's source or reference.")
     cascade: CascadeJudges = None
 
 
 @options
 class PairwiseRequest(RubricJudgingRequest):
-    """Which outputs are compared, and how."""
+    """The outputs to compare."""
 
     items: Path = option("JSON Lines: id, input, output_1, output_2; or outputs by name.", ..., metavar="FILE")
     cascade: CascadeJudges = None
@@ -45,14 +45,12 @@ class PairwiseRequest(RubricJudgingRequest):
 
 @options
 class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
-    """Which outputs are held against which, and in what."""
+    """The outputs to compare, and the dimensions."""
 
     items: Path | None = option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = option("Instead of --items: a run of a component, folder or id.", metavar="RUN")
     baseline: str | None = option("The run to compare it with; default: the pinned outputs.", metavar="RUN")
-    dimensions: tuple[str, ...] = option(
-        "Dimensions to ask about, separated by commas or repeated.", (), metavar="NAMES"
-    )
+    dimensions: tuple[str, ...] = option("The dimensions, separated by commas or repeated.", (), metavar="NAMES")
     preset: str = rare(f"Without --dimensions, those of: {', '.join(PRESETS)}.", "default", metavar="NAME")
     blocking: tuple[str, ...] = rare("A dimension in which any regression blocks; repeatable.", (), metavar="NAME")
     stakes: Stakes = option("high: a person must agree before anything ships.", "normal")
@@ -88,7 +86,7 @@ class CalibrateRequest(JudgingRequest):
 
 @options
 class RubricDraftRequest(ConfigOption):
-    """What a rubric is to judge, which a model drafts."""
+    """The rubric that a model drafts."""
 
     draft: str = option("What should be judged, in a sentence or two.", ..., metavar="TEXT")
     judge: str = option("The model of models.yaml that drafts.", ..., "-j", metavar="ID")
@@ -100,7 +98,7 @@ class RubricDraftRequest(ConfigOption):
 
 @options
 class ScenariosDraftRequest(ConfigOption):
-    """What a family of scenarios is for, which a model drafts."""
+    """The family of scenarios that a model drafts."""
 
     task: str = option("The domain, in a few words.", ..., metavar="TEXT")
     model: str = option("The model of models.yaml that drafts.", ..., "-m", metavar="ID")

@@ -38,8 +38,8 @@ def test_models_stand_ranked_with_cost_age_verdict_and_what_to_ship(two_models: 
     schema = json.loads(schema_text("ranking"))
     jsonschema.Draft202012Validator(schema).validate(ranking)
     big, small = ranking["models"]
-    assert (big["model_id"], big["place"], big["groups"], big["verdict"]) == ("big", 1, ["a"], "unchanged")
-    assert (small["model_id"], small["place"], small["groups"], small["verdict"]) == ("small", 2, ["b"], "regressed")
+    assert (big["model_id"], big["place"], big["like_best"], big["verdict"]) == ("big", 1, True, "unchanged")
+    assert (small["model_id"], small["place"], small["like_best"], small["verdict"]) == ("small", 2, False, "regressed")
     assert (big["usd_per_1000_cases"], small["usd_per_1000_cases"]) == (100.0, 10.0)
     assert (big["frontier"], small["frontier"]) == (True, True)
     advice = ranking["advice"]

@@ -20,7 +20,6 @@ REGRESSION = ("judge", "regression", "--items", "corrupted.jsonl", *JUDGE)
 PINNED = ("judge", "regression", "--candidate", "NEWEST", *JUDGE)
 BATCH = ("judge", "calibrate", "--batch", "regressions.json", "--labels", "found.jsonl")
 SCORED = ("judge", "calibrate", "--labels", "scored.jsonl", "--verdicts", "scores.jsonl")
-CASCADE = ("--cascade", "recorded,vendor/other", "--labels")
 EXPORT = ("review", "export", "--labels", "new.jsonl")
 Commands = tuple[tuple[str, ...], ...]
 JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
@@ -40,13 +39,12 @@ JUDGING_FILES: tuple[tuple[str, str, Commands], ...] = (
     (
         "people's findings",
         "found.jsonl",
-        (BATCH, ("judge", "regression", *REGRESSION[2:4], *CASCADE, "found.jsonl", "--dry-run")),
+        (BATCH,),
     ),
-    ("outputs that people scored", "scored.jsonl", (SCORED, (*SCORE, *CASCADE, "scored.jsonl"))),
+    ("outputs that people scored", "scored.jsonl", (SCORED,)),
     ("judges' scores", "scores.jsonl", (SCORED,)),
-    ("labelled pairs", "labelled.jsonl", ((*COMPARE, *CASCADE, "labelled.jsonl"),)),
     ("pinned outputs", "components/*/evals/pinned/*.json", (("lint",), PINNED)),
-    ("review queue", ".evaluator/reviews/queue.jsonl", (EXPORT, (*COMPARE, *CASCADE, "labelled.jsonl"))),
+    ("review queue", ".evaluator/reviews/queue.jsonl", (EXPORT,)),
     ("review labels", ".evaluator/reviews/labels.jsonl", (EXPORT,)),
 )
 _OUTPUTS = [
@@ -74,7 +72,6 @@ def people_write(library: Library) -> None:
     texts = {"input": "Add 5 and 7.", "output_1": QUOTE, "output_2": "There is no sum here."}
     library.lines("outputs.jsonl", *({"id": f"o{n}", "input": f"Add {n}.", "output": QUOTE} for n in range(2)))
     library.lines("pairs.jsonl", *({"id": f"p{n}", **texts, "input": f"Add {n}."} for n in range(2)))
-    library.lines("labelled.jsonl", *({"id": f"p{n}", "human": n + 1} for n in range(2)))
     library.lines("scored.jsonl", *({"id": f"o{n}", "scores": {"totals": n + 2}} for n in range(2)))
     library.lines(
         "scores.jsonl", *({"id": f"o{n}", "judge": "recorded", "criterion": "totals", "score": 3} for n in range(2))

@@ -12,7 +12,15 @@ from scipy.special import stdtrit
 from skill_evaluator.records.record import Record
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.planning.sizing import PlannedDesign, Sizing, can_show, detectable_drop, sizing_of
+from skill_evaluator.verdicts.planning.sizing import (
+    PlannedDesign,
+    Sizing,
+    can_show,
+    contradicted_profile,
+    detectable_drop,
+    profile_to_declare,
+    sizing_of,
+)
 
 from tests.support.records import Score, a_record
 from tests.support.rules import some_rules
@@ -141,3 +149,24 @@ def test_an_unknown_cost_is_not_a_cost_of_nothing() -> None:
 def test_calls_that_failed_cost_nothing_and_answers_that_cannot_be_read_do() -> None:
     scores: dict[str, list[Score]] = {"a": [0.4, "unparseable", "provider_error"], "b": [0.8, 0.9, 0.7]}
     assert sized(a_record(scores, cost_usd=1.0)).cost_per_call_usd == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("profile", "shares", "declare", "contradicted"),
+    [
+        ("deterministic", [0.4, 0.6, 1.0], True, False),
+        ("deterministic", [1.0, 1.0, 0.9], False, False),
+        ("sampled", [0.4, 0.6, 1.0], False, False),
+        ("sampled", [1.0, 1.0, 1.0], False, True),
+        ("sampled", [1.0, 1.0], False, False),
+    ],
+)
+def test_profile_is_proposed_if_outputs_differ_and_doubted_if_they_do_not(
+    profile: str, shares: list[float], *, declare: bool, contradicted: bool
+) -> None:
+    names = [f"c{at}" for at in range(len(shares))]
+    record = a_record({name: [1.0, 0.5] for name in names}, agreement=dict(zip(names, shares, strict=True)))
+    assert record.settings is not None
+    record = record.model_copy(update={"settings": record.settings.model_copy(update={"profile": profile})})
+    assert ("declare `profile: sampled` of m" in profile_to_declare(record)) is declare
+    assert ("are identical" in contradicted_profile(record)) is contradicted

@@ -67,8 +67,7 @@ def _google_on_vertex(model: Model, key: str | None, options: Options) -> Any:
     return Client(vertexai=True, project=model.project, location=model.region or "global", **options)
 
 
-_AWS_KEY = ("AWS_BEARER_TOKEN_BEDROCK",)
-PLACES: Mapping[tuple[str, str], CloudPlace] = {
+PLACES: Mapping[tuple[str, str], CloudPlace] = {  # by provider and place
     ("openai", "azure"): CloudPlace(
         needs=("base_url", "api_version"), variables=("AZURE_OPENAI_API_KEY",), client=_azure
     ),

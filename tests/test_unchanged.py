@@ -495,12 +495,12 @@ def _go_through_ci(runs: Runs) -> None:
     runs.call("plan/push.json", "plan", f"--base={base}", *_BOTH, "--reason=a push", *_JSON)
     runs.hold("plan/plan-file.json", "plan.json")
     plan = json.loads((runs.root / "plan.json").read_text())
-    for entry in plan["entries"]:
+    for entry in plan["runs"]:
         words = ("orders", f"--model={entry['model_id']}", f"--shard={entry['shard']}", f"--seed={entry['seed']}")
         asked = (f"--replicates={entry['replicates']}", f"--results=artifacts/{entry['id']}")
         invocation = f"--invocation={plan['invocation']}"
         runs.call(f"evaluate/job-{entry['id'].replace('/', '-')}.json", "evaluate", *words, *asked, invocation, *_JSON)
-    (lost,) = (entry["id"] for entry in plan["entries"] if "birch" in entry["id"] and entry["shard"] == "2/2")
+    (lost,) = (entry["id"] for entry in plan["runs"] if "birch" in entry["id"] and entry["shard"] == "2/2")
     shutil.move(runs.root / "artifacts" / lost, runs.outside / "lost")
     runs.call("collect/incomplete.json", "collect", "artifacts", "--out=incomplete", *_JSON)
     shutil.rmtree(runs.root / "incomplete")

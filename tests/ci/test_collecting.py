@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.arrivals import GatheredRun, gather
-from skill_evaluator.ci.plan import Entry, Plan
+from skill_evaluator.ci.arrivals import GatheredRun, find_arrivals
+from skill_evaluator.ci.arrivals import gather as gather_arrivals
+from skill_evaluator.ci.plan import Plan, PlannedJob, PlannedRun
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.journal import Manifest
@@ -20,11 +21,17 @@ from skill_evaluator.runner.schedule import Call
 
 from tests.ci.test_plan import PLAN
 
-FIRST, SECOND = PLAN.entries
+FIRST, SECOND = PLAN.runs
 CREATED = "2024-01-01T00:05:00Z"
 
 
-def arrive(artifacts: Path, entry: Entry, answers: str | list[tuple[str, int, str | None]], **changed: Any) -> Path:
+def gather(plan: Plan, artifacts: Path) -> list[GatheredRun]:
+    return list(gather_arrivals(plan, find_arrivals(artifacts, (job.id for job in plan.jobs))))
+
+
+def arrive(
+    artifacts: Path, entry: PlannedRun, answers: str | list[tuple[str, int, str | None]], **changed: Any
+) -> Path:
     """A run folder as a job leaves it; an answer of None is a failure. `changed` replaces what its manifest says."""
     manifest = Manifest(
         run_id=entry.run_id(PLAN.invocation),
@@ -54,7 +61,7 @@ def _line(answer: tuple[str, int, str | None]) -> str:
     return json.dumps({"case_id": case_id, "replicate": replicate, **({"text": text} if text else failure)}) + "\n"
 
 
-def every(entry: Entry, text: str = "t") -> list[tuple[str, int, str | None]]:
+def every(entry: PlannedRun, text: str = "t") -> list[tuple[str, int, str | None]]:
     return [(case_id, replicate, text) for case_id in entry.cases for replicate in range(entry.replicates)]
 
 
@@ -128,7 +135,7 @@ def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
     entries = [entry.model_copy(update={"skill_version": "0.3.0+3af3d45f"}) for entry in (FIRST, SECOND)]
     for entry in entries:
         arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
-    found = only(tmp_path, PLAN.model_copy(update={"entries": entries}))
+    found = only(tmp_path, PLAN.model_copy(update={"runs": entries}))
     assert len(found.answers) == 9
     assert found.manifest is not None
     assert found.manifest.skill_version == "0.3.0+3af3d45f"
@@ -206,7 +213,7 @@ def test_a_folder_whose_manifest_cannot_be_read_is_left_out_with_the_reason(tmp_
 
 
 def test_a_job_whose_run_is_left_out_was_not_skipped(tmp_path: Path) -> None:
-    for entry in PLAN.entries:
+    for entry in PLAN.runs:
         (tmp_path / f"{entry.id}.skipped").write_text("no secret\n")
     arrive(tmp_path, FIRST, every(FIRST), seed=8)
     assert not only(tmp_path).skipped
@@ -284,7 +291,7 @@ ARRIVED = st.tuples(st.sampled_from(["one", "two", "three", "x"]), st.integers(-
 @given(arrived=st.lists(ARRIVED))
 def test_never_more_than_was_planned(arrived: list[tuple[str, int, str | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for entry in PLAN.entries:
+        for entry in PLAN.runs:
             arrive(Path(folder), entry, arrived)
         found = only(Path(folder))
     failed = sum(not answer.answered for answer in found.answers.values())
@@ -295,11 +302,12 @@ def test_runs_are_gathered_by_the_size_of_what_arrived(tmp_path: Path) -> None:
     entries = [
         entry.model_copy(update={"id": f"{entry.id}-{model}", "model_id": model})
         for model in ("large", "none", "small")
-        for entry in PLAN.entries
+        for entry in PLAN.runs
     ]
     for entry in entries:
         if entry.model_id != "none":
             arrive(tmp_path, entry, every(entry, "t" * (1_000 if entry.model_id == "large" else 1)))
-    gathered = list(gather(PLAN.model_copy(update={"entries": entries}), tmp_path))
+    jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
+    gathered = gather(PLAN.model_copy(update={"runs": entries, "jobs": jobs}), tmp_path)
     assert [run.model_id for run in gathered] == ["none", "small", "large"]
     assert [len(run.answers) for run in gathered] == [0, 9, 9]

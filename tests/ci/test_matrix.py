@@ -1,19 +1,27 @@
 """Jobs: one a component and model, in shards when there are many calls, never too many, each with its part of a cap."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.matrix import Wanted, capped, entries_of, environment_of, job_words, outputs_of, sharing
-from skill_evaluator.ci.plan import Entry, PlannedBaseline, planned_runs
+from skill_evaluator.ci.matrix import (
+    CheckJudge,
+    Wanted,
+    capped,
+    environment_of,
+    outputs_of,
+    packed,
+    runs_of,
+    with_limits,
+)
+from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, expected_runs
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Jobs, Limits, Model
-from skill_evaluator.providers import PROVIDERS
+from skill_evaluator.library.config import Jobs, Limits, Model, Settings
+from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.runner.prices import InputSize
 
 from tests.ci.test_plan import ENTRY, PLAN
@@ -44,7 +52,7 @@ def wanted(skill: Component, model: Mapping[str, Any] | str = "m", cases: int = 
 
 
 def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Component) -> None:
-    (entry,) = entries_of([wanted(skill)], Jobs())
+    (entry,) = runs_of([wanted(skill)], Jobs())
     assert (entry.id, entry.shard, entry.calls) == ("receipts@m", None, 40)
     assert (entry.skill_version, entry.provider, entry.seed) == ("1.2.0", "openai", 3)
     assert entry.cost_upper_usd == pytest.approx(40 * (1000 * 1.25 + 100 * 2.0) / 1e6)  # a cache may be written
@@ -54,10 +62,10 @@ def test_a_component_on_a_model_is_one_job_that_names_every_call(skill: Componen
 def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
-    (entry,) = entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
-    (single,) = entries_of([alone], Jobs())
+    (entry,) = runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
+    (single,) = runs_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
-    new, baseline = planned_runs(PLAN.model_copy(update={"entries": [entry]}))
+    new, baseline = expected_runs(PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())}))
     assert (new.calls, baseline.calls) == (40, 20)
     run_id = f"{PLAN.invocation}-receipts-m"
     assert [run.manifest.run_id for run in (new, baseline)] == [run_id, f"{run_id}@baseline"]
@@ -65,104 +73,115 @@ def test_a_baseline_beside_it_adds_half_the_calls_and_cost_and_makes_two_runs(sk
     assert (new.manifest.skill_version, baseline.manifest.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.manifest.digests, baseline.manifest.prompt_commit) == ({"prompt": "old"}, "c" * 40)
     assert (new.manifest.role, baseline.manifest.role) == (None, "baseline")
-    (job,) = outputs_of(PLAN.model_copy(update={"entries": [entry]}), ())["legs"]["rest"]["include"]
-    assert job["baseline"] == "c" * 40
-    assert len(entries_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
+    assert len(runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
 def test_many_calls_are_cut_into_shards_of_whole_cases(skill: Component) -> None:
-    entries = entries_of([wanted(skill, cases=7)], Jobs(max_calls=30))
+    entries = runs_of([wanted(skill, cases=7)], Jobs(max_calls=30))
     assert [entry.id for entry in entries] == ["receipts@m@1of3", "receipts@m@2of3", "receipts@m@3of3"]
     assert [entry.shard for entry in entries] == ["1/3", "2/3", "3/3"]
     assert [len(entry.cases) for entry in entries] == [3, 2, 2]
     assert entries[0].run_id("20240101T000000Z-abc123") == "20240101T000000Z-abc123-receipts-m-1of3"
 
 
-@given(cases=st.integers(1, 40), replicates=st.integers(1, 50), max_calls=st.integers(1, 500), most=st.integers(1, 60))
-def test_the_shards_are_a_partition_of_the_cases(
-    skill: Component, cases: int, replicates: int, max_calls: int, most: int
-) -> None:
+@given(cases=st.integers(1, 40), replicates=st.integers(1, 50), max_calls=st.integers(1, 500))
+def test_the_shards_are_a_partition_of_the_cases(skill: Component, cases: int, replicates: int, max_calls: int) -> None:
     one = wanted(skill, cases=cases, replicates=replicates)
-    entries = entries_of([one], Jobs(max_calls=max_calls, max_jobs=most))
-    assert 1 <= len(entries) <= most
+    entries = runs_of([one], Jobs(max_calls=max_calls))
     assert sorted(case_id for entry in entries for case_id in entry.cases) == sorted(one.cases)
     assert sum(entry.calls for entry in entries) == cases * replicates
     assert max(len(entry.cases) for entry in entries) - min(len(entry.cases) for entry in entries) <= 1
     assert len({entry.id for entry in entries}) == len(entries)
-    if len(entries) < min(cases, most) and math.ceil(cases * replicates / max_calls) <= most:
+    if len(entries) < cases:
         assert all(entry.calls <= max_calls + replicates for entry in entries)
 
 
-def test_beyond_the_limit_models_keep_their_jobs_and_shards_shrink(skill: Component) -> None:
-    many = [wanted(skill, f"m{number}", cases=10) for number in range(100)]
-    assert len(entries_of(many[:50], Jobs(max_calls=20))) == 250
-    entries = entries_of(many, Jobs(max_calls=20))  # 500 if they were cut as they ask for
-    assert len(entries) == 200
-    assert {entry.model_id for entry in entries} == {one.model.id for one in many}
+def plan_of(runs: Sequence[PlannedRun], jobs: Jobs, minutes: float = 1.0) -> list[PlannedJob]:
+    return packed(runs, dict.fromkeys((run.id for run in runs), minutes), jobs)
 
 
-def test_models_alone_may_be_too_many_and_the_message_says_what_to_narrow(skill: Component) -> None:
-    many = [wanted(skill, f"m{number}") for number in range(257)]
-    assert len(entries_of(many[:256], Jobs())) == 256
-    with pytest.raises(PlanError, match=r"257 jobs, more than the 256 .*; name fewer components or models"):
-        entries_of(many, Jobs())
+def test_each_run_has_its_own_job_up_to_max_jobs(skill: Component) -> None:
+    runs = runs_of([wanted(skill, f"m{number}") for number in range(60)], Jobs())
+    assert [(job.id, job.runs) for job in plan_of(runs, Jobs())] == [(run.id, [run.id]) for run in runs]
 
 
-def test_the_matrix_holds_what_a_job_must_know_as_text(skill: Component) -> None:
-    entries = capped(entries_of([wanted(skill), wanted(skill, "free/of:charge")], Jobs()), 0.05)
-    first, second = outputs_of(PLAN.model_copy(update={"entries": entries}), ["eval-openai"])["legs"]["eval-openai"][
-        "include"
-    ]
+def grid(skill: Component, components: int = 30, models: int = 10, **how: Any) -> list[PlannedRun]:
+    """Runs of many components on many models of two providers."""
+    named = [replace(skill, name=f"c{number}") for number in range(components)]
+    providers = ("openai", "anthropic")
+    ids = [{"id": f"m{number}", "provider": providers[number % 2]} for number in range(models)]
+    return runs_of([wanted(component, model, **how) for component in named for model in ids], Jobs())
+
+
+def test_300_runs_share_60_jobs_of_one_model_each(skill: Component) -> None:
+    runs = grid(skill)
+    jobs = plan_of(runs, Jobs())
+    of = {run.id: run for run in runs}
+    assert len(jobs) == 60
+    assert sorted(run_id for job in jobs for run_id in job.runs) == sorted(of)
+    assert all(len({of[run_id].model_id for run_id in job.runs}) == 1 for job in jobs)
+    assert {len(job.runs) for job in jobs} <= {4, 5, 6, 8}
+    assert len({job.id for job in jobs}) == 60
+
+
+def test_runs_of_different_models_share_a_job_only_with_the_same_key(skill: Component) -> None:
+    jobs = plan_of(grid(skill, components=1), Jobs(max_jobs=4))
+    assert {job.id for job in jobs} == {f"eval-{name}@{part}of2" for name in ("anthropic", "openai") for part in (1, 2)}
+    assert {(job.environment, *job.keys) for job in jobs} == {
+        ("eval-openai", "OPENAI_API_KEY"),
+        ("eval-anthropic", "ANTHROPIC_API_KEY"),
+    }
+
+
+@pytest.mark.parametrize(("how", "minutes"), [({"cases": 60}, 1.0), ({}, 200.0)])
+def test_jobs_stay_below_max_calls_and_300_minutes(skill: Component, how: dict[str, int], minutes: float) -> None:
+    runs = grid(skill, components=2, **how)  # of 600 calls each, or of 200 minutes
+    assert len(plan_of(runs, Jobs(max_jobs=1), minutes)) == 20
+
+
+def test_longest_run_of_a_job_comes_first(skill: Component) -> None:
+    runs = grid(skill, components=3, models=1)
+    (job,) = packed(runs, {run.id: float(number) for number, run in enumerate(runs)}, Jobs(max_jobs=1))
+    assert job.runs == [run.id for run in reversed(runs)]
+
+
+def test_more_jobs_than_github_takes_are_refused(skill: Component) -> None:
+    runs = grid(skill, cases=60)
+    with pytest.raises(PlanError, match=r"300 runs make 300 jobs of at most 1,000 calls.* raise jobs\.max_calls"):
+        plan_of(runs, Jobs())
+
+
+def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
+    judge = CheckJudge(model=wanted(skill, {"id": "j", "provider": "google"}).model, kind=PROVIDERS["google"], cases=())
+    runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
+    plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})
+    first, second = outputs_of(plan)["matrix"]["include"]
     assert first == {
         "id": "receipts@m",
-        "skill": "receipts",
-        "model": "m",
-        "provider": "openai",
-        "shard": "",
-        "replicates": "10",
-        "seed": "3",
         "environment": "eval-openai",
-        "key_variable": "OPENAI_API_KEY",
-        "max_cost": "0.025000",
-        "limits": "",
-        "lock": "requirements-leg-lock.txt",
-        "baseline": "",
-        "history": "1",
-        "transport": "direct",
+        "keys": ["OPENAI_API_KEY", "GEMINI_API_KEY"],
+        "runs": "receipts@m receipts m",
     }
-    assert second["model"] == "free/of:charge"
+    assert second["runs"].split(" ")[1:] == ["receipts", "free/of:charge"]
     assert not set(second["id"]) & set('":<>|*?\\/\r\n')  # what the name of an artifact may not have
-
-
-def test_environments_with_a_job_of_their_own_have_a_matrix_each_and_the_others_share_one(skill: Component) -> None:
-    models = [{"id": provider, "provider": provider} for provider in ("openai", "anthropic", "google")]
-    entries = entries_of([wanted(skill, model) for model in models], Jobs())
-    outputs = outputs_of(PLAN.model_copy(update={"entries": entries}), ["eval-openai", "eval-unasked"])
-    assert {leg: [job["model"] for job in matrix["include"]] for leg, matrix in outputs["legs"].items()} == {
-        "eval-openai": ["openai"],
-        "rest": ["anthropic", "google"],
-    }
-    assert outputs["jobs"] == 3
+    assert (outputs_of(plan)["jobs"], outputs_of(plan)["faults"]) == (2, 1)
 
 
 def test_jobs_side_by_side_share_the_limits_of_model_and_provider(skill: Component) -> None:
     limited = {"id": "limited", "limits": {"requests_per_minute": 30, "context_tokens": 9000}}
     other = {"id": "other", "provider": "anthropic"}
-    jobs = entries_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], Jobs(max_calls=10))
-    ceilings = {"openai": Limits(requests_per_minute=140, max_concurrency=3)}
-    shared = sharing(jobs, [Model.model_validate({"provider": "openai", **limited})], ceilings)
+    small = Jobs(max_calls=10)
+    runs = runs_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], small)
+    models = tuple(wanted(skill, model).model for model in (limited, "m", other))
+    settings = Settings(ceilings={"openai": Limits(requests_per_minute=140, max_concurrency=3)})
+    configuration = Configuration(models=models, kinds=PROVIDERS, keys={}, settings=settings)
+    shared = with_limits(runs, plan_of(runs, small), configuration)
     assert len(shared) == 11
-    of = {job.model_id: job.limits for job in shared}
-    assert of == {  # three jobs of `limited`, seven of OpenAI's
-        "limited": Limits(requests_per_minute=10, max_concurrency=1),
-        "m": Limits(requests_per_minute=20, max_concurrency=1),
-        "other": None,
+    assert {run.model_id: run.limits for run in shared} == {  # three jobs of `limited`, seven of OpenAI's
+        "limited": {"limited": Limits(requests_per_minute=10, max_concurrency=1)},
+        "m": {"m": Limits(requests_per_minute=20, max_concurrency=1)},
+        "other": {},
     }
-    assert [job_words(job)["limits"] for job in shared[2:4] + shared[-1:]] == [
-        '{"max_concurrency":1,"requests_per_minute":10}',
-        '{"max_concurrency":1,"requests_per_minute":20}',
-        "",
-    ]
 
 
 def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Component) -> None:
@@ -175,12 +194,12 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
         ({"provider": "replay", "params": {"file": "answers.jsonl"}}, "eval-replay", ""),
     ):
         one = wanted(skill, {"id": "m", **model})
-        (entry,) = entries_of([one], Jobs())
+        (entry,) = runs_of([one], Jobs())
         assert (entry.environment, entry.key_variable) == (environment, variable)
         assert environment_of(one.model, one.kind) == environment
 
 
-def entry(cost: float | None, name: str = "a") -> Entry:
+def entry(cost: float | None, name: str = "a") -> PlannedRun:
     return ENTRY.model_copy(update={"id": name, "shard": None, "cost_upper_usd": cost})
 
 

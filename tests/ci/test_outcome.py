@@ -15,7 +15,7 @@ def run(status: Status = "complete", planned: int = 6, scored: int = 6, **failed
 
 
 def outcome(*runs: RunOutcome) -> Outcome:
-    return Outcome(invocation="i", head=None, reason="", dry_run=False, runs=list(runs))
+    return Outcome(invocation="i", head=None, dry_run=False, runs=list(runs))
 
 
 @pytest.mark.parametrize(

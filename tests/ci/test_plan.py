@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import Entry, OnModels, Plan, read_plan
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun, read_plan
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
 from skill_evaluator.library.versions import Problem
 
-ENTRY = Entry(
+ENTRY = PlannedRun(
     id="a@m@1of2",
     skill="a",
     skill_version="1.1.0",
@@ -30,7 +30,11 @@ PLAN = Plan(
     trigger="push",
     base=None,
     head="f" * 40,
-    entries=[ENTRY, ENTRY.model_copy(update={"id": "a@m@2of2", "shard": "2/2", "cases": {"three": "sha256:4"}})],
+    runs=[ENTRY, ENTRY.model_copy(update={"id": "a@m@2of2", "shard": "2/2", "cases": {"three": "sha256:4"}})],
+    jobs=[
+        PlannedJob(id=name, runs=[name], environment="eval-openai", keys=["OPENAI_API_KEY"])
+        for name in ("a@m@1of2", "a@m@2of2")
+    ],
     chosen=[OnModels(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
     skipped=[OnModels(skill="b", models=["vendor/m"], reason="PATCH")],
     faults=[Problem(file="components/c/prompt.md", line=2, message="no")],
@@ -48,14 +52,14 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_calls_and_cost_are_those_of_all_jobs() -> None:
-    assert [entry.calls for entry in PLAN.entries] == [6, 3]
+    assert [entry.calls for entry in PLAN.runs] == [6, 3]
     assert (PLAN.calls, PLAN.cost_upper_usd) == (9, 1.0)
-    unpriced = PLAN.model_copy(update={"entries": [ENTRY, ENTRY.model_copy(update={"cost_upper_usd": None})]})
+    unpriced = PLAN.model_copy(update={"runs": [ENTRY, ENTRY.model_copy(update={"cost_upper_usd": None})]})
     assert unpriced.cost_upper_usd is None
 
 
 def test_the_run_of_a_job_is_named_after_the_invocation_the_component_the_model_and_its_shard() -> None:
-    first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.entries)
+    first, second = (entry.run_id(PLAN.invocation) for entry in PLAN.runs)
     assert first.startswith(f"20240101T000000Z-abc123-{ENTRY.skill}-vendor-m-")
     assert (first.removesuffix("-1of2"), first[-5:]) == (second.removesuffix("-2of2"), "-1of2")
 
@@ -71,7 +75,7 @@ def test_keys_of_a_later_evaluator_do_no_harm(tmp_path: Path) -> None:
         ("{", "not JSON"),
         ("[]", "a mapping of keys to values is expected"),
         ({"plan_version": 2}, "plan_version 2, this evaluator knows 1; upgrade it"),
-        ({**PLAN.model_dump(mode="json"), "entries": [{"id": "a"}]}, "a required key is missing at entries"),
+        ({**PLAN.model_dump(mode="json"), "runs": [{"id": "a"}]}, "a required key is missing at runs"),
     ],
 )
 def test_a_broken_or_newer_plan_is_refused(tmp_path: Path, value: Any, words: str) -> None:

@@ -65,7 +65,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """Every job of a first push has run; a test works in a copy."""
     pipeline = Pipeline.new(tmp_path_factory.mktemp("evaluated"))
     plan = pipeline.plan("--base", "0" * 40)
-    assert [entry.shard for entry in plan.entries] == ["1/2", "2/2"] * 2
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    assert [entry.shard for entry in plan.runs] == ["1/2", "2/2"] * 2
+    for entry in plan.runs:
+        assert pipeline.evaluate(entry).code == 0
     return pipeline

@@ -80,7 +80,7 @@ def test_all_that_has_documents_is_planned_and_the_rest_skipped(adopted: Library
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
     planned = adopted.call("plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])
-    assert {entry["skill"] for entry in planned.json["entries"]} == READY - {"letter-kind"}
+    assert {entry["skill"] for entry in planned.json["runs"]} == READY - {"letter-kind"}
     skipped = {one["skill"]: one["reason"] for one in planned.json["skipped"]}
     assert len(skipped) == 5
     assert skipped["letter-kind"] == (

@@ -43,7 +43,7 @@ def test_plan_and_the_site_see_a_table(library: Library) -> None:
     git(library.root, "add", "-A")
     git(library.root, "commit", "-qm", "all")
     planned = library.call("plan", "--format", "json").json
-    assert [list(entry["cases"]) for entry in planned["entries"]] == [list(CASES)]
+    assert [list(entry["cases"]) for entry in planned["runs"]] == [list(CASES)]
     assert library.evaluate_here().code == 0
     (record,) = library.records()
     assert record["dataset_commit"] == git(library.root, "rev-parse", "HEAD").strip()

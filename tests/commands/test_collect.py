@@ -103,8 +103,8 @@ def test_a_job_that_goes_on_where_it_was_stopped_completes_the_run(pipeline: Pip
     (journal.parent / "record.json").unlink()
     assert pipeline.collect().code == 4
     assert [run_id for run_id in pipeline.records() if run_id.endswith("-partial3")]
-    (entry,) = (entry for entry in read_plan(pipeline.plan_file).entries if entry.id == SHARDS[0])
-    assert pipeline.evaluate(entry, "", f"--resume={journal.parent}").code == 0
+    (entry,) = (entry for entry in read_plan(pipeline.plan_file).runs if entry.id == SHARDS[0])
+    assert pipeline.evaluate(entry).code == 0
     assert journal.read_bytes().startswith(kept[0])
     assert pipeline.collect().code == 0
     assert pipeline.outcome()[RECORDED]["status"] == "complete"
@@ -179,7 +179,7 @@ def test_a_hostile_artifact_is_its_own_loss_and_all_others_land(evaluated: Pipel
         collected = pipeline.collect()
         assert collected.code in (0, 4), name
         for line in collected.err.splitlines():
-            assert (line.startswith("to ask again what was lost: "), line.isprintable()) == (True, True), name
+            assert (line.startswith("to make the missing calls: "), line.isprintable()) == (True, True), name
         assert pipeline.outcome()[OTHER]["status"] == "complete", name
         for record in pipeline.records().values():
             assert (record["skill"], record["skill_version"], record["provider"]) == (SKILL, "1.0.0", "replay"), name
@@ -203,10 +203,10 @@ def test_a_new_version_is_compared_with_the_recorded_one(pipeline: Pipeline) -> 
     git(pipeline.checkout, "commit", "-qam", "bump")
     git(pipeline.checkout, "push", "-q", "--force", "origin", "main:next")
     plan = pipeline.plan(SKILL, "--model", OTHER)
-    for entry in plan.entries:
+    for entry in plan.runs:
         clone = pipeline.root / "jobs" / entry.id
         git(pipeline.root, "clone", "-q", "-b", "next", str(pipeline.origin), str(clone))
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+        assert pipeline.evaluate(entry).code == 0
     shutil.rmtree(pipeline.collected)
     assert pipeline.collect("--format", "json").json["verdicts"] == []
     (verdict,) = pipeline.collect("--format", "json", "--recorded", "origin/main").json["verdicts"]
@@ -259,8 +259,8 @@ def _push_and_ask(pipeline: Pipeline) -> None:
     pipeline.commit()
     git(pipeline.checkout, "push", "-q", "origin", "main")
     plan = pipeline.plan(SKILL)
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    for entry in plan.runs:
+        assert pipeline.evaluate(entry).code == 0
 
 
 @pytest.fixture
@@ -271,11 +271,11 @@ def interleaved(beside: Pipeline, tmp_path: Path) -> Pipeline:
 def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pipeline) -> None:
     plan = read_plan(interleaved.plan_file)
     first = git(interleaved.checkout, "log", "-2", "--format=%H", "--", f"components/{SKILL}/prompt.md").split()[1]
-    assert {(entry.baseline.skill_version, entry.baseline.commit) for entry in plan.entries if entry.baseline} == {
+    assert {(entry.baseline.skill_version, entry.baseline.commit) for entry in plan.runs if entry.baseline} == {
         ("1.0.0", first)
     }
-    assert (plan.calls, len(plan.entries), {entry.seed for entry in plan.entries}) == (9, 2, {1})
-    assert {entry.beside_words for entry in plan.entries} == {"beside 1.0.0: 1.5 × the calls"}
+    assert (plan.calls, len(plan.runs), {entry.seed for entry in plan.runs}) == (9, 2, {1})
+    assert {entry.beside_words for entry in plan.runs} == {"beside 1.0.0: 1.5 × the calls"}
     assert interleaved.collect().code == 0
     new, baseline = sorted(interleaved.records().values(), key=lambda record: record["run_id"])
     assert (new["skill_version"], new["beside"]) == ("1.1.0", baseline["run_id"])
@@ -297,10 +297,8 @@ def test_a_policy_has_the_baseline_asked_beside_the_new_version(interleaved: Pip
 
 
 def test_a_job_that_asked_the_new_version_alone_counts_and_lacks_its_baseline(interleaved: Pipeline) -> None:
-    plan = read_plan(interleaved.plan_file)
-    shutil.rmtree(interleaved.artifacts)
-    for entry in plan.entries:
-        assert interleaved.evaluate(entry, plan.invocation, f"--invocation={plan.invocation}").code == 0
+    for folder in interleaved.artifacts.glob("*/*@baseline*"):
+        shutil.rmtree(folder)
     assert interleaved.collect().code == 4
     outcome = read(interleaved.collected / "outcome.json")
     assert {run["is_baseline"]: run["status"] for run in outcome["runs"]} == {False: "complete", True: "missing"}
@@ -315,7 +313,7 @@ def test_where_the_baseline_cannot_be_asked_the_new_version_is_asked_alone(inter
     interleaved.commit()
     done = interleaved.run("plan", SKILL, "--out", str(interleaved.plan_file))
     assert f"warning: {SKILL} on {SERVED} is asked without its baseline: " in done.err
-    assert [entry.baseline for entry in read_plan(interleaved.plan_file).entries] == [None]
+    assert [entry.baseline for entry in read_plan(interleaved.plan_file).runs] == [None]
 
 
 def test_the_plan_s_page_names_what_is_asked_beside_and_a_cap_for_one_side_leaves_that_out(
@@ -330,8 +328,8 @@ def test_the_plan_s_page_names_what_is_asked_beside_and_a_cap_for_one_side_leave
     assert cost is not None
     alone = interleaved.run("plan", SKILL, "--max-cost", f"{cost * 0.8:.2f}", "--format", "json")
     assert "warning: baselines are not asked: $" in alone.err
-    assert sum(len(entry["cases"]) * entry["replicates"] for entry in alone.json["entries"]) == 6
-    assert [entry["baseline"] for entry in alone.json["entries"]] == [None]
+    assert sum(len(entry["cases"]) * entry["replicates"] for entry in alone.json["runs"]) == 6
+    assert [entry["baseline"] for entry in alone.json["runs"]] == [None]
 
 
 def test_a_version_that_another_prompt_has_taken_meanwhile_is_refused_by_name(

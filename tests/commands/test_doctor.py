@@ -47,8 +47,8 @@ def environments(*names: str) -> dict[str, Any]:
 GOOD: dict[str, Any] = {
     ROOT: {"default_branch": "main"},
     f"{ROOT}/environments": environments("openai", "anthropic", "unrelated"),
-    f"{ROOT}/environments/eval-openai/secrets": secrets("PROVIDER_API_KEY"),
-    f"{ROOT}/environments/eval-anthropic/secrets": secrets("PROVIDER_API_KEY"),
+    f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY"),
+    f"{ROOT}/environments/eval-anthropic/secrets": secrets("ANTHROPIC_API_KEY"),
     f"{ROOT}/actions/secrets": secrets(),
 }
 
@@ -99,7 +99,7 @@ def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in
     doctor.library.write(f"components/{SKILL}/app.py", "")
     environment = f"eval-program-{SKILL}"
     listed = {f"{ROOT}/environments": environments("openai", "anthropic", environment[5:])}
-    keyed = {f"{ROOT}/environments/{environment}/secrets": secrets("PROVIDER_API_KEY")}
+    keyed = {f"{ROOT}/environments/{environment}/secrets": secrets("PROGRAM_ENV")}
     keys = {"OPENAI_API_KEY": "one", "ANTHROPIC_API_KEY": "other", "LOG_LEVEL": "1"}
     row = f"{SKILL} (program)  INDEX_TOKEN and SEARCH_KEY not set"
     found = doctor({**GOOD, **listed, **keyed}, **keys)
@@ -107,7 +107,7 @@ def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in
     lacking = doctor(GOOD, **keys)
     assert lacking.code == 4
     assert f"CI has no key for {SKILL} (program) and skips it: gh api -X PUT" in lacking.out
-    assert f"gh secret set PROVIDER_API_KEY --env {environment} (lines such as INDEX_TOKEN=value)" in lacking.out
+    assert f"gh secret set PROGRAM_ENV --env {environment} (lines such as INDEX_TOKEN=value)" in lacking.out
     assert "set INDEX_TOKEN and SEARCH_KEY" in doctor(None, **keys).out
 
 
@@ -117,12 +117,12 @@ def test_a_program_says_which_of_its_variables_are_missing_and_where_they_are_in
         (
             {f"{ROOT}/environments": environments("anthropic")},
             "CI has no key for gpt-5 and skips it: gh api -X PUT 'repos/team/prompts/environments/eval-openai' && "
-            "gh secret set PROVIDER_API_KEY --env eval-openai (or, for the whole repository, "
+            "gh secret set OPENAI_API_KEY --env eval-openai (or, for the whole repository, "
             "gh secret set OPENAI_API_KEY)",
         ),
         (
-            {f"{ROOT}/environments/eval-openai/secrets": secrets("OPENAI_API_KEY")},
-            "CI has no key for gpt-5 and skips it: gh secret set PROVIDER_API_KEY --env eval-openai "
+            {f"{ROOT}/environments/eval-openai/secrets": secrets("OTHER_API_KEY")},
+            "CI has no key for gpt-5 and skips it: gh secret set OPENAI_API_KEY --env eval-openai "
             "(or, for the whole repository, gh secret set OPENAI_API_KEY)",
         ),
     ],
@@ -182,13 +182,11 @@ def test_a_key_may_be_a_secret_of_the_repository_or_of_its_organisation(doctor: 
     assert "repository: GEMINI_API_KEY or GOOGLE_API_KEY set" in doctor(answers).out
 
 
-def test_workflows_that_do_not_hand_the_keys_on_are_a_problem(doctor: Doctor) -> None:
-    text = (WORKFLOWS / "evaluate.yml").read_text()
+def test_workflow_without_a_line_for_a_key_is_a_problem(doctor: Doctor) -> None:
+    text = (WORKFLOWS / "evaluate.yml").read_text().replace("OPENAI_API_KEY", "OTHER_API_KEY")
     doctor.library.write(".github/workflows/evaluate.yml", text)
     (problem,) = doctor(GOOD, "--format", "json").json["problems"]
-    assert problem.endswith(
-        "evaluate.yml has not the jobs that the keys of models.yaml ask for: skill-evaluator init --workflows"
-    )
+    assert "lacks what models.yaml needs; add to the job `evaluate`: OPENAI_API_KEY: ${{ contains" in problem
 
 
 def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) -> None:

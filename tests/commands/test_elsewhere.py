@@ -253,7 +253,7 @@ def test_what_a_shard_lost_is_asked_again_by_the_line_that_collect_prints(pipeli
         path.unlink()
     ended = pipeline.collect()
     assert ended.code == 4
-    lines = [line.partition(": ")[2] for line in ended.err.splitlines() if line.startswith("to ask again")]
+    lines = [line.partition(": ")[2] for line in ended.err.splitlines() if line.startswith("to make the missing calls")]
     assert len(lines) == 2
     finish(*(start(here, "bash", "-c", line) for line in lines))
     shutil.rmtree(pipeline.collected)

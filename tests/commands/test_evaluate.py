@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from skill_evaluator import Library as PromptLibrary
@@ -49,7 +48,7 @@ def test_every_number_of_a_run_follows_from_its_answers(library: Library) -> Non
 
 def test_help_shows_what_a_person_types_and_not_what_only_workflows_do(library: Library) -> None:
     shown = library.call("evaluate", "--help").out
-    assert [flag in shown for flag in ("--replicates", "--invocation", "--baseline-commit")] == [True, False, False]
+    assert [flag in shown for flag in ("--replicates", "--invocation", "--planned")] == [True, False, False]
 
 
 def test_text_goes_to_stdout_and_progress_to_stderr(library: Library) -> None:
@@ -123,20 +122,10 @@ def test_shards_share_the_cases_out_and_append_nothing(library: Library) -> None
     assert not (library.component / "evals" / "records").exists()
 
 
-@pytest.mark.parametrize(
-    ("settings", "env"),
-    [
-        ({"ceilings": {"openai": {"max_concurrency": 1}}}, {}),
-        ({}, {"SKILL_EVALUATOR_LIMITS": '{"max_concurrency": 1}'}),
-    ],
-    ids=["of the provider", "left by a plan"],
-)
-def test_no_more_calls_are_in_flight_than_others_leave(
-    settings: dict[str, Any], env: dict[str, str], served: Library, server: ChatServer
-) -> None:
-    served.settings(**settings)
+def test_no_more_calls_are_in_flight_than_the_provider_allows(served: Library, server: ChatServer) -> None:
+    served.settings(ceilings={"openai": {"max_concurrency": 1}})
     server.reply = lambda asked: Reply(text=notice(asked.case_id), delay_s=0.05)
-    assert served.evaluate_here("--concurrency", "3", env=env).code == 0
+    assert served.evaluate_here("--concurrency", "3").code == 0
     assert server.most_in_flight == 1
 
 

@@ -62,9 +62,9 @@ def test_one_hostile_file_is_one_line_and_stops_only_its_component(whole: Librar
         assert two.call("evaluate", _OTHER, "--no-leaderboard").code == 0, spoilt
         planned = two.call("plan", "--format", "json")
         assert planned.code == 0, spoilt
-        assert {entry["skill"] for entry in planned.json["entries"]} >= {_OTHER}, spoilt
+        assert {entry["skill"] for entry in planned.json["runs"]} >= {_OTHER}, spoilt
         if "accepted" not in path and "leaderboard" not in path:
-            assert {entry["skill"] for entry in planned.json["entries"]} == {_OTHER}, spoilt
+            assert {entry["skill"] for entry in planned.json["runs"]} == {_OTHER}, spoilt
             assert any(says in fault["message"] for fault in planned.json["faults"]), spoilt
         refused = two.evaluate_here()
         assert refused.code == 2 or "accepted" in path, spoilt

@@ -282,8 +282,8 @@ def test_where_no_model_is_named_the_judge_is_not_asked_and_a_plan_has_no_job_of
     git(library.root, "add", "-A")
     git(library.root, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "start")
     plan = library.call("plan", "--format", "json").json
-    assert [entry["model_id"] for entry in plan["entries"]] == ["served"]
-    assert [(job["candidate"], job["model_id"]) for job in plan["judgings"]] == [("served", "judge")]
+    assert [entry["model_id"] for entry in plan["runs"]] == ["served"]
+    assert [run["judge"]["model_id"] for run in plan["runs"]] == ["judge"]
     (skipped,) = plan["skipped"]
     assert (skipped["models"], "would judge its own answers" in skipped["reason"]) == (["judge"], True)
     done = library.evaluate_here("--max-cost", "1")

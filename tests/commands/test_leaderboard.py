@@ -64,7 +64,7 @@ def test_every_component_with_a_run_is_ranked_and_text_says_what_to_ship(two_mod
     assert shown.out.splitlines()[-1] == following
     assert "retired is left out: no complete run of 1.1.0" in shown.out
     page = two_models.call("leaderboard", "--format", "markdown").out
-    assert "| 1 | `big` | a | 0.902 |" in page
+    assert "| 1 | `big` | = | 0.902 |" in page
     assert page.splitlines()[-1] == following
 
 
@@ -103,13 +103,14 @@ def test_evaluating_several_models_ends_with_their_ranking(library: Library) -> 
     done = library.call("evaluate", SKILL, "-n", "2", "--format", "json")
     assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
     says = (
-        "to ship: 1.0.0 (there is no lower version to judge it against; no model is named: right, wrong are not shown "
-        "to differ, and neither cost nor time tells which to take)"
+        "to ship: 1.0.0 with right (there is no lower version to judge it against; right is significantly better than "
+        "wrong, by 0.500 (q ≤ 0.013))"
     )
-    assert f"to ship: {done.json['ranking']['advice']['version']} ({done.json['ranking']['advice']['reason']})" == says
+    advice = done.json["ranking"]["advice"]
+    assert f"to ship: {advice['version']} with {advice['model_id']} ({advice['reason']})" == says
     assert says in library.call("leaderboard").out
     draft = library.call("try", SKILL, "-n", "2")
-    assert "best model: none is named (right, wrong are not shown to differ" in draft.out
+    assert "best model: right (significantly better than wrong" in " ".join(draft.out.split())
     assert "to ship" not in draft.out
 
 

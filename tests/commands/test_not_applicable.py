@@ -88,12 +88,12 @@ def test_a_plan_leaves_it_out_of_the_jobs_and_collect_takes_what_they_ran(tmp_pa
     pipeline.commit()
     git(pipeline.checkout, "push", "-q", pipeline.origin.as_uri(), "main")
     plan = pipeline.plan()
-    mine = [entry for entry in plan.entries if entry.model_id == "recorded"]
+    mine = [entry for entry in plan.runs if entry.model_id == "recorded"]
     assert [list(entry.cases) for entry in mine] == [["alpha", "beta"]]
-    assert sum(len(entry.cases) for entry in plan.entries if entry.model_id == OTHER["id"]) == 3
+    assert sum(len(entry.cases) for entry in plan.runs if entry.model_id == OTHER["id"]) == 3
     assert [skipped.reason for skipped in plan.skipped] == [f"1 of 3 cases not applicable: {DECLARED}"]
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    for entry in plan.runs:
+        assert pipeline.evaluate(entry).code == 0
     assert pipeline.collect().code == 0
     assert {name: run["status"] for name, run in pipeline.outcome().items()} == {
         "recorded": "complete",

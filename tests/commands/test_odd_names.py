@@ -45,10 +45,10 @@ def test_lint_and_plan_name_what_is_wrong_and_go_on(pipeline: Pipeline) -> None:
 
 def test_the_others_are_planned_asked_collected_published_and_compared(pipeline: Pipeline) -> None:
     plan = pipeline.plan("--base", "0", "--model", "recorded")
-    assert {entry.skill for entry in plan.entries} == {SKILL}
+    assert {entry.skill for entry in plan.runs} == {SKILL}
     assert any("\udcff" in fault.file or "\\udcff" in fault.file for fault in plan.faults)
-    for entry in plan.entries:
-        assert pipeline.evaluate(entry, plan.invocation).code == 0
+    for entry in plan.runs:
+        assert pipeline.evaluate(entry).code == 0
     assert pipeline.collect().code == 0
     assert (pipeline.publish().code, len(pipeline.rows())) == (0, 1)
     git(pipeline.checkout, "pull", "-q", "--rebase", "origin", "main")
@@ -56,7 +56,7 @@ def test_the_others_are_planned_asked_collected_published_and_compared(pipeline:
         done = pipeline.run(command, SKILL)
         assert "Traceback" not in done.err
     shown = pipeline.run("report", str(pipeline.collected), "--plan", str(pipeline.plan_file))
-    assert shown.code == 0
+    assert shown.code == 4  # a component whose name cannot be read was not evaluated
 
 
 def test_a_case_whose_folder_s_name_is_no_text_is_one_line_of_error(pipeline: Pipeline) -> None:

@@ -22,7 +22,7 @@ def test_minor_major_and_new_run_on_every_model_and_a_patch_does_not(pushed: Pus
         "d": "new component at 0.1.0",
     }
     assert (plan.trigger, plan.head, plan.faults) == ("push", pushed.git("rev-parse", "HEAD"), [])
-    assert {entry.skill_version for entry in plan.entries if entry.skill == "a"} == {"1.1.0"}
+    assert {entry.skill_version for entry in plan.runs if entry.skill == "a"} == {"1.1.0"}
 
 
 def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> None:
@@ -31,7 +31,7 @@ def test_a_push_of_other_files_only_asks_for_nothing(pushed: PushedLibrary) -> N
     pushed.write("components/a/README.md", "read me")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.entries, plan.untouched, plan.skipped) == ([], 3, [])
+    assert (plan.runs, plan.untouched, plan.skipped) == ([], 3, [])
 
 
 def test_on_a_first_push_everything_is_new(pushed: PushedLibrary) -> None:
@@ -96,7 +96,7 @@ def test_a_reverted_bump_is_an_error_and_a_new_version_with_the_old_prompt_is_no
     base = pushed.commit()
     pushed.git("revert", "--no-edit", "HEAD")
     plan = pushed.plan(base)
-    assert plan.entries == []
+    assert plan.runs == []
     assert "lowered from 1.1.0 to 1.0.0" in faults(plan)[0][1]
     pushed.git("reset", "-q", "--hard", base)
     pushed.component("a", "1.2.0", prompt="Read as in 1.0.0.")
@@ -122,7 +122,7 @@ def test_a_renamed_folder_whose_prompt_keeps_the_old_name_is_an_error(pushed: Pu
     (pushed.root / "components/z/leaderboard.json").unlink()
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.entries, plan.chosen) == ([], [])
+    assert (plan.runs, plan.chosen) == ([], [])
     assert faults(plan)[0][0] == "components/z/prompt.md:1"
 
 
@@ -131,7 +131,7 @@ def test_a_deleted_component_is_forgotten(pushed: PushedLibrary) -> None:
     shutil.rmtree(pushed.root / "components" / "a")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.entries, plan.faults, plan.untouched) == ([], [], 2)
+    assert (plan.runs, plan.faults, plan.untouched) == ([], [], 2)
 
 
 def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: PushedLibrary, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_records_may_be_on_a_branch_of_their_own_or_wait_for_review(pushed: Push
     assert jobs(pushed.plan(base)) == {"a": ALL}
     assert jobs(pushed.plan(base, recorded=("origin/main", "origin/none"))) == {"a": ALL}
     plan = pushed.plan(base, recorded=("origin/main", "origin/records"))
-    assert (plan.entries, reasons(plan)["a"]) == ([], "1.1.0 is recorded")
+    assert (plan.runs, reasons(plan)["a"]) == ([], "1.1.0 is recorded")
 
 
 @pytest.mark.parametrize("folder", ["prompts/library", "."])

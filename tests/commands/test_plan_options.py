@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.ci.plan import sha256_of
 from skill_evaluator.errors import ConfigError, PlanError, SkillEvaluatorError
 
 from tests.support.git import IDENTITY
@@ -15,10 +16,10 @@ ALL = ["m", "n"]
 
 
 def test_a_component_and_a_model_may_be_started_by_hand_whatever_is_recorded(pushed: PushedLibrary) -> None:
-    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3, reason="again; `$(id)`")
-    (entry,) = plan.entries
+    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3)
+    (entry,) = plan.runs
     assert (entry.id, entry.replicates, entry.seed, entry.calls) == ("b@n", 7, 3, 7)
-    assert (plan.trigger, plan.base, plan.reason, plan.skipped) == ("dispatch", None, "again; `$(id)`", [])
+    assert (plan.trigger, plan.base, plan.skipped) == ("dispatch", None, [])
     assert jobs(pushed.plan(None)) == {"a": ALL, "b": ALL, "c": ALL}
     assert pushed.plan(None, dry_run=True).dry_run
 
@@ -76,9 +77,9 @@ def test_a_job_is_told_the_matrix_the_summary_and_the_marks(pushed: PushedLibrar
     ended = plan(pushed, "--platform", "github", f"--base={base}", "--recorded", "origin/main", "--", **env)
     assert (ended.code, ended.out.count("::")) == (0, 0)
     outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
-    assert [one["id"] for one in json.loads(outputs["legs"])["rest"]["include"]] == ["a@m", "a@n"]
-    assert outputs["jobs"] == "2"
-    assert outputs["invocation"] == json.loads((pushed.root / "plan.json").read_text())["invocation"]
+    assert [one["id"] for one in json.loads(outputs["matrix"])["include"]] == ["a@m", "a@n"]
+    assert (outputs["jobs"], outputs["faults"]) == ("2", "1")
+    assert outputs["sha256"] == sha256_of(pushed.root / "plan.json")
     assert "| `a` | `m`, `n` | 2 | 4 | $0.00 | `MINOR 1.0.0 → 1.1.0` |" in files["GITHUB_STEP_SUMMARY"].read_text()
     assert "::warning file=components/b/prompt.md,line=3::the version was lowered from 1.0.0 to 0.9.0" in ended.err
 
@@ -89,11 +90,11 @@ def test_a_patch_only_push_hands_on_no_job(pushed: PushedLibrary, tmp_path: Path
     pushed.commit()
     env = {"GITHUB_OUTPUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
     assert plan(pushed, "--platform", "github", f"--base={base}", **env).code == 0
-    assert (tmp_path / "out").read_text().startswith("legs={}\njobs=0\n")
+    assert (tmp_path / "out").read_text().startswith('matrix={"include":[]}\njobs=0\nfaults=0\n')
     assert "Nothing to evaluate" in (tmp_path / "summary").read_text()
 
 
 def test_it_prints_what_it_decided_and_ends_with_2_for_what_a_user_can_put_right(pushed: PushedLibrary) -> None:
     ended = plan(pushed, "b", "--model", "n", "--format", "json")
-    assert [entry["id"] for entry in ended.json["entries"]] == ["b@n"]
+    assert [entry["id"] for entry in ended.json["runs"]] == ["b@n"]
     assert plan(pushed, "nobody").refuses("error: unknown component 'nobody'")

@@ -230,13 +230,13 @@ def test_a_plan_has_a_job_of_its_own_with_its_own_environment(library: Library) 
     for arguments in (["--base", "0"], []):
         done = library.call("plan", "--format", "json", *arguments)
         assert done.code == 0, done.err
-        entries = {entry["skill"]: entry for entry in done.json["entries"]}
+        entries = {entry["skill"]: entry for entry in done.json["runs"]}
         mine = entries[SKILL]
         assert (mine["environment"], mine["key_variable"]) == (f"eval-program-{SKILL}", "PROGRAM_ENV")
         assert mine["model_id"] == "program"
         assert entries["other"]["model_id"] == "recorded"
     assert not (library.component / "made").exists()
-    assert library.call("plan", "--format", "json", "--model", "recorded").json["entries"][0]["skill"] == "other"
+    assert library.call("plan", "--format", "json", "--model", "recorded").json["runs"][0]["skill"] == "other"
     assert read(library.component / "schema.json")
 
 

@@ -89,12 +89,12 @@ def test_publishing_again_does_nothing(pipeline: Pipeline) -> None:
 def test_what_is_published_is_recorded_for_the_next_push(pipeline: Pipeline) -> None:
     pipeline.publish()
     base = bump(pipeline, "1.0.1")
-    assert pipeline.plan("--base", base).entries == []
+    assert pipeline.plan("--base", base).runs == []
     base = bump(pipeline, "1.1.0")
-    assert len(pipeline.plan("--base", base).entries) == 4
+    assert len(pipeline.plan("--base", base).runs) == 4
     base = bump(pipeline, "1.1.1")  # and the run of 1.1.0 was lost
     plan = pipeline.plan("--base", base)
-    assert {entry.skill_version for entry in plan.entries} == {"1.1.1"}
+    assert {entry.skill_version for entry in plan.runs} == {"1.1.1"}
     assert "1.1.1 was never recorded" in plan.chosen[0].reason
 
 

@@ -77,7 +77,8 @@ def test_records_that_wait_for_review_have_a_pull_request(folder: Path, api: Git
 def test_when_nothing_could_be_collected_the_plan_says_what_is_missing(folder: Path, api: GitHubApi) -> None:
     arguments = ("none", "--plan", "plan.json", "--platform", "github", "--commit", COMMIT, "--open", "review")
     done = report(folder, *arguments, api=api)
-    assert done.code == 0
+    assert done.code == 4  # the plan has a fault
+    assert "| `components/c/prompt.md:2` | `no` |" in done.out
     assert "1 run (1 missing); 9 calls planned: 0 scored, 0 failed, 9 not run." in done.out
     assert "its results could not be collected" in api.comments[7][0]["body"]
     assert api.open_pulls == []  # there is no record to review

@@ -121,10 +121,10 @@ def test_a_changed_skill_alone_is_planned_and_judged_against_its_baseline_at_a_c
 ) -> None:
     assert sourced.call("evaluate", "--yes").code == 0
     base = sourced.commit("records", "2026-03-01T09:00:00Z")
-    assert sourced.call("plan", "--base", base, "--format", "json").json["entries"] == []
+    assert sourced.call("plan", "--base", base, "--format", "json").json["runs"] == []
     changed(sourced, monkeypatch)
     planned = sourced.call("plan", "--base", base, "--format", "json")
-    (entry,) = planned.json["entries"]
+    (entry,) = planned.json["runs"]
     assert (entry["skill"], bool(entry["baseline"])) == ("pdf", True), (planned.err, entry)
     assert sourced.call("lint", "--base", base).code == 0
     sourced.server.forget()
@@ -159,11 +159,11 @@ def test_prompt_keeps_its_version_when_committed_stashed_or_reverted(sourced: So
     assert re.search(r"0\.2\.0\+[0-9a-f]{8} \(20\d\d-\d\d-\d\d\) +1\.000", dated)
     sourced.commit("more records", "2026-03-02T09:00:00Z")
     planned = sourced.call("plan", "--base", base, "--format", "json").json
-    assert (planned["entries"], planned["faults"]) == ([], [])
+    assert (planned["runs"], planned["faults"]) == ([], [])
     sourced.skill("pdf")  # as it was at first
     sourced.commit("revert", "2026-03-03T08:00:00Z")
     planned = sourced.call("plan", "--base", "HEAD~1", "--format", "json").json
-    assert (planned["entries"], planned["faults"]) == ([], [])
+    assert (planned["runs"], planned["faults"]) == ([], [])
     reasons = [one["reason"] for one in planned["skipped"]]
     assert any(re.match(r"0\.1\.0\+\w+ is below the recorded 0\.2\.0\+", reason) for reason in reasons)
     assert sourced.call("lint", "--base", "HEAD~1").code == 0
@@ -177,7 +177,7 @@ def test_records_on_a_branch_number_the_versions_of_a_plan(sourced: Sourced) -> 
     sourced.skill("pdf", "\nBe kind.")
     sourced.commit("kind", "2026-03-02T08:00:00Z")
     planned = sourced.call("plan", "--base", "HEAD~1", "--recorded", "records", "--format", "json").json
-    (entry,) = planned["entries"]
+    (entry,) = planned["runs"]
     versions = (entry["baseline"]["skill_version"], entry["skill_version"])
     assert [version.partition("+")[0] for version in versions] == ["0.1.0", "0.2.0"]
 
@@ -285,7 +285,7 @@ def test_what_changed_is_told_from_the_main_branch_without_a_remote_too(
         assert "1 component: 8 calls" in done.err
         assert re.match(r"2 components of 3 not asked: .* as at [0-9a-f]{12}, where HEAD left main$", done.err, re.M)
     planned = sourced.call("plan", "--base", "main", "--format", "json").json  # so it is no version that was lowered
-    assert ([entry["skill"] for entry in planned["entries"]], planned["faults"]) == (["pdf"], [])
+    assert ([entry["skill"] for entry in planned["runs"]], planned["faults"]) == (["pdf"], [])
     git(sourced.root, "checkout", "-q", "main")
     on_main = sourced.call("evaluate", "--dry-run", "--changed")
     assert (on_main.code, on_main.err.splitlines()[0].partition(" are as at ")[2]) == (0, "HEAD, which main has, too")
@@ -327,7 +327,7 @@ def test_a_version_that_rose_counts_as_changed_as_it_does_for_a_plan(sourced: So
         sourced.commit("raise", "2026-03-02T08:00:00Z")
         done = sourced.call("evaluate", "--changed", base, "--dry-run")
         assert f"{3 - count} components of 3 not asked" in done.err
-        assert len(sourced.call("plan", "--base", base, "--format", "json").json["entries"]) == count
+        assert len(sourced.call("plan", "--base", base, "--format", "json").json["runs"]) == count
 
 
 def test_a_skill_that_a_merge_brought_has_the_moment_of_the_merge(sourced: Sourced) -> None:

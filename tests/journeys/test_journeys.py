@@ -167,9 +167,9 @@ def test_bump_is_planned_measured_by_jobs_collected_and_reported(folder: Folder,
     planned = folder.run("ci", "plan", "--base", base, "--out", str(pipeline.plan_file))
     assert planned.code == 0, planned.err
     plan = read_plan(pipeline.plan_file)
-    assert {entry.skill for entry in plan.entries} == {"receipts"}
-    for entry in plan.entries:
-        job = pipeline.evaluate(entry, plan.invocation)
+    assert {entry.skill for entry in plan.runs} == {"receipts"}
+    for entry in plan.runs:
+        job = pipeline.evaluate(entry)
         assert job.code in (0, 3), job.err
     collected = folder.run(
         "ci", "collect", str(pipeline.artifacts), f"--plan={pipeline.plan_file}", f"--out={pipeline.collected}"

@@ -41,7 +41,7 @@ def nothing(**changed: Any) -> RunOutcome:
 
 
 def outcome(*runs: RunOutcome, reason: str = "") -> Outcome:
-    return Outcome(invocation="i", head=None, reason=reason, dry_run=False, runs=list(runs))
+    return Outcome(invocation="i", head=None, dry_run=False, runs=list(runs))
 
 
 def row(one: RunOutcome) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from skill_evaluator.ci.plan import Entry, OnModels, Plan
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import plan_page, print_plan
 
@@ -14,16 +14,17 @@ from tests.support.odd_texts import HOSTILE
 
 def entry(
     skill: str, model: str, cost: float | None = 0.5, shard: str | None = None, cap: float | None = None
-) -> Entry:
+) -> PlannedRun:
     asked = {"replicates": 100, "cases": {f"case-{number}": "d" for number in range(6)}, "shard": shard}
     paid = {"cost_upper_usd": cost, "max_cost_usd": cap}
     return ENTRY.model_copy(update={"id": f"{skill}@{model}", "skill": skill, "model_id": model, **asked, **paid})
 
 
-def plan(*entries: Entry, skipped: list[OnModels] | None = None, **changed: object) -> Plan:
+def plan(*entries: PlannedRun, skipped: list[OnModels] | None = None, **changed: object) -> Plan:
     by_skill = {one.skill: sorted({other.model_id for other in entries if other.skill == one.skill}) for one in entries}
     chosen = [OnModels(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()]
-    told = {"entries": list(entries), "chosen": chosen, "skipped": skipped or [], "faults": [], "head": None}
+    jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
+    told = {"runs": list(entries), "jobs": jobs, "chosen": chosen, "skipped": skipped or [], "faults": [], "head": None}
     return PLAN.model_copy(update={**told, **changed})
 
 
@@ -55,10 +56,9 @@ def test_what_runs_stands_with_jobs_calls_and_cost_in_markdown_too(capsys: pytes
 def test_what_does_not_run_or_is_wrong_stands_with_its_reason_and_what_is_long_is_cut() -> None:
     skipped = [OnModels(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
     faults = [Problem(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
-    page = read_page(plan_page(plan(skipped=skipped, faults=faults, reason="why")).markdown())
+    page = read_page(plan_page(plan(skipped=skipped, faults=faults)).markdown())
     assert page.tables[0][1] == ["a", "m, n", "PATCH since the recorded 1.0.0"]
     assert page.tables[1][1] == ["components/b/prompt.md:3", "raise it above 1.0.0"]
-    assert "why" in page.code
     skipped = [OnModels(skill=f"s{number}", models=["m"], reason="r") for number in range(205)]
     faults = [Problem(file="f", line=1, message="x" * 1000)]
     text = plan_page(plan(skipped=skipped, faults=faults)).markdown()
@@ -74,7 +74,6 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
             entry("a", "m"),
             skipped=[OnModels(skill=text, models=[text], reason=text)],
             faults=[Problem(file=text, line=1, message=text)],
-            reason=text,
         )
         page = read_page(plan_page(made).markdown())
         assert page.mark_up == ["h2", "ul", "h3", "h3"], text
@@ -84,5 +83,5 @@ def test_nothing_from_outside_leaves_its_place(capsys: pytest.CaptureFixture[str
         printed = capsys.readouterr().out
         assert all(character.isprintable() or character == "\n" for character in printed), text
         assert printed.count("\n") == len(printed.splitlines()) == 6, text
-    print_plan(made.model_copy(update={"reason": ""}), "json")
+    print_plan(made, "json")
     assert json.loads(capsys.readouterr().out)["faults"][0]["line"] == 1

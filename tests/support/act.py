@@ -22,6 +22,7 @@ import skill_evaluator
 from tests.support.library import ROOT
 
 WORKFLOWS = ROOT / ".github" / "workflows"
+SET_UP = ROOT / ".github" / "actions" / "set-up" / "action.yml"
 TOKEN = "token-of-the-workflow"
 _ACTIONS = Path(__file__).with_name("actions")
 _BIN = Path(sys.executable).parent
@@ -67,12 +68,11 @@ def _job(line: Mapping[str, Any]) -> str:
 
 
 def for_act(workflow: str) -> str:
-    """A workflow without what is too new for act, which starts no job at all after a called workflow that failed.
+    """A workflow or action without the parts that are too new for act.
 
-    All is installed already that a job would install. Pip would take a quarter of the processor time to say so.
+    Everything is installed already. Pip would take a quarter of the processor time to say so.
     """
-    lenient = workflow.replace("        id: ask\n", "        id: ask\n        continue-on-error: true\n")
-    installed = _INSTALLS.sub("test -f", lenient)
+    installed = _INSTALLS.sub("test -f", workflow)
     return _UNKNOWN_TO_ACT.sub("", installed).replace("uses: $/", "uses: ./")
 
 
@@ -131,7 +131,7 @@ def _skip_without(*programs: str) -> None:
 @cache
 def _stand_ins() -> dict[str, str]:
     """What the workflows use, at its commit → the folder that stands in for it."""
-    texts = (path.read_text() for path in WORKFLOWS.glob("*.yml"))
+    texts = [path.read_text() for path in (SET_UP, *WORKFLOWS.glob("*.yml"))]
     used = sorted({match for text in texts for match in _PINNED.findall(text)})
     return {f"actions/{name}@{commit}": str(_ACTIONS / name) for name, commit in used}
 

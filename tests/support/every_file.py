@@ -186,7 +186,7 @@ class EveryFile(AuditLibrary):
         bare_copy(self.root, self.root / ".git" / "origin.git")
         self.done("plan", SKILL)
         plan = json.loads((self.root / "plan.json").read_text())
-        for entry in plan["entries"]:
+        for entry in plan["runs"]:
             self.done(
                 *("evaluate", SKILL, f"--model={entry['model_id']}", f"--invocation={plan['invocation']}"),
                 *(f"--seed={entry['seed']}", f"--results=artifacts/{entry['id']}"),

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Self
 
-from skill_evaluator.ci.plan import Entry, Plan, read_plan
+from skill_evaluator.ci.plan import Plan, PlannedRun, read_plan
 
 from tests.support.chat_server import notice
 from tests.support.git import IDENTITY, bare_copy, file_at, git, head
@@ -67,24 +67,21 @@ class Pipeline:
         assert done.code == 0, done.err
         return read_plan(self.plan_file)
 
-    def evaluate(self, entry: Entry, invocation: str, *arguments: str) -> Ended:
-        """One job of the matrix, with the arguments that the workflow gives it."""
+    def evaluate(self, entry: PlannedRun, *arguments: str, **env: str) -> Ended:
+        """One run of the matrix, with the arguments that the workflow gives it."""
         clone = self.root / "jobs" / entry.id
         if not clone.exists():
             git(self.root, "clone", "-q", str(self.origin), str(clone))
-        shard = [f"--shard={entry.shard}"] if entry.shard else []
-        beside = ["--with-baseline", f"--baseline-commit={entry.baseline.commit}"] if entry.baseline else []
         return self.run(
             "evaluate",
-            f"--model={entry.model_id}",
-            f"--replicates={entry.replicates}",
-            f"--seed={entry.seed}",
-            f"--results={self.artifacts / entry.id}",
-            *shard,
-            *(arguments or (f"--invocation={invocation}", *beside)),
-            "--",
             entry.skill,
+            f"--model={entry.model_id}",
+            f"--plan={self.plan_file}",
+            f"--planned={entry.id}",
+            f"--results={self.artifacts / entry.id}",
+            *arguments,
             folder=clone,
+            **env,
         )
 
     def collect(self, *arguments: str, **env: str) -> Ended:

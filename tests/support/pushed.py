@@ -95,7 +95,7 @@ class PushedLibrary(GitRepository):
 def jobs(plan: Plan) -> dict[str, list[str]]:
     """By component, the models of its jobs."""
     found: dict[str, list[str]] = {}
-    for entry in plan.entries:
+    for entry in plan.runs:
         found.setdefault(entry.skill, []).append(entry.model_id)
     return found
 

@@ -16,9 +16,8 @@ from skill_evaluator.verdicts.planning.sizing import (
     PlannedDesign,
     Sizing,
     can_show,
-    contradicted_profile,
     detectable_drop,
-    profile_to_declare,
+    profile_doubt,
     sizing_of,
 )
 
@@ -152,21 +151,19 @@ def test_calls_that_failed_cost_nothing_and_answers_that_cannot_be_read_do() -> 
 
 
 @pytest.mark.parametrize(
-    ("profile", "shares", "declare", "contradicted"),
+    ("profile", "shares", "doubt"),
     [
-        ("deterministic", [0.4, 0.6, 1.0], True, False),
-        ("deterministic", [1.0, 1.0, 0.9], False, False),
-        ("sampled", [0.4, 0.6, 1.0], False, False),
-        ("sampled", [1.0, 1.0, 1.0], False, True),
-        ("sampled", [1.0, 1.0], False, False),
+        ("deterministic", [0.4, 0.6, 1.0], "declare `profile: sampled` of m"),
+        ("deterministic", [1.0, 1.0, 0.9], ""),
+        ("sampled", [0.4, 0.6, 1.0], ""),
+        ("sampled", [1.0, 1.0, 1.0], "are identical"),
+        ("sampled", [1.0, 1.0], ""),
     ],
 )
-def test_profile_is_proposed_if_outputs_differ_and_doubted_if_they_do_not(
-    profile: str, shares: list[float], *, declare: bool, contradicted: bool
-) -> None:
+def test_profile_is_doubted_if_replicates_contradict_it(profile: str, shares: list[float], doubt: str) -> None:
     names = [f"c{at}" for at in range(len(shares))]
     record = a_record({name: [1.0, 0.5] for name in names}, agreement=dict(zip(names, shares, strict=True)))
     assert record.settings is not None
     record = record.model_copy(update={"settings": record.settings.model_copy(update={"profile": profile})})
-    assert ("declare `profile: sampled` of m" in profile_to_declare(record)) is declare
-    assert ("are identical" in contradicted_profile(record)) is contradicted
+    assert doubt in profile_doubt(record)
+    assert bool(doubt) == bool(profile_doubt(record))

@@ -19,7 +19,7 @@ def base(forge: Forge) -> str:
 
 def _pull_request(forge: Forge, base: str) -> dict[str, Any]:
     forge.push("A change")
-    return {"number": 7, "pull_request": {"number": 7, "base": {"sha": base}}}
+    return {"number": 7, "pull_request": {"number": 7}}
 
 
 def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(forge: Forge, base: str) -> None:
@@ -27,7 +27,7 @@ def test_a_pull_request_in_order_shows_what_it_would_start_and_asks_no_model(for
     acted = forge.run(_pull_request(forge, base), "pull_request", CHECK)
     assert acted.code == 0
     assert "1 component: 4 calls" in acted.printed("check")
-    assert acted.steps("Dry run of what changed") == {"check": "success"}
+    assert acted.steps("Dry run of the changed components") == {"check": "success"}
     plan = acted.commands("summary")[-1]["content"]
     assert "1 job, 4 calls" in plan
     assert "`MINOR 1.0.0 → 1.1.0`" in plan

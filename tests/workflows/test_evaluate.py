@@ -1,23 +1,22 @@
 """The workflow evaluate.yml, run by act: pushes, a dispatch, a dry run, a failed job, a re-run. Off the network."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.ci.plan import sha256_of
 from skill_evaluator.text import is_generated
 
 from tests.support.chat_server import notice
-from tests.support.judged import answer
 from tests.support.library import REPLAY
-from tests.workflows.forge import Forge
+from tests.workflows.forge import EVALUATE, Forge, with_key
 
 pytestmark = pytest.mark.act
 
 KEYLESS = {"id": "keyless", "provider": "anthropic"}
 TORN = {"id": "torn", "provider": "replay", "params": {"file": "torn.jsonl"}}
-KEY = {"PROVIDER_API_KEY": "key-of-the-served-model"}
+KEY = {"SERVED_API_KEY": "key-of-the-served-model"}
 
 
 def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Forge) -> None:
@@ -34,15 +33,14 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
 
     entries = {f"{component}@{model}" for component in ("minor", "major") for model in ("recorded", "torn", "keyless")}
     assert forge.uploaded() == {"plan", "collected", "site", *entries}
-    assert acted.steps("Ask") == {
+    assert acted.steps("Evaluate") == {
         entry: "failure" if entry.endswith("torn") else "success" for entry in entries
     }  # one that fails takes no other with it, and a missing key is no failure
     warnings = [(line["kvPairs"]["title"], line["arg"]) for line in acted.commands("warning")]
     assert sorted(warnings) == [
         (
             f"{component}@keyless was skipped",
-            "neither the repository has a secret ANTHROPIC_API_KEY, "
-            "nor its environment eval-anthropic one PROVIDER_API_KEY",
+            "there is no secret ANTHROPIC_API_KEY",
         )
         for component in ("major", "minor")
     ]
@@ -60,7 +58,7 @@ def test_a_push_runs_what_was_bumped_and_one_commit_brings_its_records(forge: Fo
     assert "6 runs (2 complete, 2 incomplete, 2 skipped); 24 calls planned: 12 scored, 4 failed, 8 not run" in verdict
     (comment,) = forge.world["comments"]
     assert verdict.strip() in comment
-    assert {acted.jobs[job] for job in ("plan", "collect", "publish", "verdict")} == {"success"}
+    assert {acted.jobs[job] for job in ("plan", "collect", "publish")} == {"success"}
 
 
 def test_a_push_of_patches_alone_runs_no_evaluation(forge: Forge) -> None:
@@ -84,22 +82,21 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     event = forge.push()
     forge.world["refused"] = {"gamma": "not today"}
 
-    first = forge.dispatch(KEY, components="one", models="served", reason="A look")
+    first = forge.dispatch(KEY, components="one", models="served")
 
     assert forge.uploaded() == {"plan", "one@served", "collected", "site"}
-    assert first.steps("Ask") == {"one@served": "failure"}
+    assert first.steps("Evaluate") == {"one@served": "failure"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"], row["scored"]) == ("served", False, 4)
     answered = {(case_id, seed) for case_id, seed, _ in forge.world["asked"] if case_id != "gamma"}
     assert len(answered) == 4
     (comment,) = forge.world["comments"]
     assert "INCOMPLETE" in comment
-    assert "Reason: `A look`" in comment
 
     forge.world["refused"] = {}
     again = forge.rerun_failed_jobs({"ref": "refs/heads/main"}, "workflow_dispatch", KEY)
 
-    assert again.steps("Ask") == {"one@served": "success"}
+    assert again.steps("Evaluate") == {"one@served": "success"}
     assert {case_id for case_id, _, _ in forge.world["asked"]} == {"gamma"}
     assert [times for _, _, times in forge.world["asked"]] == [1, 1]
     (run_id,) = (row["run_id"] for row in forge.rows("one") if row["complete"])
@@ -108,7 +105,60 @@ def test_a_dispatch_of_one_component_and_model_and_the_re_run_of_what_failed_ask
     (comment,) = forge.world["comments"]  # rewritten, not repeated
     assert "INCOMPLETE" not in comment
     everything = [first.log, comment, *(path.read_text() for path in forge.root.rglob("*.json*"))]
-    assert not any(KEY["PROVIDER_API_KEY"] in text for text in everything)
+    assert not any(KEY["SERVED_API_KEY"] in text for text in everything)
+
+
+def test_bump_that_cannot_be_evaluated_fails_and_is_named(forge: Forge) -> None:
+    for name in ("one", "two", "three"):
+        forge.component(name, "1.0.0")
+    assert forge.run(forge.push()).code == 0
+    forge.pull()
+    for name in ("one", "two", "three"):
+        forge.component(name, "1.1.0")
+    shutil.rmtree(forge.library.root / "fixtures" / "one")
+    forge.library.write("components/two/leaderboard.json", "<<<<<<< HEAD\n")
+    acted = forge.run(forge.push())
+    assert acted.jobs == {
+        **dict.fromkeys(("plan", "three@recorded", "collect", "build"), "success"),
+        "publish": "failure",
+    }
+    (comment,) = forge.world["comments"]
+    assert "### Wrong, so not evaluated" in comment
+    assert "components/one/prompt.md" in comment
+    assert "components/two/leaderboard.json" in comment
+    assert forge.rows("three")[0]["skill_version"] == "1.1.0"
+
+    forge.pull()
+    forge.component("two", "1.2.0")
+    acted = forge.run(forge.push())
+    assert acted.jobs == {"plan": "success", "collect": "success", "build": "success", "publish": "failure"}
+
+
+def test_many_runs_share_jobs(forge: Forge) -> None:
+    forge.library.models(REPLAY, forge.served)
+    forge.library.settings(replicates=2, jobs={"max_jobs": 3})
+    for number in range(6):
+        forge.component(f"c{number}", "1.0.0")
+    forge.world["refused"] = {"gamma": "not today"}
+    forge.component("c5", "1.0.0", cases=("alpha", "gamma"))
+    acted = forge.run(forge.push(), secrets=KEY)
+    jobs = acted.steps("Evaluate")
+    assert len(jobs) == 3
+    assert list(jobs.values()).count("failure") == 1
+    complete = [row for number in range(6) for row in forge.rows(f"c{number}") if row["complete"]]
+    assert len(complete) == 11
+
+
+def test_replaced_plan_is_refused(forge: Forge) -> None:
+    forge.component("one", "1.0.0")
+    event = forge.push()
+    assert forge.run(event).code == 0
+    plan = forge.artifacts / "plan" / "plan.json"
+    sha256 = sha256_of(plan)
+    plan.write_text(plan.read_text().replace('"seed": 0', '"seed": 99'))
+    acted = forge.rerun_failed_jobs(event, "push", {}, sha256=sha256)
+    assert acted.steps("Evaluate") == {"one@recorded": "failure"}
+    assert acted.jobs["collect"] == "failure"
 
 
 def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_shallow_otherwise(forge: Forge) -> None:
@@ -121,7 +171,7 @@ def test_a_policy_has_a_push_ask_its_baseline_beside_it_though_a_job_s_clone_is_
     event = forge.push()
     acted = forge.run(event, secrets=KEY)
     assert acted.code == 0
-    assert acted.steps("Ask") == {"one@served": "success"}
+    assert acted.steps("Evaluate") == {"one@served": "success"}
     new, recorded = forge.rows("one")
     assert (new["skill_version"], recorded["skill_version"]) == ("1.1.0", "1.0.0")
     (files,) = forge.landed(event["after"])
@@ -139,8 +189,6 @@ def test_cases_in_another_repository_are_those_of_one_commit_in_all_jobs_and_it_
         "recorded": (commit, True),
         "served": (commit, True),
     }
-    fetched = acted.steps("Fetch fixtures that are in another repository")
-    assert fetched == dict.fromkeys(("plan", "one@recorded", "one@served", "collect", "build"), "success")
     assert "token-to-read-fixtures" not in acted.log
 
 
@@ -168,43 +216,21 @@ def test_the_local_model_is_a_job_like_any_other(forge: Forge) -> None:
     assert (row["model_id"], row["complete"]) == ("smollm2-135m-instruct", True)
 
 
-def test_a_judge_has_a_job_of_its_own_and_what_it_blocks_fails_the_verdict_with_its_table_in_the_comment(
-    forge: Forge,
-) -> None:
-    judge = {"id": "judge", "provider": "replay", "params": {"file": "judge.jsonl"}}
+def test_judged_check_runs_in_the_job_of_its_run(forge: Forge) -> None:
+    judge = {**forge.served, "id": "judge", "api_key_env": "JUDGE_API_KEY"}
+    evaluate = forge.library.root / EVALUATE
+    evaluate.write_text(with_key(evaluate.read_text(), "JUDGE_API_KEY"))
     forge.library.models(REPLAY, judge)
-    forge.library.settings(policy={"components": {"one": {"judge": "judge"}}})
-    forge.component("one", "1.0.0")
-    forge.library.write("judge.jsonl", "")
-    forge.push()
-    assert forge.library.call("evaluate", "one", "--model", "recorded", "--no-leaderboard").code == 0
-    (folder,) = (path.parent for path in forge.library.root.glob("components/one/evals/results/*/manifest.json"))
-    assert forge.library.call("judge", "pin", folder.name).code == 0
-    shutil.rmtree(folder.parent)
-    lost = {"completeness": ("worse", "high", '"year": 2024', "the year is gone")}
-    text = json.dumps(answer({"factuality": "same", **lost, "format_adherence": "same"}))
-    questions = [f"{case}/{order}" for case in ("alpha", "beta") for order in (1, 2)]
-    lines = [json.dumps({"case_id": question, "replicate": 0, "text": text}) + "\n" for question in questions]
-    forge.library.write("judge.jsonl", "".join(lines))
-    forge.library.record_answers({(case, 0): f'{{"title": "{case}", "year": null}}' for case in ("alpha", "beta")})
-    forge.library.settings(replicates=1, policy={"fail_on": [], "components": {"one": {"judge": "judge"}}})
-    forge.component("one", "1.1.0")
-    event = forge.push()
-
-    acted = forge.dispatch(components="one", models="recorded")
-
-    assert forge.uploaded() == {"plan", "one@recorded", "one@recorded@judge", "collected", "site"}
-    assert acted.steps("Ask") == {
-        "one@recorded": "success",
-        "one@recorded@judge": "failure",  # exit code 3, as `judge regression` has it
-    }
-    assert acted.steps("Report") == {"verdict": "failure"}
-    assert acted.jobs["collect"] == "success"
-    assert len(forge.landed(event["after"])) == 1  # the records are committed either way
-    (comment,) = forge.world["comments"]
-    assert "**blocked** by a judge, worse than the pinned outputs: `one` on `recorded`" in comment
-    assert "| `one` | `recorded` | `judge` | block |" in comment
-    assert "the year is gone" in comment
+    forge.library.settings(replicates=1, policy={"judge": {"model": "judge"}})
+    forge.component("one", "1.0.0", cases=("alpha",))
+    checks = [{"expect": "It names a year.", "id": "year"}]
+    forge.library.write("components/one/evals/datasets.json", {"datasets": [{"checks": checks}]})
+    forge.world["refused"] = {"": "the judge is out"}
+    acted = forge.run(forge.push(), secrets={"JUDGE_API_KEY": "key-of-the-judge"})
+    assert acted.steps("Evaluate") == {"one@recorded": "failure"}
+    (row,) = forge.rows("one")
+    assert (row["model_id"], row["complete"]) == ("recorded", False)
+    assert "not judged" in forge.world["comments"][0]
 
 
 def test_a_push_that_changes_a_skill_and_a_prompt_yml_has_both_planned_asked_and_recorded(forge: Forge) -> None:
@@ -226,7 +252,7 @@ def test_a_push_that_changes_a_skill_and_a_prompt_yml_has_both_planned_asked_and
     forge.library.write("prompts/notice.prompt.yml", prompt)
     event = forge.push()
     acted = forge.run(event, secrets=KEY)
-    assert acted.steps("Ask") == {"pdf@served": "success", "notice@served": "success"}, acted.commands("summary")
+    assert acted.steps("Evaluate") == {"pdf@served": "success", "notice@served": "success"}, acted.commands("summary")
     (files,) = forge.landed(event["after"])
     assert all(file.startswith(".evaluator/components/") for file in files.split()), files
     books = {

@@ -34,12 +34,11 @@ RUN = RunOutcome.model_construct(
     primary_metric=EVERYTHING,
     figures=FIGURES,
 )
-OUTCOME = Outcome(invocation="i", head=None, reason=EVERYTHING, dry_run=False, runs=[RUN, RUN])
+OUTCOME = Outcome(invocation="i", head=None, dry_run=False, runs=[RUN, RUN])
 OF_ALL = {"model_id": EVERYTHING, "cases": {EVERYTHING: "d"}, "shard": None, "cost_upper_usd": None}
 PLAN = plans.PLAN.model_copy(
     update={
-        "reason": EVERYTHING,
-        "entries": [plans.ENTRY.model_copy(update={"skill": FILE_NAME, **OF_ALL})],
+        "runs": [plans.ENTRY.model_copy(update={"skill": FILE_NAME, **OF_ALL})],
         "chosen": [OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
         "skipped": [OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
         "faults": [Problem(file=FILE_NAME, line=1, message=EVERYTHING)],

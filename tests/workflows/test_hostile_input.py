@@ -10,7 +10,7 @@ from tests.workflows.forge import Forge
 
 pytestmark = pytest.mark.act
 
-KEY = {"PROVIDER_API_KEY": "key-of-the-served-model"}
+KEY = {"SERVED_API_KEY": "key-of-the-served-model"}
 MARK = "<!-- skill-evaluator -->"
 BRANCH = "x$(touch${IFS}pwned)`touch${IFS}pwned`;<b>@someone#1"
 
@@ -40,7 +40,7 @@ def test_a_push_full_of_hostile_text(hostile: Forge) -> None:
     acted = hostile.run(event, secrets=KEY)
 
     assert {entry for entry in hostile.uploaded() if "@" in entry} == {"one@answers", "one@served"}
-    assert acted.jobs["publish"] == acted.jobs["verdict"] == "success"
+    assert acted.jobs["collect"] == "success"
     assert hostile.landed(event["after"]) == []
     hostile.git("fetch", "--quiet", "origin")
     board = json.loads(hostile.git("show", f"refs/remotes/origin/{BRANCH}:components/one/leaderboard.json"))
@@ -54,8 +54,8 @@ def test_a_dispatch_full_of_hostile_text_and_an_origin_that_refuses_with_more(ho
     hook = hostile.root / "origin.git" / "hooks" / "pre-receive"
     hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{EVERYTHING}\nEND\nexit 1\n")
     hook.chmod(0o755)
-    acted = hostile.dispatch(KEY, reason=EVERYTHING, components="one", models="answers")
-    done = dict.fromkeys(("plan", "one@answers", "collect", "verdict", "build"), "success")  # `build` is of the site
+    acted = hostile.dispatch(KEY, components="one", models="answers")
+    done = dict.fromkeys(("plan", "one@answers", "collect", "build"), "success")  # `build` is of the site
     assert acted.jobs == {**done, "publish": "failure"}
     (comment,) = hostile.world["comments"]
     assert "**Not every record reached its branch**" in comment
@@ -74,11 +74,10 @@ def _nothing_was_done(acted: Acted, forge: Forge) -> None:
     ours = {"set-output", "summary", "warning"}
     taken = {line["command"] for line in acted.lines if "command" in line}
     assert taken <= ours, [line for line in acted.lines if line.get("command") not in {None, *ours}]
-    ours = {"legs", "jobs", "judge_legs", "invocation", "recorded", "head"}
-    ours |= {"branch", "fixtures_commit"}
+    ours = {"matrix", "jobs", "faults", "sha256", "fixtures-commit", "missing", "commit"}
     assert {line["name"] for line in acted.commands("set-output")} <= ours
     for warning in acted.commands("warning"):
-        of_the_site = {"title": "Not all could be read"}  # which says no more, as `two` has no version
+        of_the_site = {"title": "Not all files could be read"}  # which says no more, as `two` has no version
         assert warning["kvPairs"] == of_the_site or warning["kvPairs"]["file"].startswith("components/")
     assert runner_commands("".join(line["msg"] for line in acted.lines if line.get("raw_output"))) == []
     pages = [line["content"] for line in acted.commands("summary")] + forge.world["comments"]

@@ -1,4 +1,4 @@
-"""Keys as secrets of the repository: what every process of every job had in its environment, in all three workflows."""
+"""Keys as secrets of the repository: what every process of every job had in its environment, in both workflows."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 import skill_evaluator
 
 from tests.support.library import REPLAY, ROOT
-from tests.workflows.forge import CHECK, Forge
+from tests.workflows.forge import CHECK, EVALUATE, Forge, with_key
 
 SECRETS = {
     "SERVED_API_KEY": "key-of-the-served-model",
@@ -48,28 +48,29 @@ def keys_of_asking(noting: dict[str, str], asking: str) -> dict[str, set[str]]:
     asked = {}
     for process, given in processes(noting):
         if f"{asking} " in process:
-            asked[process.partition("--model=")[2].partition(" ")[0]] = given
+            asked[process.partition("--model ")[2].partition(" ")[0]] = given
         else:
             assert given <= ({"FIXTURES_TOKEN"} if "cases fetch" in process else set()), process
     return asked
 
 
 @pytest.mark.act
-def test_with_secrets_of_the_repository_alone_every_job_is_given_one_key(forge: Forge, noting: dict[str, str]) -> None:
+def test_with_secrets_of_the_repository_every_job_gets_only_its_own_key(forge: Forge, noting: dict[str, str]) -> None:
     forge.library.models(REPLAY, forge.served, {**forge.served, "id": "other", "api_key_env": "OTHER_API_KEY"})
-    assert forge.library.call("init", "--workflows").code == 0
+    evaluate = forge.library.root / EVALUATE
+    evaluate.write_text(with_key(evaluate.read_text(), "OTHER_API_KEY"))
     forge.component("one", "1.0.0")
     commit = forge.fixtures_elsewhere()
-    base = forge.push()["after"]
+    forge.push()
     forge.component("one", "1.1.0")
     event = forge.push()
 
-    pull_request = {"number": 7, "pull_request": {"number": 7, "base": {"sha": base}}}
+    pull_request = {"number": 7, "pull_request": {"number": 7}}
     assert forge.run(pull_request, "pull_request", CHECK, SECRETS, env=noting).code == 0
     assert keys_of_asking(noting, "nothing") == {}
 
     assert forge.run(event, secrets=SECRETS, env=noting).code == 0
-    assert keys_of_asking(noting, "skill_evaluator evaluate") == {"recorded": set(), **OWN}
+    assert keys_of_asking(noting, "tools/evaluate_skill.py") == {"recorded": set(), **OWN}
     rows = {row["model_id"]: (row["dataset_commit"], row["complete"]) for row in forge.rows("one")}
     assert rows == dict.fromkeys(("recorded", "served", "other"), (commit, True))
 
@@ -90,7 +91,7 @@ def test_a_program_under_test_has_a_job_of_its_own_and_gets_the_variables_it_nam
         forge.library.write("components/one/app.py", code)
         event = forge.push()
     secret = "FIRST=secret-value-of-the-first\nSECOND=secret-value-of-the-second\nTHIRD=secret-value-not-named"
-    assert forge.run(event, secrets={"PROVIDER_API_KEY": secret}).code == 0
+    assert forge.run(event, secrets={"PROGRAM_ENV": secret}).code == 0
     assert {name for name in forge.uploaded() if "@" in name} == {"one@program", "two@recorded"}
     (row,) = forge.rows("one")
     assert (row["model_id"], row["complete"], row["skill_version"]) == ("program", True, "1.1.0")

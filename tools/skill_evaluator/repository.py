@@ -112,6 +112,14 @@ class Repository:
         return place
 
     @lru_cache(maxsize=2)  # noqa: B019 - a plan asks for a large library at two commits, several times each
+    def empty_submodules(self) -> list[str]:
+        """Return the folders of submodules that hold no file, since nobody checked them out."""
+        if not (self.root / ".gitmodules").exists():
+            return []
+        text = self._text("config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+        paths = [line.partition(" ")[2] for line in text.splitlines()]
+        return [path for path in paths if not any((self.root / path).glob("*"))]
+
     def files(self, commit: str, folder: str) -> Mapping[str, str]:
         """List every file below a folder at a commit, by its digest, as a name moves: path → blob."""
         below = [] if folder in ("", ".") else ["--", f"{folder}/"]

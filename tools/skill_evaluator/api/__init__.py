@@ -406,11 +406,21 @@ class Library:
         return make_plan(request or request_of(PlanRequest, self, **options))
 
     @staticmethod
-    def write_plan(plan: "Plan", path: Path) -> None:
-        """Write a plan as the file that jobs, `collect` and `report` read."""
+    def write_plan(plan: "Plan", path: Path) -> str:
+        """Write a plan as the file that jobs, `collect` and `report` read; return the SHA-256 of the file."""
+        from skill_evaluator.ci.plan import sha256_of
         from skill_evaluator.files import json_text, replace_text
 
         replace_text(path, json_text(plan.model_dump(mode="json")))
+        return sha256_of(path)
+
+    @staticmethod
+    def planned(request: "ManyRequest", plan: Path, run: str) -> "ManyRequest":
+        """Return the request that makes a run of a plan, or resumes it if its folder is among the results."""
+        from skill_evaluator.ci.plan import planned_request, read_plan
+
+        read = read_plan(plan)
+        return planned_request(request, read, read.run(run))
 
     def sizing(self, skill: str, drop: float, models: Sequence[str] = ()) -> "SizingPlan":
         """Say how many cases and replicates would show a drop, by the newest version of each model."""

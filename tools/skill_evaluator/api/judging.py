@@ -70,14 +70,9 @@ class Judges:
         **options: Any,
     ) -> "Judged | JudgingSize":
         from skill_evaluator.judges.stories.judging import judge
-        from skill_evaluator.judges.stories.requests import RegressionRequest
         from skill_evaluator.reports.judge_results import bias_page
 
         asked = request or request_of(kind, self, **options)
-        if isinstance(asked, RegressionRequest) and asked.planned:
-            from skill_evaluator.ci.judging import judge_planned
-
-            return judge_planned(asked, watch, bias_page)
         return judge(asked, watch, bias_page)
 
     def calibrate(

@@ -29,7 +29,7 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.decide.comparability import TO_MOVE
-from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, contradicted_profile
+from skill_evaluator.verdicts.planning.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
 _FEW = 3  # fewer ground truths show no pattern
@@ -222,7 +222,8 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
     with suppress(SkillEvaluatorError):
         archive = Archive(component)
         for record in map(archive.record, {entry.model_id: entry for entry in reversed(archive.entries)}.values()):
-            if doubt := contradicted_profile(record):
+            is_sampled = record.settings is not None and record.settings.profile == "sampled"
+            if is_sampled and (doubt := profile_doubt(record)):
                 yield f"record {record.run_id}: {doubt}"
 
 

@@ -137,7 +137,7 @@ def _of_sources(
         names = component_names(config / "components")
         every = list(side_by_side(read, names[:_MOST_READ]))
     sentences = sum(check.kind == "expect" for component, _ in every for check in component.checks)
-    wanted = {place: text for place, text in files.items() if not place.startswith("tools/")}  # the workflows need none
+    wanted = dict(files)
     if hints := [hint for _, hint in every if hint]:
         wanted[f"{CONFIG}/models.yaml"] = _models_text(hints)
     wanted[f"{CONFIG}/.gitignore"] = "".join(f"{line}\n" for line in IGNORED_IN_CONFIG)

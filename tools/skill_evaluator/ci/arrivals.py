@@ -6,12 +6,11 @@ a sentence, not an end.
 
 import datetime
 import os
-import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.ci.plan import Entry, Plan, PlannedRun, planned_runs
+from skill_evaluator.ci.plan import ExpectedRun, Plan, expected_runs
 from skill_evaluator.display.safe_text import abridged, visible
 from skill_evaluator.errors import LeaderboardError, RunError
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
@@ -35,7 +34,6 @@ CLOCKS_APART = datetime.timedelta(days=1)  # more than any two machines' clocks 
 _NAMED = 3  # of what differs
 RunKey = tuple[str, str, bool]  # the component, the model, and whether it is the baseline
 SKIPPED = ".skipped"  # a file `<job>.skipped` holds why a job did not run
-AGAIN = "+again"  # behind a job's name, the folder of what is asked again of it
 _NOTE_BYTES = 1000
 
 
@@ -49,7 +47,7 @@ class ArrivedRun:
     manifest: Manifest | None
     problem: str = ""
 
-    def claims(self, run: PlannedRun) -> bool:
+    def claims(self, run: ExpectedRun) -> bool:
         """Return whether the folder is to be taken for a planned run, by its place and by one of its two names."""
         if run.manifest.run_id not in (self.folder.name, self.manifest and self.manifest.run_id):
             return False
@@ -117,15 +115,17 @@ def _read_note(path: Path) -> str:
 class GatheredRun:
     """All that arrived of a component on a model; `manifest`, of the whole run, is None when nothing arrived.
 
-    `parts` are the planned runs it is put together from, one a shard. A baseline that was asked beside a new version is
-    a run of its own. `remarks` say why a job stopped, did not run, or brought what was not planned.
+    `parts` are the expected runs it is put together from, one a shard. A baseline that was called beside a new version
+    is a run of its own. `folders` are those that were taken. `remarks` say why a job stopped, did not run, or brought
+    what was not planned.
     """
 
     skill: str
     model_id: str
-    parts: tuple[PlannedRun, ...]
+    parts: tuple[ExpectedRun, ...]
     manifest: Manifest | None
     answers: Mapping[Call, Replicate]
+    folders: frozenset[Path]
     skipped: bool
     remarks: tuple[str, ...]
 
@@ -146,40 +146,41 @@ class TakenRuns:
 
     answers: Sequence[Sequence[Replicate]]
     begun: Sequence[Manifest]
+    folders: Sequence[Path]
     remarks: Sequence[str]
     nothing: bool
 
 
-def gather(plan: Plan, artifacts: Path) -> Iterator[GatheredRun]:
-    """Yield what the folders below `artifacts` hold of every component and model of a plan: first what is small."""
-    arrivals = find_arrivals(artifacts, (job.id for job in plan.jobs))
+def gather(plan: Plan, arrivals: Arrivals) -> Iterator[GatheredRun]:
+    """Yield the run of every component and model of a plan from what arrived, the smallest first."""
     groups = parts_of_runs(plan)
     for parts in sorted(groups.values(), key=lambda parts: _answers_size(parts, arrivals)):
         yield _gather_run(plan, parts, arrivals)
 
 
-def parts_of_runs(plan: Plan) -> dict[RunKey, list[PlannedRun]]:
+def parts_of_runs(plan: Plan) -> dict[RunKey, list[ExpectedRun]]:
     """Return by component, model and whether it is a baseline the planned runs that are put together, as planned.
 
     After the run of a new version comes that of its baseline, if the two were asked beside each other.
     """
-    return by_key(((run.manifest.skill, run.manifest.model_id, run.is_baseline), run) for run in planned_runs(plan))
+    return by_key(((run.manifest.skill, run.manifest.model_id, run.is_baseline), run) for run in expected_runs(plan))
 
 
-def _answers_size(parts: Iterable[PlannedRun], arrivals: Arrivals) -> int:
+def _answers_size(parts: Iterable[ExpectedRun], arrivals: Arrivals) -> int:
     """Return how many bytes of answers arrived of some planned runs."""
     files = {run.folder / ANSWERS for part in parts for run in arrivals.runs if run.claims(part)}
     return sum(file.stat().st_size for file in files if is_own_file(file))
 
 
-def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals) -> GatheredRun:
+def _gather_run(plan: Plan, parts: list[ExpectedRun], arrivals: Arrivals) -> GatheredRun:
     taken: list[tuple[Manifest, Iterable[Replicate]]] = []
     remarks: list[str] = []
-    begun, nothing_came = list[Manifest](), True
+    begun, folders, nothing_came = list[Manifest](), list[Path](), True
     for part in parts:
         arrived = take_arrived(part, arrivals)
         taken += [(part.manifest, answers) for answers in arrived.answers]
         begun += arrived.begun
+        folders += arrived.folders
         remarks += arrived.remarks
         nothing_came = nothing_came and arrived.nothing
     return GatheredRun(
@@ -188,16 +189,18 @@ def _gather_run(plan: Plan, parts: list[PlannedRun], arrivals: Arrivals) -> Gath
         parts=tuple(parts),
         manifest=_whole_manifest(plan, parts, begun) if begun else None,
         answers=merged_outcomes(taken),
+        folders=frozenset(folders),
         skipped=nothing_came and all(part.job in arrivals.notes for part in parts),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
-def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
+def take_arrived(part: ExpectedRun, arrivals: Arrivals) -> TakenRuns:
     """Return what arrived of a planned run: only what is as planned, and by `remarks` why the rest is not taken."""
     claimed = [run for run in arrivals.runs if run.claims(part)]
     answers: list[list[Replicate]] = []
     begun: list[Manifest] = []
+    folders: list[Path] = []
     remarks: list[str] = []
     for run in claimed:
         wrong = _refusal(run, part.manifest)
@@ -207,42 +210,14 @@ def take_arrived(part: PlannedRun, arrivals: Arrivals) -> TakenRuns:
         sentences: list[str] = []
         answers.append(_read_answers(run, part.manifest, sentences))
         begun.append(run.manifest)
+        folders.append(run.folder)
         remarks += map(arrivals.shown, sentences)
     if not claimed:
         of_plans = {invocation_of(run.manifest.run_id) for run in arrivals.runs if run.manifest is not None}
         others = sorted(of_plans - {invocation_of(part.manifest.run_id)})
         besides = f"; what lies there of {listed(others, 3)} is of a different plan" if others else ""
         remarks.append(arrivals.notes.get(part.job, f"nothing arrived of {part.job}{besides}"))
-    return TakenRuns(answers=answers, begun=begun, remarks=remarks, nothing=not claimed)
-
-
-def commands_again(plan: Plan, root: Path, lost: Container[tuple[str, str]]) -> list[str]:
-    """Return the commands that ask what jobs of a plan did not answer, of the components and models in `lost`.
-
-    What a job had answered stays in its folder, and is not asked again.
-    """
-    arrivals = find_arrivals(root, (entry.id for entry in plan.entries))
-    begun: dict[str, Path | None] = {}
-    for part in planned_runs(plan):
-        taken = take_arrived(part, arrivals)
-        calls = {each.call for answers in taken.answers for each in answers if each.answered}
-        if (part.manifest.skill, part.manifest.model_id) in lost and len(calls) < part.calls:
-            folders = [run.folder for run in arrivals.runs if run.claims(part) and run.manifest in taken.begun]
-            begun.setdefault(part.job, next(iter(folders), None))
-    entries = [entry for entry in plan.entries if entry.id in begun]
-    return [command_again(plan, entry, root / f"{entry.id}{AGAIN}", begun[entry.id]) for entry in entries]
-
-
-def command_again(plan: Plan, entry: Entry, results: Path, begun: Path | None) -> str:
-    """Return the command of a job, which goes on where it has `begun`."""
-    options = {"model": entry.model_id, "replicates": entry.replicates, "seed": entry.seed, "shard": entry.shard}
-    options |= {"max-cost": entry.max_cost_usd, "scenario": plan.scenario, "results": results, "resume": begun}
-    words = [f"--{name}={value}" for name, value in options.items() if value is not None]
-    words += [] if begun else [f"--invocation={plan.invocation}"]
-    words += ["--with-baseline", f"--baseline-commit={entry.baseline.commit}"] if entry.baseline else []
-    words += ["--batch"] if entry.transport == "batch" else []
-    limits = entry.limits.model_dump_json(exclude_none=True) if entry.limits else "{}"
-    return f"SKILL_EVALUATOR_LIMITS={shlex.quote(limits)} skill-evaluator evaluate {shlex.join([*words, entry.skill])}"
+    return TakenRuns(answers=answers, begun=begun, folders=folders, remarks=remarks, nothing=not claimed)
 
 
 def _refusal(run: ArrivedRun, planned: Manifest) -> str:
@@ -286,8 +261,6 @@ def _read_answers(run: ArrivedRun, planned: Manifest, sentences: list[str]) -> l
         sentences.append(str(problem))
     if strangers:
         sentences.append(f"{run.place}: {counted(strangers, 'answer')} left out, of calls that were not planned")
-    if planned.judging is not None:  # a judge's run has no record
-        return made
     try:
         stopped = read_record(run.folder / RECORD).stopped
     except LeaderboardError:
@@ -297,7 +270,7 @@ def _read_answers(run: ArrivedRun, planned: Manifest, sentences: list[str]) -> l
     return made
 
 
-def _whole_manifest(plan: Plan, parts: Iterable[PlannedRun], begun: Sequence[Manifest]) -> Manifest:
+def _whole_manifest(plan: Plan, parts: Iterable[ExpectedRun], begun: Sequence[Manifest]) -> Manifest:
     """Return the manifest of the run that the shards are parts of, over all planned cases."""
     cases = {case_id: digest for part in parts for case_id, digest in part.manifest.cases.items()}
     first = next(iter(parts)).manifest

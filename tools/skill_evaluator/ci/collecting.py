@@ -3,33 +3,34 @@
 It makes no call and touches no leaderboard. It scores the answers itself, so that shards become one run.
 """
 
+import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather, parts_of_runs
-from skill_evaluator.ci.judging import arrived_verdicts, drawn_batch, outcome_without, read_judging
+from skill_evaluator.ci.arrivals import Arrivals, GatheredRun, find_arrivals, gather, parts_of_runs, take_arrived
 from skill_evaluator.ci.matrix import Checkout
-from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Plan, PlannedJudging, read_plan
+from skill_evaluator.ci.outcome import OUTCOME, RECORDS, Figures, Outcome, RunOutcome, Status
+from skill_evaluator.ci.plan import Plan, expected_runs, read_plan, sha256_of
 from skill_evaluator.display import FEWEST_CASES
-from skill_evaluator.display.options import argument, options, rare
+from skill_evaluator.display.options import argument, options, rare, words_of
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.errors import InternalError, PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.judged import JudgedRun
+from skill_evaluator.errors import InternalError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.evaluation.judged import JudgedRun, judged_by, judged_items
 from skill_evaluator.evaluation.repeats import drift_of, drifts_in
 from skill_evaluator.files import json_text, replace_text
+from skill_evaluator.judges.modes.asked_sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.scenarios import apply_scenario
 from skill_evaluator.providers import asking
 from skill_evaluator.providers.redaction import attempted
 from skill_evaluator.records.archive import why_refused
 from skill_evaluator.records.faults import fault_lines
 from skill_evaluator.records.record import PARTIAL, Record, write_record
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.journal import JUDGE, Manifest, read_answers
 from skill_evaluator.runner.runs import input_digests
-from skill_evaluator.runner.schedule import schedule_calls
+from skill_evaluator.runner.schedule import Replicate, schedule_calls
 from skill_evaluator.scoring.answers import TOO_COSTLY
 from skill_evaluator.scoring.checked import takes_programs
 from skill_evaluator.scoring.recording import Recorder, origin_of
@@ -39,7 +40,6 @@ from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _NAMED = 3  # of what changed
-Judges = Callable[[Sequence[Case], Checkout], JudgedRun]
 
 
 @options
@@ -48,6 +48,7 @@ class CollectRequest(Checkout):
 
     artifacts: Path | None = argument("Folder that holds the run folders of a plan's jobs, at any depth.", None)
     plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
+    plan_sha256: str | None = rare("The SHA-256 of the plan's file; refuse any other file.", metavar="HEX")
     out: Path = rare("Where records and outcome.json go.", Path("collected"), metavar="DIR")
 
 
@@ -58,37 +59,25 @@ def collect(request: CollectRequest) -> Outcome:
     none is cut short while all together take less.
     """
     plan = read_plan(request.plan)
+    if request.plan_sha256 not in (None, sha256_of(request.plan)):
+        raise PlanError(f"{request.plan} is not the file that `plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
         named = "no folder is named" if request.artifacts is None else f"{request.artifacts} is not a folder"
         raise PlanError(f"{named}; name the folder with the jobs' artifacts")
-    judgings, deciding = (
-        {(one.skill, one.candidate): one for one in plan.judgings if (one.baseline is None) is of_checks}
-        for of_checks in (False, True)
-    )
     arrivals = find_arrivals(request.artifacts, (job.id for job in plan.jobs))
     places = {key: place for place, key in enumerate(parts_of_runs(plan))}
     ends = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored, judged = [], []
+    scored: list[tuple[RunOutcome, Record | None]] = []
     problems: list[SkillEvaluatorError] = []
-    for number, gathered in enumerate(gather(plan, request.artifacts)):
+    for number, gathered in enumerate(gather(plan, arrivals)):
         now = time.monotonic()
         until = now + (ends - now) / (len(places) - number)
-        decide = deciding.get((gathered.skill, gathered.model_id))
-        verdicts_of = None if decide is None else partial(arrived_verdicts, decide, gathered, arrivals)
-        done = attempted(gathered.skill, partial(_score_run, gathered, request, request.out, until, verdicts_of))
+        done = attempted(gathered.skill, partial(_score_run, gathered, arrivals, request, until))
         if isinstance(done, SkillEvaluatorError):  # the other runs' records land all the same
             problems.append(done)
             done = _run_outcome(gathered, "missing", *gathered.remarks, f"not collected: {visible(str(done))}"), None
         scored.append(done)
-        judging = judgings.get((gathered.skill, gathered.model_id))
-        if judging is not None and not gathered.is_baseline:
-            found = attempted(judging.skill, partial(_judged, plan, judging, gathered, arrivals, request))
-            if isinstance(found, SkillEvaluatorError):  # a fault in verdicts costs no record
-                problems.append(found)
-                found = outcome_without(judging, "missing", visible(str(found)))
-            judged.append(found)
     scored.sort(key=lambda pair: places[pair[0].skill, pair[0].model_id, pair[0].is_baseline])
-    judged.sort(key=lambda one: places[one.skill, one.candidate, False])
     records = {record.run_id: record for _, record in scored if record is not None}
     again = plan.trigger == "drift"
     verdicts, undecided = _verdicts(records.values(), request, again=again)
@@ -106,23 +95,57 @@ def collect(request: CollectRequest) -> Outcome:
         runs=runs,
         verdicts=[] if again else verdicts,
         drift=verdicts if again else [],
-        judged=judged,
         has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / OUTCOME, json_text(outcome.model_dump(mode="json")))
     return outcome
 
 
-def _judged(
-    plan: Plan, judging: PlannedJudging, gathered: GatheredRun, arrivals: Arrivals, checkout: Checkout
-) -> JudgedOutcome:
-    """Read a judge's verdicts on a run's answers."""
-    if gathered.manifest is None:
-        return outcome_without(judging, "unjudged", f"there is no answer of {judging.candidate} to judge")
-    component = checkout.component(judging.skill)
-    cases = load_cases(component, checkout.fixtures)
-    batch = drawn_batch(judging, gathered, component, cases, checkout.configuration.settings.policy)
-    return read_judging(plan, judging, batch, arrivals, checkout.configuration, checkout.config)
+def commands_again(request: CollectRequest, plan: Plan, lost: Container[tuple[str, str]]) -> list[str]:
+    """Return the commands that make the missing calls of the runs of the components and models in `lost`."""
+    root = request.artifacts or Path()
+    arrivals = find_arrivals(root, (job.id for job in plan.jobs))
+    folders: dict[str, Path] = {}
+    for part in expected_runs(plan):
+        taken = take_arrived(part, arrivals)
+        answered = {each.call for answers in taken.answers for each in answers if each.answered}
+        if (part.manifest.skill, part.manifest.model_id) in lost and len(answered) < part.calls:
+            run_id = str(part.manifest.beside) if part.is_baseline else part.manifest.run_id
+            begun = [folder.parent for folder in taken.folders]
+            folders.setdefault(run_id, begun[0] if begun else root / part.job)
+    planned = {run.run_id(plan.invocation): run for run in plan.runs}
+    return [
+        shlex.join(
+            [
+                *("skill-evaluator", "evaluate", f"--plan={request.plan}", f"--planned={planned[run_id].id}"),
+                *(f"--results={folder}", *words_of(request)),
+            ]
+        )
+        for run_id, folder in folders.items()
+    ]
+
+
+def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
+    """Return the verdicts of the planned judge on a run's outputs; verdicts on other texts are ignored."""
+    name, configuration, manifest = gathered.parts[0].judge, request.configuration, gathered.manifest
+    if manifest is None or not any(case.sentences for case in cases):
+        return JudgedRun()
+    model = next((model for model in configuration.models if model.id == name), None)
+    if model is None:
+        raise PlanError(f"the judge '{name}' is no longer in models.yaml; check out the plan's commit")
+    judge = SentencesJudge(model=model, asked_for=manifest.run_id, seed=manifest.seed, folder=Path())
+    answered: dict[str, Replicate] = {}
+    passes: list[Manifest] = []
+    for run in arrivals.runs:
+        is_of_run = run.folder.parent.name == JUDGE and run.folder.parent.parent in gathered.folders
+        if run.manifest is None or not is_of_run or run.manifest.digests != judge.digests:
+            continue
+        passes.append(run.manifest)
+        with suppress(RunError):  # an output whose verdict cannot be read counts as not judged
+            made = read_answers(run.folder, lambda _: None)
+            answered |= {one.call.case_id: one for one in made if one.answered}
+    asked = SentenceAnswers(manifest=passes[0] if passes else None, answered=answered)
+    return judged_by(judged_items(cases, gathered.answers), asked, manifest.seed, configuration, request.config, model)
 
 
 def _verdicts(
@@ -148,12 +171,12 @@ def _verdict(skill: str, final: Sequence[Record], checkout: Checkout, *, again: 
 
 
 def _score_run(
-    gathered: GatheredRun, checkout: Checkout, out: Path, until: float, verdicts_of: Judges | None
+    gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[RunOutcome, Record | None]:
     """Score what arrived of one run and write its record, unless nothing was scored or the run cannot be taken."""
     if gathered.manifest is None:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
-    record = _record(gathered, gathered.manifest, checkout, until, verdicts_of)
+    record = _record(gathered, gathered.manifest, arrivals, request, until)
     is_written = record.scored or record.is_final
     status: Status = "complete" if record.complete else "incomplete" if is_written else "missing"
     outcome = _run_outcome(gathered, status, *gathered.remarks, *fault_lines(record, visible))
@@ -176,10 +199,10 @@ def _score_run(
         "cost_usd": record.cost_usd,
         "hit_rate": record.tokens.hit_rate,
     }
-    refusal = _why_refused(record, checkout)
+    refusal = _why_refused(record, request)
     if refusal is not None:  # publishing it would be refused, too; its answers stay in the artifacts
         return outcome.model_copy(update={**measured, "status": "refused", "reason": refusal}), None
-    write_record(out / RECORDS / record.skill / f"{record.run_id}.json", record)
+    write_record(request.out / RECORDS / record.skill / f"{record.run_id}.json", record)
     return outcome.model_copy(update={**measured, "run_id": record.run_id, "figures": figures}), record
 
 
@@ -200,11 +223,10 @@ def _run_outcome(gathered: GatheredRun, status: Status, *reasons: str) -> RunOut
 
 
 def _record(
-    gathered: GatheredRun, manifest: Manifest, checkout: Checkout, until: float, verdicts_of: Judges | None
+    gathered: GatheredRun, manifest: Manifest, arrivals: Arrivals, checkout: CollectRequest, until: float
 ) -> Record:
-    """Score the answers of a run, until then; raise PlanError where this checkout is not what was planned."""
+    """Score the answers of a run, until then; raise PlanError if this checkout is not what was planned."""
     component = checkout.component(gathered.skill)
-    component = apply_scenario(component, checkout.config, manifest.scenario)
     read = asking(checkout.configuration, component)
     model = next((model for model in read.models if model.id == gathered.model_id), None)
     if model is None:
@@ -222,9 +244,7 @@ def _record(
     with open_scores(component, mine, len(planned), until) as scores:
         scorer = Scorer(component, mine, manifest.replicates, scores)
         scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
-        judged = JudgedRun() if verdicts_of is None else verdicts_of(mine, checkout)
-        if verdicts_of is None and any(case.sentences for case in mine):
-            judged = JudgedRun(stopped="not judged: the plan has no judge for its checks")
+        judged = _judged(gathered, arrivals, mine, checkout)
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     whole = all(call in gathered.answers for call in planned)

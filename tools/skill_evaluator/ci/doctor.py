@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.ci.layout import WORKFLOWS, secrets_of, stale_workflows
+from skill_evaluator.ci.layout import WORKFLOWS, stale_workflows
 from skill_evaluator.ci.matrix import environment_of, environment_of_program, secrets_for
 from skill_evaluator.ci.platforms.github import gh, last_line, name_of_repository
 from skill_evaluator.display.options import COMPONENTS, CONFIG
@@ -26,12 +26,11 @@ from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLAC
 from skill_evaluator.library.sources import component_names, components_of
 from skill_evaluator.providers import Configuration, find_key, lack_of
 from skill_evaluator.providers.base import ProviderError, Request, ask_once, opened
-from skill_evaluator.providers.program import MODEL, values_of
+from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
 from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.repository import Repository
 from skill_evaluator.text import listed
 
-_KEY = "PROVIDER_API_KEY"
 Here = Literal["not_needed", "set", "missing", "in_ci_only"]
 InCi = Literal["not_needed", "environment", "repository", "identity", "missing", "unknown"]
 Call = Literal["answered", "failed", "not_made"]
@@ -87,11 +86,12 @@ class _SecretNames:
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
     """Call each model once, and report the keys and problems here and, as far as `gh` may look, on GitHub."""
-    secrets, programs = secrets_of(configuration), dict(_programs())
+    programs = dict(_programs())
+    environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
     names = None
     try:
-        names = _read_names([*secrets, *map(environment_of_program, programs)], config, unseen)
+        names = _read_names([*environments, *map(environment_of_program, programs)], config, unseen)
     except ConfigError as problem:
         unseen.append(f"GitHub: {problem}")
     failures = asyncio.run(_call_models(configuration))
@@ -102,7 +102,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     problems = (
         *(f"{name} does not answer: {message}" for name, message in failures.items() if message),
         *_problems_of_keys(keys, names),
-        *stale_workflows(config, secrets).values(),
+        *stale_workflows(config, configuration).values(),
         *_placeholders(config),
         *_published(configuration.settings),
     )
@@ -187,7 +187,7 @@ def _key_of_program(
         variables=missing or program.variables,
         here="missing" if missing else "set" if program.variables else "not_needed",
         environment=environment,
-        in_ci=_place_of(environment, (), names) if program.variables else "not_needed",
+        in_ci=_place_of(environment, (VARIABLES,), names) if program.variables else "not_needed",
     )
 
 
@@ -196,9 +196,10 @@ def _place_of(environment: str, variables: Sequence[str], names: _SecretNames | 
     if names is None or names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
-    if of_environment and _KEY in of_environment:
+    wanted = {name.upper() for name in variables}
+    if of_environment and wanted & of_environment:
         return "environment"
-    if names.secrets is not None and not names.secrets.isdisjoint(name.upper() for name in variables):
+    if names.secrets is not None and wanted & names.secrets:
         return "repository"
     return "unknown" if names.secrets is None or of_environment is None else "missing"
 
@@ -215,9 +216,10 @@ def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames | None) -> I
         skipped = ", ".join(key.id for key in missing if key.environment == name)
         exists = names.environments is not None and name in names.environments
         make = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
-        whole = f"or, for the whole repository, gh secret set {key.variables[0]}"
-        further = f"lines such as {key.variables[0]}=value" if key.provider == MODEL.provider else whole
-        yield f"CI has no key for {skipped} and skips it: {make}gh secret set {_KEY} --env {name} ({further})"
+        variable, further = key.variables[0], f"or, for the whole repository, gh secret set {key.variables[0]}"
+        if key.provider == MODEL.provider:
+            variable, further = VARIABLES, f"lines such as {variable}=value"
+        yield f"CI has no key for {skipped} and skips it: {make}gh secret set {variable} --env {name} ({further})"
 
 
 def _placeholders(config: Path) -> Iterator[str]:

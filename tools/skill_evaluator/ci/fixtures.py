@@ -1,4 +1,4 @@
-"""The fixtures that settings.yaml names in another repository: fetched, and laid out once for each commit.
+"""The fixtures that settings.yaml names in a different repository: fetched, and checked out once for each commit.
 
 Its own module because every command that reads cases begins here, on a laptop as in a job.
 """

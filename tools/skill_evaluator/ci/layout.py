@@ -1,126 +1,72 @@
-"""What a repository needs to be evaluated: files that are laid out, what a library that exists lacks, jobs for keys.
+"""The files that a repository needs to be evaluated: configuration, workflows, a component.
 
-`evaluate.yml` has a job for models that need no key. After it stand its copies, one for each key: a
-repository secret cannot be chosen by an expression without all secrets being on the runner. What is there stays as it
-is. Everything is looked at before anything is written, so that a refusal leaves nothing behind.
+Existing files stay as they are. Everything is checked before anything is written, so that a refusal leaves nothing
+behind.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from skill_evaluator.ci.matrix import REST, environment_of, secrets_for
+from skill_evaluator.ci.matrix import key_variable_of
 from skill_evaluator.display.options import CONFIG, argument, flag, option, options
 from skill_evaluator.errors import ComponentError, ConfigError, GitError
 from skill_evaluator.files import read_text, replace_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.library.scaffolding import EXAMPLE, example_files, ignore, library_files
-from skill_evaluator.providers import Configuration, read_configuration
+from skill_evaluator.providers import Configuration
 from skill_evaluator.repository import Repository
-from skill_evaluator.text import counted
 
-COMMAND = "skill-evaluator init --workflows"
 WORKFLOWS = Path(".github", "workflows")
-_CALLS = re.compile(r"^    uses: [$.]/\.github/workflows/leg\.yml$", re.MULTILINE)  # older servers know no $/
-_READS = "      contents: read\n"
-_MADE = f"# made from models.yaml by `{COMMAND}`"
+EVALUATE = "evaluate.yml"
 _ONLY_WITH = {
     "workflows": (".github/", "tools/", f"{CONFIG}/requirements", f"{CONFIG}/schemas/"),
     "audit": (f"{CONFIG}/scenarios/",),
     "judge": (f"{CONFIG}/rubrics/",),
 }
-IDENTITY = "id-token"  # stands among names of secrets where models are asked with the job's identity instead
+_MATRIX_READS = "    permissions: # of the jobs that call models\n      contents: read\n"
+_KEYS_END = "          JOB: ${{ matrix.id }}\n"
+_IDENTITY = "      id-token: write # a model without a key takes the identity of the job\n"
+_IDENTIFIERS = (
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_ORGANIZATION_ID",
+    "ANTHROPIC_SERVICE_ACCOUNT_ID",
+    "ANTHROPIC_WORKSPACE_ID",
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_WORKLOAD_IDENTITY_PROVIDER",
+    "OPENAI_IDENTITY_PROVIDER_ID",
+    "OPENAI_SERVICE_ACCOUNT_ID",
+)
 
-Secrets = Mapping[str, Sequence[str]]
 Choose = Callable[[str, Sequence[str]], str | None]
 
 
-def secrets_of(configuration: Configuration) -> Secrets:
-    """Return the names of the secrets that may hold each environment's key, by environment.
-
-    Models that are asked without a key are left out. Raise ConfigError where one environment stands for two keys.
-    """
-    secrets: dict[str, tuple[str, ...]] = {}
-    for model in configuration.models:
-        kind = configuration.kinds[model.provider]
-        variables, environment = secrets_for(model, kind), environment_of(model, kind)
-        if model.auth == "oidc":
-            variables = (IDENTITY,)
-        elif not variables:
-            continue
-        others = secrets.get(environment, ())
-        keys = [name for name in others if name != IDENTITY]
-        if keys and model.auth == "key" and set(keys).isdisjoint(variables):
-            raise ConfigError(
-                f"models.yaml: {keys[0]} and {variables[0]} (of '{model.id}') are two keys, and both would be of the "
-                f"environment {environment}; give one of them another api_key_env"
-            )
-        secrets[environment] = tuple(dict.fromkeys((*others, *variables)))
-    return dict(sorted(secrets.items()))
+def keyless(workflow: str) -> str:
+    """Return evaluate.yml with the permission and the variables that models with `auth: oidc` need."""
+    identifiers = "".join(f"          {name}: ${{{{ vars.{name} }}}}\n" for name in _IDENTIFIERS)
+    workflow = workflow.replace(_MATRIX_READS, _MATRIX_READS + _IDENTITY)
+    return workflow.replace(_KEYS_END, identifiers + _KEYS_END)
 
 
-def with_legs(text: str, secrets: Secrets) -> str:
-    """Return a workflow with a job for each key after every job that calls the leg; as it is if none does.
-
-    What was made before is replaced. The rest stays as somebody may have edited it, and its jobs are what is copied.
-    """
-    head, mark, body = text.partition("\njobs:\n")
-    jobs = [job for job in re.split(r"(?m)^(?=  [\w-]+:)", body) if _MADE not in job.partition("\n")[0]]
-    copied = [_name(job) for job in jobs if _CALLS.search(job)]
-    if not copied:
-        return text
-    legs = {environment.removeprefix("eval-"): environment for environment in secrets}
-    told = f"LEGS: {' '.join(secrets)} {_MADE}" if secrets else 'LEGS: ""'
-    body = ""
-    for each in jobs:
-        job = re.sub(r"(?m)\bLEGS: .*$", told, each)
-        job = re.sub(r"(?m)^(    needs: )\[(.*)\]$", lambda found: found[1] + _needs(found[2], copied, legs), job)
-        body += job
-        if _name(job) in copied:
-            body += "".join(_copy(job, leg, environment, secrets[environment]) for leg, environment in legs.items())
-    kept = "".join(line for line in head.splitlines(keepends=True) if not line.endswith(f"{_MADE}\n"))
-    names = dict.fromkeys(name for each in secrets.values() for name in each if name != IDENTITY)
-    ours = [name for name in names if not name.startswith("GITHUB_")]  # those are there without being handed over
-    declared = "".join(f"      {name}: {{required: false}} {_MADE}\n" for name in ours)
-    return kept.replace("\n    secrets:\n", f"\n    secrets:\n{declared}") + mark + body
-
-
-def stale_workflows(config: Path, secrets: Secrets) -> dict[Path, str]:
-    """Return the workflows beside a folder of settings whose jobs are not those of its models, and what to do."""
-    texts = {path: read_text(path) for path in sorted((config.parent / WORKFLOWS).glob("*.yml"))}
-    return {
-        path: f"{path.as_posix()} has not the jobs that the keys of models.yaml ask for: {COMMAND}"
-        for path, text in texts.items()
-        if with_legs(text, secrets) != text
-    }
-
-
-def _name(job: str) -> str:
-    return job.partition(":")[0].strip()
-
-
-def _copy(job: str, leg: str, environment: str, names: Sequence[str]) -> str:
-    """Return the job of one key; it alone sees the secrets of these names, or may have an identity."""
-    _, _, body = job.partition("\n")
-    body = re.sub(r"(?m)^(    name: .*)$", rf"\1 ({leg})", body, count=1)
-    body = body.replace(f".{REST}", f".{environment}")
-    if IDENTITY in names:
-        body = body.replace(_READS, f"{_READS}      id-token: write # to ask without a key\n")
-    keys = " || ".join(f"secrets.{name}" for name in names if name != IDENTITY)
-    body = body.replace("secrets.PROVIDER_API_KEY", keys or "secrets.PROVIDER_API_KEY")
-    return f"  {_name(job)}-{leg}: {_MADE}\n{body}"
-
-
-def _needs(names: str, copied: Sequence[str], legs: Mapping[str, str]) -> str:
-    """Return a list of jobs in which each copied one stands with its copies."""
-    listed: list[str] = []
-    for name in names.split(", "):
-        if not name.startswith(tuple(f"{each}-" for each in copied)):
-            listed += [name, *(f"{name}-{leg}" for leg in legs if name in copied)]
-    return f"[{', '.join(listed)}]"
+def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
+    """Return the workflow beside a folder of settings that lacks something for its models, and the line to add."""
+    path = config.parent / WORKFLOWS / EVALUATE
+    if not path.exists():
+        return {}
+    text = read_text(path)
+    keys = {key_variable_of(model, configuration.kinds[model.provider]) for model in configuration.models}
+    lacking = [
+        f"{name}: ${{{{ contains(matrix.keys, '{name}') && secrets.{name} || '' }}}}"
+        for name in sorted(filter(None, keys))
+        if f"secrets.{name} " not in text
+    ]
+    if any(model.auth == "oidc" for model in configuration.models) and "id-token: write" not in _evaluate_job(text):
+        lacking.append("id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)")
+    where = f"{path.as_posix()} lacks what models.yaml needs; add to the job `evaluate`"
+    return {path: f"{where}: {'; '.join(lacking)}"} if lacking else {}
 
 
 @options
@@ -131,7 +77,8 @@ class InitRequest:
     name: str | None = option("Write a component of this name, with one case.", metavar="NAME")
     adopt: bool = flag("Read an existing library, in this format or others, and propose what a first run needs.")
     yes: bool = flag("With --adopt: write the proposed files.")
-    workflows: bool = flag("Also write the workflows of GitHub. If they exist, only update them: a job for each key.")
+    workflows: bool = flag("Also write the workflows of GitHub.")
+    keyless: bool = flag("With --workflows: let models with `auth: oidc` take the identity of the job.")
     audit: bool = flag("Also write scenarios for an audit.")
     judge: bool = flag("Also write rubrics for judges.")
     out: Path | None = option("With --adopt: write there, as of a folder that is only read.", metavar="DIR")
@@ -141,6 +88,8 @@ class InitRequest:
             raise ComponentError(f"--name '{self.name}' cannot be a component's (letters, digits, '.', '_', '-')")
         if self.yes and not self.adopt:
             raise ConfigError("--yes needs --adopt, whose proposal it writes")
+        if self.keyless and not self.workflows:
+            raise ConfigError("--keyless requires --workflows")
 
     @property
     def home(self) -> Path:
@@ -163,21 +112,17 @@ class LaidOut:
 def lay_out(request: InitRequest, schemas: Mapping[str, str]) -> LaidOut:
     """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing."""
     folder, branch = request.folder, _find_branch(request.folder)
-    texts = map(read_text, (folder / WORKFLOWS).glob("*.yml")) if request.workflows else ()
-    updates = any(_CALLS.search(text) for text in texts)
-    is_new = request.workflows and not updates
     names = sorted(path.parent.name for path in folder.glob("components/*/prompt.md"))
     name = request.name or (None if names or request.workflows else EXAMPLE)
     there = component_there(folder, name)
-    files = files_of_library(replace(request, workflows=is_new), schemas)
-    files = {place: text for place, text in files.items() if not (updates and (folder / place).exists())}
+    files = files_of_library(request, schemas)
     files |= example_files(name) if name and not there else {}
     _refuse_places(folder, (*files, ".gitignore"))
-    lines = write_missing(folder, files) + (_write_legs(folder) if updates else [])
+    lines = write_missing(folder, files)
     lines += [f"kept     {there} (it gets no example)"] if there else []
     lines += ["added to .gitignore"] if ignore(folder) else []
     name = name or (None if request.workflows else names[0])
-    return LaidOut(lines=lines, name=name, branch=branch if is_new else None)
+    return LaidOut(lines=lines, name=name, branch=branch if request.workflows else None)
 
 
 def component_there(folder: Path, name: str | None) -> str | None:
@@ -188,23 +133,16 @@ def component_there(folder: Path, name: str | None) -> str | None:
 
 def files_of_library(request: InitRequest, schemas: Mapping[str, str]) -> dict[str, str]:
     """Return the files of configuration by place; workflows, `schemas`, scenarios and rubrics only if requested."""
-    branch = _find_branch(request.folder)
-    secrets: Secrets = {}
-    with suppress(ConfigError):  # of no models.yaml: those that are laid out need no key; lint names a wrong one
-        secrets = secrets_of(read_configuration(request.folder / CONFIG))
-    files = {**library_files(branch), **{f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}}
-    left_out = tuple(start for kind, starts in _ONLY_WITH.items() if not getattr(request, kind) for start in starts)
-    files = {place: text for place, text in files.items() if not place.startswith(left_out)}
-    return {place: with_legs(text, secrets) if place.startswith(".github/") else text for place, text in files.items()}
+    files = library_files(_find_branch(request.folder))
+    files |= {f"{CONFIG}/schemas/{name}.json": text for name, text in schemas.items()}
+    unwanted = tuple(start for kind, starts in _ONLY_WITH.items() if not getattr(request, kind) for start in starts)
+    files = {place: text for place, text in files.items() if not place.startswith(unwanted)}
+    evaluate = (WORKFLOWS / EVALUATE).as_posix()
+    return files | ({evaluate: keyless(files[evaluate])} if request.keyless else {})
 
 
-def _write_legs(folder: Path) -> list[str]:
-    """Give each workflow a job for each key that models.yaml names; return a line for each workflow written."""
-    secrets, lines = secrets_of(read_configuration(folder / CONFIG)), []
-    for path in stale_workflows(folder / CONFIG, secrets):
-        replace_text(path, with_legs(read_text(path), secrets))
-        lines.append(f"written  {path.relative_to(folder).as_posix()}")
-    return [*lines, f"jobs of their own for {counted(len(secrets), 'key')}: {', '.join(secrets) or 'none'}"]
+def _evaluate_job(text: str) -> str:
+    return text.partition("\n  evaluate:\n")[2].partition("\n  collect:")[0]
 
 
 def _refuse_places(folder: Path, places: Iterable[str]) -> None:

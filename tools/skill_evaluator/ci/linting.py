@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skill_evaluator.checking.lint import Linted, lint_component, unknown_names
-from skill_evaluator.ci.layout import secrets_of, stale_workflows
+from skill_evaluator.ci.layout import stale_workflows
 from skill_evaluator.ci.publishing import edited_checks
 from skill_evaluator.display.options import (
     ComponentsOption,
@@ -97,7 +97,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     checked = list(side_by_side(check, names))
     stale: Mapping[Path, str] = {}
     if (request.config / "models.yaml").exists():
-        stale = stale_workflows(request.config, secrets_of(read_configuration(request.config)))
+        stale = stale_workflows(request.config, read_configuration(request.config))
     return LintedLibrary(
         components=[linted for linted, _ in checked],
         problems=[problem for _, problems in checked for problem in problems],

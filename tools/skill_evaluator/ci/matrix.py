@@ -1,7 +1,6 @@
-"""Components and models to evaluate → jobs and their matrix, each with its baseline beside it where that can be asked.
+"""Components and models to evaluate → planned runs, each with its baseline where there is one, and their jobs.
 
-A component on a model is one job, or several with a shard of the cases each when there are many calls. The commit of a
-baseline's prompt is planned, since a job sees neither the branch of records nor the plan.
+A run with very many calls is cut into shards. Each run has its own job, or shares one if there are very many runs.
 """
 
 import math
@@ -11,13 +10,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import heappop, heappush, nsmallest
 from itertools import chain
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
-from skill_evaluator.ci.plan import Entry, Plan, PlannedBaseline
+from skill_evaluator.ci.plan import Plan, PlannedBaseline, PlannedJob, PlannedJudge, PlannedRun
 from skill_evaluator.display.options import ComponentsOption, ConfigOption, FixturesOption, options, rare
 from skill_evaluator.errors import PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import find_baseline, fresh_seed, past_prompt_of
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Jobs, Limits, Model
@@ -29,12 +30,14 @@ from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
 from skill_evaluator.runner.prices import Estimate, InputSize, estimate, input_sizes, sum_of
 from skill_evaluator.runner.runs import input_digests, slug
-from skill_evaluator.runner.schedule import Shard, replicates_beside, under
+from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, replicates_beside, under
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import is_generated
 from skill_evaluator.verdicts.history.component import RecordedComponent
 
-REST = "rest"
+MAX_JOBS = 256  # jobs that GitHub takes in one matrix
+_MAX_MINUTES = 300.0  # of the 350 that a job may take
+_SECONDS_A_CALL = 10.0  # a slow answer
 
 
 @options
@@ -76,12 +79,26 @@ class Checkout(ComponentsOption, FixturesOption, ConfigOption):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckJudge:
+    """The model that decides the checks with `expect` of these cases."""
+
+    model: Model
+    kind: ProviderKind
+    cases: tuple[Case, ...]
+
+    def estimate(self, case_ids: Collection[str], model: Model, replicates: int) -> Estimate:
+        """Estimate the judge's calls for the outputs of a model on some cases."""
+        return judge_estimate(
+            self.model, self.kind, [case for case in self.cases if case.id in case_ids], model, replicates
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """A component to evaluate on a model; `cases` is id → digest, `sizes` is id → size of the request.
 
-    `not_applicable` has the cases that this model is not asked, and why.
-
-    `beside` is the baseline to ask with it, and `sizes_beside` are those of its requests.
+    `not_applicable` has the cases that the model is not called for, and the reasons. `beside` is the baseline that is
+    called in turns with it, and `sizes_beside` has the sizes of its requests.
     """
 
     component: Component
@@ -94,106 +111,116 @@ class Wanted:
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     beside: PlannedBaseline | None = None
     sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
+    judge: CheckJudge | None = None
 
     @property
     def calls_each(self) -> int:
-        """The number of calls that one case takes."""
+        """The number of calls for one case."""
         return self.replicates + (0 if self.beside is None else replicates_beside(self.replicates))
 
-    def estimate(self, case_ids: Collection[str], *, batch: bool = False) -> Estimate:
-        """Estimate what its calls on these cases take, call by call or in a batch."""
-        asked = [(self.sizes, self.replicates)]
+    def estimates(self, case_ids: Collection[str]) -> list[tuple[str, Estimate]]:
+        """Estimate the calls for these cases, by id of the model: its own, and those of its judge if it has one."""
+        requests = [(self.sizes, self.replicates)]
         if self.beside is not None:
-            asked.append((self.sizes_beside, replicates_beside(self.replicates)))
-        return sum_of(
-            [
-                estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates, batch=batch)
-                for sizes, replicates in asked
-            ]
-        )
+            requests.append((self.sizes_beside, replicates_beside(self.replicates)))
+        parts = [
+            estimate({case: sizes[case] for case in case_ids}, self.model, self.kind, replicates)
+            for sizes, replicates in requests
+        ]
+        estimates = [(self.model.id, sum_of(parts))]
+        if self.judge is not None:
+            estimates.append((self.judge.model.id, self.judge.estimate(case_ids, self.model, self.calls_each)))
+        return estimates
+
+    def cost_upper_usd(self, case_ids: Collection[str]) -> float | None:
+        """Return the most that the calls for these cases can cost, or None if a price is unknown."""
+        return total_or_none(estimate.cost_upper_usd for _, estimate in self.estimates(case_ids))
+
+    def minutes(self, calls: int) -> float:
+        """Return about how long a number of calls takes if each is slow."""
+        in_flight = 1 if self.kind.one_at_a_time else self.model.limits.max_concurrency or IN_FLIGHT
+        most = self.model.limits.requests_per_minute or math.inf
+        return max(calls * _SECONDS_A_CALL / 60.0 / in_flight, calls / most)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """Work that may be cut into shards between its pieces, of `calls_each` calls each."""
-
-    pieces: int
-    calls_each: int
-
-
-class MatrixJob(Protocol):
-    """The fields that the jobs of evaluations and of audits have in common."""
-
-    id: str
-    model_id: str
-    provider: str
-    environment: str
-    key_variable: str
-    shard: str | None
-    cost_upper_usd: float | None
-    max_cost_usd: float | None
-    limits: Limits | None
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """Return the job with some fields changed."""
+def runs_of(wanted: Sequence[Wanted], jobs: Jobs) -> list[PlannedRun]:
+    """Return the runs: one for a component and model, or shards of it if it has more than `jobs.max_calls` calls."""
+    runs = []
+    for pair in wanted:
+        count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
+        runs += [_make_run(pair, Shard(index, count) if count > 1 else None) for index in range(1, count + 1)]
+    return runs
 
 
-JobT = TypeVar("JobT", bound=MatrixJob)
+def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
+    """Return the jobs of runs: one each, or with more than `jobs.max_jobs` runs the smallest share a job.
 
-
-def entries_of(wanted: Sequence[Wanted], jobs: Jobs, batched: Collection[str] = ()) -> list[Entry]:
-    """Return the jobs, at most `jobs.max_jobs`: one a component and model, or more while there is room.
-
-    `batched` are the models whose calls go in batches. Raise PlanError when components × models alone are too many.
+    Runs of one model share a job before runs that only have their keys in common. Together they have at most
+    `jobs.max_calls` calls and take at most 300 minutes; `minutes` is the duration by run. Raise PlanError if GitHub
+    does not take that many jobs.
     """
-    if len(wanted) > jobs.max_jobs:
-        components = len({pair.component.name for pair in wanted})
+    boxes = [[run] for run in runs]
+    for with_model in (True, False):
+        boxes = _merged(boxes, minutes, jobs, with_model=with_model)
+    if len(boxes) > MAX_JOBS:
         raise PlanError(
-            f"{components} components on their models are {len(wanted)} jobs, more than the {jobs.max_jobs} a run may "
-            "have; name fewer components or models, and start the rest in a second run"
+            f"{len(runs)} runs make {len(boxes)} jobs of at most {jobs.max_calls:,} calls, and GitHub takes {MAX_JOBS} "
+            "jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
         )
-    shards = shard_counts([Cut(pieces=len(pair.cases), calls_each=pair.calls_each) for pair in wanted], jobs)
-    return [
-        _make_entry(pair, Shard(index, count) if count > 1 else None, is_batched=pair.model.id in batched)
-        for pair, count in zip(wanted, shards, strict=True)
-        for index in range(1, count + 1)
-    ]
+    shared = Counter(box[0].environment for box in boxes if len(box) > 1)
+    numbers = Counter[str]()
+    planned = []
+    for box in boxes:
+        first, name = box[0], box[0].id
+        if len(box) > 1:
+            numbers[first.environment] += 1
+            name = f"{first.environment}@{numbers[first.environment]}of{shared[first.environment]}"
+        longest_first = sorted(box, key=lambda run: -minutes[run.id])
+        runs_in_it = [run.id for run in longest_first]
+        planned.append(PlannedJob(id=name, runs=runs_in_it, environment=first.environment, keys=first.keys))
+    return planned
 
 
-def outputs_of(plan: Plan, own: Collection[str]) -> dict[str, Any]:
-    """Return what the job that plans hands to those that follow; `own` are environments with a job of their own."""
-    entries = (
+def _merged(
+    boxes: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
+) -> list[list[PlannedRun]]:
+    """Join the two smallest boxes of one model, or only of the same keys, until there are few enough or none fit."""
+    heaps: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
+    for number, box in enumerate(boxes):
+        group = (box[0].environment, *box[0].keys, box[0].model_id if with_model else None)
+        heappush(heaps.setdefault(group, []), (sum(minutes[run.id] for run in box), number, box))
+    count = len(boxes)
+    while count > jobs.max_jobs:
+        pairs = [(nsmallest(2, heap), heap) for heap in heaps.values() if len(heap) > 1]
+        fitting = [
+            (first[0] + second[0], heap)
+            for (first, second), heap in pairs
+            if first[0] + second[0] <= _MAX_MINUTES
+            and sum(run.all_calls for run in (*first[2], *second[2])) <= jobs.max_calls
+        ]
+        if not fitting:
+            break
+        length, heap = min(fitting, key=lambda pair: pair[0])
+        (_, number, box), (_, _, other) = heappop(heap), heappop(heap)
+        heappush(heap, (length, number, [*box, *other]))
+        count -= 1
+    placed = sorted((item for heap in heaps.values() for item in heap), key=lambda item: item[1])
+    return [box for _, _, box in placed]
+
+
+def outputs_of(plan: Plan) -> dict[str, Any]:
+    """Return what the job that plans hands to the jobs that follow: the matrix, and what they decide by."""
+    runs = {run.id: run for run in plan.runs}
+    matrix = [
         {
-            **job_words(entry),
-            "skill": entry.skill,
-            "replicates": str(entry.replicates),
-            "seed": str(entry.seed),
-            "baseline": "" if entry.baseline is None else entry.baseline.commit,
-            "history": "0" if entry.baseline else "1",
-            "transport": entry.transport,
+            "id": job.id,
+            "environment": job.environment,
+            "keys": job.keys,
+            "runs": "\n".join(f"{run_id} {runs[run_id].skill} {runs[run_id].model_id}" for run_id in job.runs),
         }
-        for entry in plan.entries
-    )
-    judgings = (
-        {**job_words(judging), "answers": f"{job_id(judging.skill, judging.candidate)}{{,@*of*}}"}
-        for judging in plan.judgings
-    )
-    return {
-        "legs": legs_of(entries, own),
-        "jobs": len(plan.entries),
-        "judge_legs": legs_of(judgings, own),
-        "invocation": plan.invocation,
-        "head": plan.head or "",
-    }
-
-
-def legs_of(jobs: Iterable[dict[str, str]], own: Collection[str]) -> dict[str, dict[str, list[dict[str, str]]]]:
-    """Return the matrices of a workflow by environment, for those in `own`; that of all other jobs is called `rest`."""
-    legs: dict[str, dict[str, list[dict[str, str]]]] = {}
-    for job in jobs:
-        leg = job["environment"] if job["environment"] in own else REST
-        legs.setdefault(leg, {"include": []})["include"].append(job)
-    return legs
+        for job in plan.jobs
+    ]
+    return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.faults)}
 
 
 def job_id(skill: str, model_id: str, part: str = "") -> str:
@@ -201,69 +228,61 @@ def job_id(skill: str, model_id: str, part: str = "") -> str:
     return f"{skill}@{slug(model_id)}" + (f"@{part}" if part else "")
 
 
-def job_words(job: MatrixJob) -> dict[str, str]:
-    """Return what every job of a workflow must know, as text."""
-    return {
-        "id": job.id,
-        "model": job.model_id,
-        "provider": job.provider,
-        "shard": job.shard or "",
-        "environment": job.environment,
-        "key_variable": job.key_variable,
-        "lock": "requirements-leg-lock.txt" if job.key_variable else "requirements-lock.txt",  # a vendor's needs less
-        "max_cost": "" if job.max_cost_usd is None else f"{job.max_cost_usd:.6f}",
-        "limits": "" if job.limits is None else job.limits.model_dump_json(exclude_none=True),
-    }
+def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
+    """Return the runs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
 
-
-def capped(entries: Sequence[JobT], max_cost_usd: float | None) -> list[JobT]:
-    """Return the jobs with their parts of a cap on the cost of all, in proportion to what each can cost at most.
-
-    Raise PlanError when a job's price is unknown, since the cap could not be kept.
+    Raise PlanError if a run's price is unknown, since the cap could not be kept.
     """
     if max_cost_usd is None:
-        return list(entries)
-    unpriced = next((entry for entry in entries if entry.cost_upper_usd is None), None)
+        return list(runs)
+    unpriced = next((run for run in runs if run.cost_upper_usd is None), None)
     if unpriced is not None:
         raise PlanError(
             f"a cap on the cost cannot be kept: no price is known for '{unpriced.model_id}'; "
             "give it price: {input, output} in models.yaml, or leave it out"
         )
-    total = sum(entry.cost_upper_usd or 0.0 for entry in entries)
+    total = sum(run.cost_upper_usd or 0.0 for run in runs)
     share = min(1.0, max_cost_usd / total) if total else 1.0
     return [
-        entry.model_copy(update={"max_cost_usd": math.floor((entry.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
-        for entry in entries
+        run.model_copy(update={"max_cost_usd": math.floor((run.cost_upper_usd or 0.0) * share * 1e6) / 1e6})
+        for run in runs
     ]
 
 
-def sharing(jobs: Sequence[JobT], models: Iterable[Model], ceilings: Mapping[str, Limits]) -> list[JobT]:
-    """Return jobs that run side by side with their parts of their models' limits, and of their providers' ceilings."""
-    limits = {model.id: model.limits for model in models}
-    of_model, of_provider = Counter(job.model_id for job in jobs), Counter(job.provider for job in jobs)
+def with_limits(
+    runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
+) -> list[PlannedRun]:
+    """Return the runs with their parts of what models and providers allow the jobs that run side by side."""
+    models, ceilings = {model.id: model for model in configuration.models}, configuration.settings.ceilings
+    planned = {run.id: run for run in runs}
+    called = {job.id: {model_id for run_id in job.runs for model_id in _models_of(planned[run_id])} for job in jobs}
+    of_model = Counter(model_id for ids in called.values() for model_id in ids)
+    of_provider = Counter(
+        provider
+        for ids in called.values()
+        for provider in {models[model_id].provider for model_id in ids if model_id in models}
+    )
     shared = []
-    for job in jobs:
-        own = under(Limits(), limits.get(job.model_id), of_model[job.model_id])
-        share = under(own, ceilings.get(job.provider), of_provider[job.provider])
-        shared.append(job.model_copy(update={"limits": None if share == Limits() else share}))
+    for run in runs:
+        limits: dict[str, Limits] = {}
+        for model in (models[model_id] for model_id in _models_of(run) if model_id in models):
+            part = under(Limits(), model.limits, of_model[model.id])
+            part = under(part, ceilings.get(model.provider), of_provider[model.provider])
+            limits |= {} if part == Limits() else {model.id: part}
+        shared.append(run.model_copy(update={"limits": limits}))
     return shared
 
 
-def shard_counts(cuts: Sequence[Cut], jobs: Jobs) -> list[int]:
-    """Return the number of jobs of each: as many as its calls need, or fewer in proportion until all fit."""
-    most_calls = jobs.max_calls
-    while True:
-        counts = [min(cut.pieces, math.ceil(cut.pieces * cut.calls_each / most_calls)) for cut in cuts]
-        if sum(counts) <= jobs.max_jobs:
-            return counts
-        most_calls *= 2
+def _models_of(run: PlannedRun) -> list[str]:
+    return [run.model_id, *([] if run.judge is None else [run.judge.model_id])]
 
 
-def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Entry:
+def _make_run(wanted: Wanted, shard: Shard | None) -> PlannedRun:
     component, model, kind = wanted.component, wanted.model, wanted.kind
     tested = component.program
     mine = list(wanted.cases) if shard is None else list(shard.of(list(wanted.cases)))
-    return Entry(
+    judge = wanted.judge
+    return PlannedRun(
         id=job_id(component.name, model.id, "" if shard is None else f"{shard.index}of{shard.count}"),
         skill=component.name,
         skill_version=component.version,
@@ -278,9 +297,15 @@ def _make_entry(wanted: Wanted, shard: Shard | None, *, is_batched: bool) -> Ent
         inputs=component.prompt.inputs,
         not_applicable=dict(wanted.not_applicable),
         digests=input_digests(component, model),
-        cost_upper_usd=wanted.estimate(mine, batch=is_batched).cost_upper_usd,
+        cost_upper_usd=wanted.cost_upper_usd(mine),
         baseline=wanted.beside,
-        transport="batch" if is_batched else "direct",
+        judge=None
+        if judge is None
+        else PlannedJudge(
+            model_id=judge.model.id,
+            key_variable=key_variable_of(judge.model, judge.kind),
+            calls=judge.estimate(mine, model, wanted.calls_each).calls,
+        ),
     )
 
 
@@ -334,20 +359,12 @@ def beside_baselines(
     return paired
 
 
-def affordable(
-    wanted: Sequence[Wanted], batched: Collection[str], others: Iterable[float | None], cap_usd: float | None
-) -> list[Wanted]:
-    """Return work without baselines, with a warning, where a cap is enough for it and the `others` costs alone."""
+def affordable(wanted: Sequence[Wanted], cap_usd: float | None) -> list[Wanted]:
+    """Return work without baselines, with a warning, if a cap is enough for the new versions alone."""
     alone = [replace(each, beside=None, sizes_beside={}) for each in wanted]
     if cap_usd is None or alone == wanted:
         return list(wanted)
-    rest = total_or_none(others)
-    one, both = (
-        total_or_none(
-            [rest, *(each.estimate(each.cases, batch=each.model.id in batched).cost_upper_usd for each in work)]
-        )
-        for work in (alone, wanted)
-    )
+    one, both = (total_or_none(each.cost_upper_usd(each.cases) for each in work) for work in (alone, wanted))
     if one is None or both is None or not one <= cap_usd < both:
         return list(wanted)
     print(

@@ -1,4 +1,4 @@
-"""outcome.json: what became of each call of a plan, and what verdicts and judges say.
+"""outcome.json: what became of each call of a plan, and the verdicts.
 
 `collect` writes it, `report` reads it. Always scored + failed + not run = planned.
 """
@@ -13,15 +13,13 @@ from skill_evaluator.ci.plan import Plan, read_plan
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Commit, ComponentName, ModelId, RunId, Share, Usd, VersionText
-from skill_evaluator.judges.modes.regression_results import RegressionResults, decision_code, most_careful
-from skill_evaluator.judges.modes.ship_rules import ShipDecision
 from skill_evaluator.library.config import Policy
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
 OUTCOME = "outcome.json"
 RECORDS = "records"  # the folder beside it: records by component and run id
-JudgedStatus = Literal["judged", "skipped", "missing", "unjudged"]
 Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 
 
@@ -57,60 +55,22 @@ class RunOutcome(FrozenModel):
     hit_rate: Share | None = Field(default=None, exclude_if=lambda rate: rate is None)
 
 
-class JudgedOutcome(FrozenModel):
-    """What a judge says of a component's new answers on one model, `candidate`, beside those that are pinned.
-
-    `status`: `judged`, `skipped` (its job notes why), `missing` (nothing came of it), or `unjudged`: there was nothing
-    to compare. Where a judge should have decided and did not, nothing ships by itself.
-    """
-
-    skill: ComponentName
-    candidate: ModelId
-    judge: ModelId
-    status: JudgedStatus
-    reason: str
-    results: RegressionResults | None = None
-
-    @property
-    def decides(self) -> bool:
-        """Whether the judge's decision is demanded."""
-        return self.status != "unjudged"
-
-    @property
-    def decision(self) -> ShipDecision | None:
-        """What follows; None if no answer counted."""
-        return None if self.results is None else self.results.ship_decision
-
-
 class Outcome(FrozenModel):
     """The file outcome.json; `verdicts` has the components of which a lower version is recorded.
 
-    `drift` has those whose recorded version was asked again: what their models gave earlier is the baseline.
-    `judged` has every component and model that a judge was to look at. `has_bug`: a bug prevented a verdict or the
-    record of a run; the file does not have it.
+    `drift` has those whose recorded version ran again: the earlier runs of its models are the baseline. `faults` are
+    components that should have been evaluated and could not be. `has_bug`: a bug prevented a verdict or the record of
+    a run; the file does not have it.
     """
 
     invocation: RunId
     head: Commit | None
-    reason: str
     dry_run: bool
     runs: list[RunOutcome]
+    faults: list[Problem] = []
     verdicts: list[ComparisonResult] = []
     drift: list[ComparisonResult] = []
-    judged: list[JudgedOutcome] = []
     has_bug: SkipJsonSchema[bool] = Field(default=False, exclude=True)
-
-    @property
-    def judges_say(self) -> ShipDecision | None:
-        """The most careful decision of all judges; None where none was to decide."""
-        decisions = [judged.decision for judged in self.judged if judged.decides]
-        return (most_careful(decisions) or "review_required") if decisions else None
-
-    @property
-    def alerting(self) -> bool:
-        """Whether a model moved, or a judge finds more regressions than the policy allows."""
-        moved = any(model.moved for result in self.drift for model in result.models)
-        return moved or any(judged.results is not None and judged.results.alerting for judged in self.judged)
 
     @property
     def complete(self) -> bool:
@@ -118,13 +78,11 @@ class Outcome(FrozenModel):
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
-        """Return 3 for a verdict that fails, a judge that blocks or its alert, 4 where a person must look, else 0."""
-        codes = [EXIT_OK, *([EXIT_REGRESSED] if self.alerting else ())]
-        if self.verdicts:
-            codes.append(exit_code_of(self.verdicts, policy))
-        if self.judges_say is not None:
-            codes.append(decision_code(self.judges_say))
-        return next((code for code in (EXIT_REGRESSED, EXIT_INCOMPLETE) if code in codes), max(codes))
+        """Return 3 for a model that moved, the code of the verdicts, 4 for a component with a fault, else 0."""
+        if any(model.moved for result in self.drift for model in result.models):
+            return EXIT_REGRESSED
+        code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
+        return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run, if there was a run to compare it with: on its version, or on its model."""
@@ -149,9 +107,9 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
 def lost(plan: Plan, reason: str) -> Outcome:
     """Return the outcome of a plan of which nothing could be collected."""
     planned: dict[tuple[str, str], int] = {}
-    for entry in plan.entries:
-        key = (entry.skill, entry.model_id)
-        planned[key] = planned.get(key, 0) + entry.calls
+    for run in plan.runs:
+        key = (run.skill, run.model_id)
+        planned[key] = planned.get(key, 0) + run.calls
     runs = [
         RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=calls, scored=0, failed={})
         for (skill, model_id), calls in planned.items()

@@ -1,17 +1,19 @@
-"""plan.json: the jobs that a push or a person asked for, with every call of each, and what does not run and why.
+"""plan.json: the runs that a push or a person asked for, the jobs that make them, and what does not run and why.
 
-`plan` writes it once; the jobs and `collect` follow it. Every model has jobs of its own, so a failure stays its own.
+`plan` writes it once; the jobs and `collect` follow it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 
 from skill_evaluator import __version__
 from skill_evaluator.errors import PlanError
+from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_versioned
 from skill_evaluator.identifiers import (
     BASELINE,
@@ -32,17 +34,19 @@ from skill_evaluator.identifiers import (
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.messages import DOCUMENT, UsedInputs
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.journal import Manifest, Transport
+from skill_evaluator.runner.journal import MANIFEST, Manifest
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.runs import run_id_of
 from skill_evaluator.runner.schedule import Shard, replicates_beside
 from skill_evaluator.stats import total_or_none
+from skill_evaluator.text import nearest
 
 PLAN_VERSION = 1
+RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 class PlannedBaseline(FrozenModel):
-    """The version that a job asks beside the new one: the prompt at a commit, and what shapes its answers."""
+    """The version that is called in turns with the new one: the commit of its prompt, and what shapes its outputs."""
 
     skill_version: VersionText
     commit: Commit
@@ -50,15 +54,21 @@ class PlannedBaseline(FrozenModel):
     digests: dict[str, Digest]
 
 
-class Entry(FrozenModel):
-    """A job: a component on a model, or a shard of its cases, each asked `replicates` times; `cases` is id → digest.
+class PlannedJudge(FrozenModel):
+    """The model that decides a run's checks with `expect`, the variable with its key, and its calls at most."""
 
-    `not_applicable` has the component's cases that this model is not asked in any shard, and why.
+    model_id: ModelId
+    key_variable: str
+    calls: NonNegativeInt
 
-    `environment` is the CI environment that holds the provider's key, `key_variable` the variable the provider reads
-    ("" when it needs none). `max_cost_usd` is this job's part of the plan's cap, `limits` that of what its model and
-    provider take from all jobs together. With a `baseline` the job makes two
-    runs, whose calls alternate. With the transport `batch` its calls go in batches.
+
+class PlannedRun(FrozenModel):
+    """A component on a model, or a shard of its cases, each called `replicates` times; `cases` is id → digest.
+
+    `not_applicable` has the component's cases that this model is not called for in any shard, and the reasons.
+    `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key (""
+    if the provider needs none). `max_cost_usd` is this run's part of the plan's cap, and `limits` its parts of what
+    its models and their providers allow all jobs together. The costs include the judge's.
     """
 
     id: FileName
@@ -77,51 +87,47 @@ class Entry(FrozenModel):
     digests: dict[str, Digest]
     cost_upper_usd: Usd | None
     max_cost_usd: Usd | None = None
-    limits: Limits | None = None
+    limits: dict[ModelId, Limits] = Field(default={}, exclude_if=lambda limits: not limits)
     baseline: PlannedBaseline | None = None
-    transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
+    judge: PlannedJudge | None = None
 
     @property
     def calls(self) -> int:
-        """The number of calls the job is to make."""
+        """The number of calls to the run's own model."""
         beside = 0 if self.baseline is None else replicates_beside(self.replicates)
         return len(self.cases) * (self.replicates + beside)
 
     @property
+    def all_calls(self) -> int:
+        """The number of calls to its model, and at most to its judge."""
+        return self.calls + (0 if self.judge is None else self.judge.calls)
+
+    @property
+    def keys(self) -> list[str]:
+        """The variables with the keys that the run needs."""
+        variables = (self.key_variable, "" if self.judge is None else self.judge.key_variable)
+        return list(dict.fromkeys(filter(None, variables)))
+
+    @property
     def beside_words(self) -> str:
-        """What is asked beside the new version, and how many calls that makes of one; empty where nothing is."""
+        """The baseline that is called, too, and how many calls that makes of one; empty if there is none."""
         if self.baseline is None:
             return ""
         return f"beside {self.baseline.skill_version}: {self.calls / len(self.cases) / self.replicates:.3g} × the calls"
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run this job makes; with a mark the id of a second run beside it."""
+        """Return the id of the run; with a mark the id of a second run beside it."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
 
-class PlannedJudging(FrozenModel):
-    """A job that has a judge compare a component's new answers on one model, `candidate`, with those that are pinned.
-
-    `model_id` is the judge. `baseline` is the run that the pinned outputs are of, `pinned` has their digests by case.
-    Without a `baseline` it is asked which sentences hold, as the component's checks want it.
-    """
+class PlannedJob(FrozenModel):
+    """A job of the matrix: the ids of the runs that it makes one after the other, and the keys that it gets."""
 
     id: FileName
-    skill: ComponentName
-    candidate: ModelId
-    model_id: ModelId
-    provider: Label
+    runs: list[FileName]
     environment: Label
-    key_variable: str
-    shard: ShardText | None = None
-    seed: int
-    baseline: RunId | None = None
-    pinned: dict[CaseId, Digest] = {}
-    calls: NonNegativeInt
-    cost_upper_usd: Usd | None
-    max_cost_usd: Usd | None = None
-    limits: Limits | None = None
+    keys: list[str]
 
 
 class OnModels(FrozenModel):
@@ -133,96 +139,128 @@ class OnModels(FrozenModel):
 
 
 class Plan(FrozenModel):
-    """The file plan.json. With the trigger `drift` it asks recorded versions again, to see whether a model moved.
+    """The file plan.json. With the trigger `drift` recorded versions run again, to see whether a model moved.
 
-    `untouched` counts components that did not change and lack nothing.
-
-    `unjudged` are components that declare a judge, on models whose answers it is not asked about, and why. `forecast`
-    says of each model, a judge among them, and of all what the calls cost in each way they can be asked. `retiring`
-    says of the models that are switched off soon when.
+    `untouched` counts components that did not change and lack nothing. `faults` are components that should run and
+    cannot. `forecast` has the cost of the calls by model, a judge among them. `retiring` says of the models that are
+    switched off soon when.
     """
 
     plan_version: int = PLAN_VERSION
     invocation: RunId
     created: Timestamp
     trigger: Literal["push", "dispatch", "drift"]
-    reason: str = ""
     base: Commit | None
     head: Commit | None
-    scenario: Label | None = None
     dry_run: bool = False
-    entries: list[Entry]
+    runs: list[PlannedRun]
+    jobs: list[PlannedJob]
     chosen: list[OnModels]
     skipped: list[OnModels]
     untouched: NonNegativeInt = 0
     faults: list[Problem]
     evaluator_version: Label | None = None
-    judgings: list[PlannedJudging] = []
-    unjudged: list[OnModels] = []
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
     @property
-    def jobs(self) -> list[Entry | PlannedJudging]:
-        """All jobs: those that evaluate, then those that judge what came of it."""
-        return [*self.entries, *self.judgings]
-
-    @property
     def calls(self) -> int:
-        """The number of calls all jobs are to make."""
-        return sum(job.calls for job in self.jobs)
+        """The number of calls of all runs."""
+        return sum(run.all_calls for run in self.runs)
 
     @property
     def cost_upper_usd(self) -> float | None:
-        """The most all jobs can cost; None when a price is unknown."""
-        return total_or_none(job.cost_upper_usd for job in self.jobs)
+        """The most all runs can cost; None if a price is unknown."""
+        return total_or_none(run.cost_upper_usd for run in self.runs)
+
+    def run(self, run_id: str) -> PlannedRun:
+        """Return the run with this id in the plan; raise PlanError if there is none."""
+        runs = {run.id: run for run in self.runs}
+        if run_id not in runs:
+            raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
+        return runs[run_id]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
-    """A run that a job is to make, with all that its manifest must say; only when it begins is open."""
+class ExpectedRun:
+    """A run folder that a job should leave: what its manifest must say, but for the time at which it began."""
 
     job: str
     manifest: Manifest
+    judge: str | None = None
 
     @property
     def calls(self) -> int:
-        """The number of calls the run is to make."""
+        """The number of calls of the run."""
         return self.manifest.calls
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it asks the baseline beside a new version."""
+        """Whether it calls the baseline beside a new version."""
         return self.manifest.role == BASELINE
 
 
-def planned_runs(plan: Plan) -> Iterator[PlannedRun]:
-    """Yield every run of every job: that of the new version, then that of the baseline beside it, if any."""
-    for entry in plan.entries:
+def expected_runs(plan: Plan) -> Iterator[ExpectedRun]:
+    """Yield every run folder of a plan: that of a new version, then that of the baseline beside it, if any."""
+    jobs = {run_id: job.id for job in plan.jobs for run_id in job.runs}
+    for run in plan.runs:
+        judge = None if run.judge is None else run.judge.model_id
         alone = Manifest.view(
-            entry,
-            run_id=entry.run_id(plan.invocation),
+            run,
+            run_id=run.run_id(plan.invocation),
             created=plan.created,
-            scenario=plan.scenario,
             evaluator_version=plan.evaluator_version or __version__,
         )
-        if entry.baseline is None:
-            yield PlannedRun(job=entry.id, manifest=alone)
+        if run.baseline is None:
+            yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=alone, judge=judge)
             continue
         of_baseline = {
-            "run_id": entry.run_id(plan.invocation, BASELINE),
-            "skill_version": entry.baseline.skill_version,
-            "replicates": replicates_beside(entry.replicates),
-            "inputs": entry.baseline.inputs,
-            "digests": entry.baseline.digests,
+            "run_id": run.run_id(plan.invocation, BASELINE),
+            "skill_version": run.baseline.skill_version,
+            "replicates": replicates_beside(run.replicates),
+            "inputs": run.baseline.inputs,
+            "digests": run.baseline.digests,
             "role": BASELINE,
-            "prompt_commit": entry.baseline.commit,
+            "prompt_commit": run.baseline.commit,
             "beside": alone.run_id,
         }
-        yield PlannedRun(job=entry.id, manifest=alone.model_copy(update={"beside": of_baseline["run_id"]}))
-        yield PlannedRun(job=entry.id, manifest=alone.model_copy(update=of_baseline))
+        new = alone.model_copy(update={"beside": of_baseline["run_id"]})
+        yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=new, judge=judge)
+        yield ExpectedRun(job=jobs.get(run.id, run.id), manifest=alone.model_copy(update=of_baseline), judge=judge)
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan; raise PlanError when it is broken or of a newer version."""
+    """Read a plan; raise PlanError if it is broken or of a newer version."""
     return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a plan's file, in hexadecimal digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
+    """Return the request that makes a planned run, or resumes it if its folder is among the results.
+
+    Raise PlanError if the request names a different component or model.
+    """
+    if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
+        raise PlanError(f"{run.id} of the plan is '{run.skill}' on {run.model_id}: remove what names anything else")
+    if request.results is None:
+        raise PlanError("--planned requires --results DIR, the folder for the run")
+    planned: Mapping[str, object] = {
+        "skill": run.skill,
+        "models": (run.model_id,),
+        "replicates": run.replicates,
+        "seed": run.seed,
+        "shard": run.shard,
+        "max_cost": run.max_cost_usd,
+        "dry_run": plan.dry_run,
+        "with_baseline": run.baseline is not None,
+        "baseline_commit": None if run.baseline is None else run.baseline.commit,
+        "limits": run.limits,
+    }
+    folder = request.results / run.run_id(plan.invocation)
+    begun = (folder / MANIFEST).exists() and not plan.dry_run
+    how = {"resume": str(folder)} if begun else {"invocation": plan.invocation}
+    return replace(request, **planned, **how)  # type: ignore[arg-type]

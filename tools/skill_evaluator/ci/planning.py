@@ -1,6 +1,6 @@
-"""What a push (or a person) asks to be evaluated → plan.json: every job, with the reasons and the cost.
+"""The runs that a push or a person asks for → plan.json: every job, with the reasons and the cost.
 
-No call is made and no key is needed. What a push asks for is decided without reading a case: by its own bump (base to
+No call is made and no key is needed. The runs of a push are decided without reading a case: by its own bump (base to
 head) and by what the leaderboards record, so that the next push makes up for a lost run.
 """
 
@@ -11,16 +11,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.judging import plan_checks, plan_judgings
-from skill_evaluator.ci.matrix import Checkout, Wanted, affordable, beside_baselines, capped, entries_of, sharing
-from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
-from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, Reason, flag, option, options, rare
+from skill_evaluator.ci.matrix import (
+    CheckJudge,
+    Checkout,
+    Wanted,
+    affordable,
+    beside_baselines,
+    capped,
+    packed,
+    runs_of,
+    with_limits,
+)
+from skill_evaluator.ci.plan import OnModels, Plan
+from skill_evaluator.display.options import Names, OnlyModels, PlatformOption, option, options, rare
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.designs import fresh_seed
+from skill_evaluator.evaluation.inputs import judge_of
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, retiring, select_models
-from skill_evaluator.library.scenarios import apply_scenario, load_scenario
 from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
     Bump,
@@ -33,14 +42,13 @@ from skill_evaluator.library.versions import (
     read_versions,
     versioning_problems,
 )
-from skill_evaluator.providers import asking, program, why_unbatched
+from skill_evaluator.providers import asking, program
 from skill_evaluator.records.archive import Archive, RecordedRun, why_refused
 from skill_evaluator.records.leaderboard import newest_recorded
-from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.prices import Estimate, forecasts_of, input_sizes, not_applicable
+from skill_evaluator.runner.prices import forecasts_of, input_sizes, not_applicable
 from skill_evaluator.runner.runs import new_invocation
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.stats import by_key
@@ -51,7 +59,7 @@ _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 @options
 class PlanRequest(Checkout, PlatformOption):
-    """What is to be planned. `base` None: started by hand, so that the policy of versions does not apply."""
+    """The options of `plan`. If `base` is None a person started it, and the version-bump rule does not apply."""
 
     names: Names = ()
     base: str | None = option(
@@ -62,21 +70,16 @@ class PlanRequest(Checkout, PlatformOption):
     replicates: int | None = option("Answers per case and model.", None, "-n")
     seed: int | None = rare("Seed of the replicates' seeds.")
     max_cost: float | None = option("What all jobs together may cost.", metavar="USD")
-    scenario: str | None = rare("Put every prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     drift: bool = rare("Ask the recorded versions again, to see whether a model moved.", False)
-    batch: bool = flag("Use the vendors' batch APIs where there is one, at half the price.")
     dry_run: bool = rare("Plan jobs that make no call.", False)
-    reason: Reason = ""
 
 
 def make_plan(request: PlanRequest) -> Plan:
-    """Return what is to be evaluated, why, in how many calls and at what cost; raise where it cannot be asked."""
-    if request.drift and (request.base is not None or request.scenario is not None):
-        raise PlanError("--drift asks the recorded versions: it cannot be combined with --base or --scenario")
+    """Return the plan for a request; raise SkillEvaluatorError if it cannot be made."""
+    if request.drift and request.base is not None:
+        raise PlanError("--drift runs the recorded versions: it cannot be combined with --base")
     refuse_amounts({"--replicates": request.replicates}, None, request.max_cost)
     models = select_models(request.configuration.models, request.models)
-    if request.scenario is not None:
-        load_scenario(request.config, request.scenario, request.configuration.settings.limits)
     if request.base is None and not request.drift:
         names = request.names or component_names(request.components)
         if not names:
@@ -93,62 +96,56 @@ def make_plan(request: PlanRequest) -> Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """Everything that is to run, read: what is evaluated or not, what is judged after it or not, and what is wrong."""
+class _ReadComponents:
+    """The components that were read: runs to plan, components with reasons not to run, and problems."""
 
     wanted: list[Wanted] = field(default_factory=list)
-    judgings: list[tuple[PlannedJudging, Estimate]] = field(default_factory=list)
-    unjudged: list[OnModels] = field(default_factory=list)
     faults: list[Problem] = field(default_factory=list)
     not_evaluated: list[OnModels] = field(default_factory=list)
 
-    def estimates(self) -> list[tuple[str, Estimate]]:
-        """Return what each evaluation and judging takes, with the id of the model that is asked."""
-        evaluations = [(pair.model.id, pair.estimate(pair.cases)) for pair in self.wanted]
-        return [*evaluations, *((judging.model_id, size) for judging, size in self.judgings)]
 
-
-def _read_asked(request: PlanRequest, decisions: "Sequence[Decision]") -> _Asked:
-    """Read every component and model to be evaluated; a wrong one is a fault, unless a person named it."""
-    asked = _Asked()
-    repository, policy = Repository(request.components), request.configuration.settings.policy
-    skills = list(dict.fromkeys(decision.skill for decision in decisions if decision.runs))
-    for skill in skills:
+def _read_components(request: PlanRequest, decisions: "Sequence[Decision]") -> _ReadComponents:
+    """Read every component that should run; a component that cannot be read is a fault, unless a person named it."""
+    read, repository = _ReadComponents(), Repository(request.components)
+    for skill in dict.fromkeys(decision.skill for decision in decisions if decision.runs):
         ids = [decision.model_id for decision in decisions if decision.runs and decision.skill == skill]
         try:
-            component = apply_scenario(request.component(skill), request.config, request.scenario)
-            cases = load_cases(component, request.fixtures)
+            component = request.component(skill)
             archive = request.archive(component)
+            cases = load_cases(component, request.fixtures)
             why = why_refused(archive.entries, component.version, component.digests["prompt"])
             if why is not None:
                 raise PlanError(f"'{skill}' {why}")
-            pinned = read_pinned(component.folder, skill) if policy.judge_of(skill) else {}
         except SkillEvaluatorError as problem:
             if skill in request.names:
                 raise
-            if isinstance(problem, NotEvaluatedError):
-                asked.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
+            is_new = not (request.components / skill / "leaderboard.json").exists()
+            if isinstance(problem, NotEvaluatedError) and is_new and not repository.empty_submodules():
+                read.not_evaluated.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
             place = prompt_file(request.components, skill, repository.place(request.components))
-            asked.faults.append(Problem(file=place, line=1, message=str(problem)))
+            words = [str(problem), *(f"the submodule {path} is empty" for path in repository.empty_submodules())]
+            read.faults.append(Problem(file=place, line=1, message="; ".join(words)))
             continue
         by_id = {model.id: model for model in asking(request.configuration, component).models}
         chosen = [by_id[model_id] for model_id in ids if model_id in by_id]
-        plain, left_out = _on_models(chosen, component, cases, archive, request)
-        asked.not_evaluated.extend(left_out)
-        if policy.design == "beside" and request.scenario is None and not request.drift:
-            plain = beside_baselines(plain, cases, request, fresh=request.seed is None)
-        of_checks, undecided = plan_checks(plain, cases, request.configuration)
-        plain = [one for one in plain if [one.model.id] not in [each.models for each in undecided]]
-        asked.wanted.extend(plain)
-        asked.judgings.extend(of_checks)
-        asked.not_evaluated.extend(undecided)
-        if request.drift:
-            continue
-        judgings, unjudged = plan_judgings(plain, cases, pinned, request.configuration, request.scenario)
-        asked.judgings.extend(judgings)
-        asked.unjudged.extend(unjudged)
-    return asked
+        wanted, not_evaluated = _on_models(chosen, component, cases, archive, request)
+        read.not_evaluated.extend(not_evaluated)
+        if request.configuration.settings.policy.design == "beside" and not request.drift:
+            wanted = beside_baselines(wanted, cases, request, fresh=request.seed is None)
+        for pair in wanted:
+            try:
+                read.wanted.append(replace(pair, judge=_judge_of(pair, cases, request)))
+            except SkillEvaluatorError as problem:
+                read.not_evaluated.append(OnModels(skill=skill, models=[pair.model.id], reason=str(problem)))
+    return read
+
+
+def _judge_of(pair: Wanted, cases: Sequence[Case], request: PlanRequest) -> CheckJudge | None:
+    """Return the judge of the checks with `expect` of a run, or None if it has none; raise ConfigError."""
+    mine, configuration = tuple(case for case in cases if case.id in pair.cases), request.configuration
+    judge, _ = judge_of(pair.component, mine, (pair.model,), configuration.models, configuration.settings)
+    return None if judge is None else CheckJudge(model=judge, kind=configuration.kinds[judge.provider], cases=mine)
 
 
 def _asked_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
@@ -250,39 +247,32 @@ def _choose_by_record(request: PlanRequest, models: Sequence[Model]) -> _Choice:
 
 
 def _cut(request: PlanRequest, models: Sequence[Model], choice: _Choice) -> Plan:
+    """Read the chosen components, and return the plan of their runs and jobs."""
     now = datetime.datetime.now(datetime.UTC)
-    asked = _read_asked(request, choice.decisions)
+    read = _read_components(request, choice.decisions)
     repository, configuration = Repository(request.components), request.configuration
-    running = {(entry.component.name, entry.model.id) for entry in asked.wanted}
     settings = configuration.settings
-    batched = {model.id for model in models if request.batch and why_unbatched(model) is None}
-    of_judges = [judging.cost_upper_usd for judging, _ in asked.judgings]
-    asked = replace(asked, wanted=affordable(asked.wanted, batched, of_judges, request.max_cost))
-    planned: list[Entry | PlannedJudging] = [
-        *entries_of(asked.wanted, settings.jobs, batched),
-        *(judging for judging, _ in asked.judgings),
-    ]
-    jobs = capped(planned, request.max_cost)
-    entries = [job for job in jobs if isinstance(job, Entry)]
-    judgings = [job for job in jobs if isinstance(job, PlannedJudging)]  # which run when all entries have
+    max_cost = settings.jobs.max_cost if request.max_cost is None else request.max_cost
+    wanted = affordable(read.wanted, max_cost)
+    pairs = {(pair.component.name, pair.model.id): pair for pair in wanted}
+    runs = capped(runs_of(wanted, settings.jobs), max_cost)
+    minutes = {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}
+    jobs = packed(runs, minutes, settings.jobs)
     return Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         trigger="drift" if request.drift else "dispatch" if request.base is None else "push",
-        reason=request.reason,
         base=None if request.base is None else repository.commit(request.base),
         head=repository.commit("HEAD"),
-        scenario=request.scenario,
         dry_run=request.dry_run,
-        entries=sharing(entries, configuration.models, settings.ceilings),
-        chosen=grouped(one for one in choice.decisions if one.runs and (one.skill, one.model_id) in running),
-        skipped=[*grouped(one for one in choice.decisions if not one.runs), *asked.not_evaluated],
+        runs=with_limits(runs, jobs, configuration),
+        jobs=jobs,
+        chosen=grouped(one for one in choice.decisions if one.runs and (one.skill, one.model_id) in pairs),
+        skipped=[*grouped(one for one in choice.decisions if not one.runs), *read.not_evaluated],
         untouched=choice.untouched,
-        faults=[*choice.problems, *asked.faults],
+        faults=[*choice.problems, *read.faults],
         evaluator_version=__version__,
-        judgings=sharing(judgings, configuration.models, settings.ceilings),
-        unjudged=asked.unjudged,
-        forecast=forecasts_of(asked.estimates()) if entries else [],
+        forecast=forecasts_of(estimate for pair in wanted for estimate in pair.estimates(pair.cases)) if runs else [],
         retiring=retiring(models),
     )
 

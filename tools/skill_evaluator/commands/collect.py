@@ -4,14 +4,12 @@ It makes no call and touches no leaderboard. It scores the answers themselves, s
 """
 
 import sys
-from shlex import quote
 
 from skill_evaluator.api import Library
-from skill_evaluator.ci.arrivals import commands_again
-from skill_evaluator.ci.collecting import CollectRequest
+from skill_evaluator.ci.collecting import CollectRequest, commands_again
 from skill_evaluator.ci.plan import read_plan
 from skill_evaluator.display.addresses import Site
-from skill_evaluator.display.options import FormatOption, PlatformOption, options, words_of
+from skill_evaluator.display.options import FormatOption, PlatformOption, options
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.reports.ci import print_outcome, tell_outcome
@@ -33,8 +31,6 @@ def collect(options: CollectOptions) -> int:
     tell_outcome(outcome, options.platform, site)
     lost = [(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")]
     if lost and not options.platform and options.artifacts is not None:
-        again = commands_again(read_plan(options.plan), options.artifacts, lost)
-        folders = [quote(word) for word in words_of(options)]
-        for line in again:
-            print(f"to ask again what was lost: {visible(' '.join([line, *folders]))}", file=sys.stderr)
+        for line in commands_again(options, read_plan(options.plan), lost):
+            print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE

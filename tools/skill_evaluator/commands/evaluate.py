@@ -1,6 +1,8 @@
 """`skill-evaluator evaluate`: its options; what asks and shows is imported late, so that help starts quickly."""
 
-from skill_evaluator.display.options import FormatOption, Full, options
+from pathlib import Path
+
+from skill_evaluator.display.options import FormatOption, Full, options, rare
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.evaluation.request import ManyRequest
 
@@ -20,10 +22,16 @@ class EvaluateOptions(ManyRequest, FormatOption):
     """The options of `evaluate`."""
 
     full: Full = False
+    plan: Path = rare("With --planned: the plan.", Path("plan.json"), metavar="FILE")
+    planned: str | None = rare("Make this run of a plan; resume it if its folder is in --results.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:
     """Measure a prompt on its models, and record the result: how right, how repeatable, worse than before."""
+    if options.planned:
+        from skill_evaluator.commands.evaluating import measure_planned
+
+        return measure_planned(options, options.format, options.plan, options.planned)
     if options.is_many:
         from skill_evaluator.commands.evaluating import measure_many
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.commands.options import agreed
@@ -18,6 +19,7 @@ from skill_evaluator.errors import (
     RunError,
     SkillEvaluatorError,
 )
+from skill_evaluator.evaluation.dry_run import dry_run
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest
 from skill_evaluator.evaluation.story import Evaluation, print_how_to_resume
 from skill_evaluator.evaluation.watching import tries
@@ -28,6 +30,7 @@ from skill_evaluator.reports.ending import print_first
 from skill_evaluator.reports.evaluation import print_finished
 from skill_evaluator.reports.live import watch
 from skill_evaluator.reports.many import print_many, print_planned
+from skill_evaluator.reports.planning import print_dry_run
 
 
 def measure(request: EvaluationRequest, form: Format, *, full: bool = False, show_changes: bool = False) -> int:
@@ -65,6 +68,15 @@ def _show(done: Evaluation, request: EvaluationRequest, form: Format, *, full: b
     if done.problems:
         raise done.problems[0]
     return _code(Library.at(request), done)
+
+
+def measure_planned(request: ManyRequest, form: Format, plan: Path, run: str) -> int:
+    """Make or resume a run of a plan, show the results, and return the exit code."""
+    request = Library.planned(request, plan, run)
+    if request.dry_run:
+        print_dry_run(dry_run(request), form)
+        return EXIT_OK
+    return measure(request, form)
 
 
 def measure_many(request: ManyRequest, form: Format) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skill_evaluator.api import Library
 from skill_evaluator.ci.planning import PlanRequest
-from skill_evaluator.display.options import FormatOption, Legs, option, options, rare
+from skill_evaluator.display.options import FormatOption, option, options, rare
 from skill_evaluator.errors import EXIT_OK, ConfigError
 from skill_evaluator.reports.ci import print_plan, tell_plan
 
@@ -26,7 +26,6 @@ class PlanOptions(PlanRequest, FormatOption):
         "Instead of a plan: say how many cases and replicates of a component would show this drop.", metavar="DROP"
     )
     out: Path = rare("Where the plan goes.", Path("plan.json"), metavar="FILE")
-    legs: Legs = ""
 
 
 def plan(options: PlanOptions) -> int:
@@ -40,7 +39,7 @@ def plan(options: PlanOptions) -> int:
         print_sizing(library.sizing(options.names[0], options.detect, options.models), options.format)
         return EXIT_OK
     made = library.plan(options)
-    library.write_plan(made, options.out)
+    sha256 = library.write_plan(made, options.out)
     print_plan(made, options.format)
-    tell_plan(made, options.platform, options.legs)
+    tell_plan(made, options.platform, sha256)
     return EXIT_OK

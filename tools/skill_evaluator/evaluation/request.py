@@ -1,6 +1,9 @@
 """What the stories of this room are asked for: each field is an option, which help and completion import alone."""
 
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from skill_evaluator.display.options import (
     Batch,
@@ -23,7 +26,7 @@ from skill_evaluator.display.options import (
 
 @options
 class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOption):
-    """What is to be evaluated, and how."""
+    """What is to be evaluated, and how. A plan sets `limits`, a run's parts of the limits of its models by id."""
 
     skill: Skill
     replicates: int | None = option("Answers per case and model; default 10 (settings.yaml).", None, "-n")
@@ -40,7 +43,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     shard: str | None = rare("Only the I-th of N parts of the cases.", metavar="I/N")
     scenario: str | None = rare("Put the prompt into .evaluator/scenarios/NAME.md.", metavar="NAME")
     bare: bool = flag("Ask without the prompt, with the schema alone if there is one, to see what it adds.")
-    invocation: str | None = rare("Prefix of the run ids; `plan` sets the same one for all its jobs.", metavar="ID")
+    invocation: str | None = rare("Prefix of the run ids; a plan sets the same one for all its jobs.", metavar="ID")
     recorded: bool = flag("Ask only the new version, and compare it with the record; default: ask its baseline, too.")
     failing: bool = flag("Ask again the cases that failed in the newest record, beside the baseline: was it chance?")
     with_baseline: bool = rare(
@@ -49,6 +52,7 @@ class EvaluationRequest(LimitsOption, ComponentsOption, FixturesOption, ConfigOp
     baseline_commit: str | None = rare(
         "With --with-baseline: use the prompt of this commit, not the recorded one.", metavar="COMMIT"
     )
+    limits: Mapping[str, Any] = field(default_factory=dict)
     aa: bool = rare("Run the recorded version again to measure noise.", False)
     draft: bool = flag("Keep the record as a draft, of any prompt: on no leaderboard, never a baseline.")
     batch: Batch = False

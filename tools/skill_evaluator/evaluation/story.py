@@ -220,6 +220,7 @@ def ask_and_score(planned: PlannedRuns, inputs: Inputs, request: EvaluationReque
         watch=watch,
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
+        limits=request.limits,
     )
     usable = with_keys([run.model for run in planned.runs], inputs)
     runs = [run for run in planned.runs if run.model.id in usable]
@@ -257,7 +258,7 @@ def ask_and_score(planned: PlannedRuns, inputs: Inputs, request: EvaluationReque
         for run in runs:
             manifest = read_manifest(run.folder)  # with what the server said
             stopped, judged = asked.why_stopped(run), JudgedRun()
-            if inputs.judge is not None and stopped is None and request.invocation is None:  # else a job asks it
+            if inputs.judge is not None and stopped is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorers[run.manifest.run_id].take(judged.scores)
             scorecard = scorers.pop(run.manifest.run_id).scorecard()  # frees the outputs before the record is built

@@ -51,10 +51,14 @@ class BatchSettings(StrictModel):
 
 
 class Jobs(StrictModel):
-    """How a plan is cut into jobs for CI: the most calls of a job (about) and the most jobs of a run."""
+    """The jobs of a plan in CI. With more runs than `max_jobs`, runs share a job, up to `max_calls` calls.
+
+    A run of more than `max_calls` calls is cut into shards. `max_cost` caps the USD of all jobs of a plan together.
+    """
 
     max_calls: PositiveInt = 1000
-    max_jobs: Annotated[int, Field(ge=1, le=256)] = 256
+    max_jobs: Annotated[int, Field(ge=1, le=256)] = 60
+    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
 class JudgePanel(StrictModel):

@@ -101,6 +101,7 @@ def library_files(branch: str) -> dict[str, str]:
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),
         **_fill_templates("workflows", ".github/workflows", {"branches: [main]": f"branches: [{word}]"}),
+        **_fill_templates("actions", ".github/actions"),
         **_fill_templates("tools", "tools"),
     }
 

@@ -5,19 +5,16 @@ a `ProviderError`. Its own module because aiohttp is imported only where there i
 """
 
 import asyncio
-import base64
 import os
 import re
-import ssl
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import truststore
+import httpx2
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
@@ -53,8 +50,7 @@ class Http:
         An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
         limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
         """
-        url, sent = _without_password(url, headers)
-        sent["content-length"] = str(content.size)  # else aiohttp would send files in chunks
+        sent = {**headers, "content-length": str(content.size)}  # without it aiohttp would send files in chunks
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
@@ -92,7 +88,9 @@ class Http:
             proxy = _proxy_for(url)
             is_secure = "https" in (urlsplit(url).scheme, urlsplit(proxy or "").scheme)
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_S, ssl=_trust() if is_secure else True),
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=_IDLE_S, ssl=httpx2.create_ssl_context() if is_secure else True
+                ),
                 proxy=proxy,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(),
@@ -148,27 +146,6 @@ def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:
     for name, value in response.headers.items():
         texts.setdefault(name.lower(), value.encode("utf-8", "surrogateescape").decode(errors="replace"))
     return texts
-
-
-def _without_password(url: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return an address without user and password, and headers that carry them."""
-    parts = urlsplit(url)
-    if not (parts.username or parts.password):
-        return url, dict(headers)
-    user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    authorization = f"Basic {base64.b64encode(user.encode()).decode()}"
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), {**headers, "authorization": authorization}
-
-
-def _trust() -> ssl.SSLContext:
-    """Trust whom the system trusts, or else whom SSL_CERT_FILE or SSL_CERT_DIR name."""
-    is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
-    if is_named or (sys.platform == "linux" and ssl.get_default_verify_paths().cafile):
-        context = ssl.create_default_context()
-    else:
-        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _proxy_for(url: str) -> str | None:

@@ -11,22 +11,21 @@ from rich.text import Text
 
 from skill_evaluator.ci.doctor import DoctorReport
 from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.outcome import JudgedOutcome, Outcome, RunOutcome, Status
-from skill_evaluator.ci.plan import Entry, OnModels, Plan, PlannedJudging
+from skill_evaluator.ci.outcome import Outcome, RunOutcome, Status
+from skill_evaluator.ci.plan import OnModels, Plan, PlannedRun
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.display import cost_words, number
 from skill_evaluator.display.addresses import NO_SITE, Site
 from skill_evaluator.display.options import PlatformName
-from skill_evaluator.display.pages import Block, Fold, Lines, Page, Section, bullets, cut_table
+from skill_evaluator.display.pages import Block, Fold, Page, Section, bullets, cut_table
 from skill_evaluator.display.safe_text import abridged, code_span, prose, visible
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of, markdown_table, print_result
 from skill_evaluator.errors import PlanError
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.served import served_text
 from skill_evaluator.reports.comparison import MARKS, comparison_sections, legend_section, tolerance_words
 from skill_evaluator.reports.ending import ending
-from skill_evaluator.reports.judge_results import alert_sentences, regression_findings, regression_notes
 from skill_evaluator.reports.planning import forecast_sheet
-from skill_evaluator.runner.prices import pooled_hit_rate
 from skill_evaluator.stats import by_key, total_or_none
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -52,23 +51,16 @@ _MEANINGS = {  # the worst first
     "no drift": (MARKS["unchanged"], "**no drift**, the recorded version asked again shows none"),
     _NO_VERDICT: (_NO_VERDICT, "no lower version is recorded to compare with"),
 }
-_COLUMNS = ("component", "model", "judge", "decision", "pairs", "worse", "uncertain", "answers", "cost", "")
-_NUMBERS = frozenset(("pairs", "worse", "uncertain", "answers", "cost"))
-_DECISIONS = {  # the worst first
-    "block": ("■", "**blocked** by a judge, worse than the pinned outputs"),
-    "review_required": ("?", "**a person must look** at what a judge says, or could not say"),
-    "ship": ("=", "**ships** as far as a judge can tell"),
-}
 
 
 def print_plan(plan: Plan, form: Format) -> None:
     """Print a plan to stdout."""
     lines = [f"not run: {skipped.skill} on {', '.join(skipped.models)}: {skipped.reason}" for skipped in plan.skipped]
     lines += [
-        f"judged by {judging.model_id}: {judging.skill} on {judging.candidate}: {judging.calls} calls"
-        for judging in plan.judgings
+        f"judged by {run.judge.model_id}: {run.skill} on {run.model_id}: at most {run.judge.calls:,} calls"
+        for run in plan.runs
+        if run.judge
     ]
-    lines += [f"not judged: {one.skill} on {', '.join(one.models)}: {one.reason}" for one in plan.unjudged]
     lines += [f"wrong: {fault.file}:{fault.line}: {fault.message}" for fault in plan.faults]
     lines += [f"{skill}: {words}" for skill, words in _few(plan).items()]
     lines += [*plan.retiring, _total(plan)]
@@ -80,40 +72,34 @@ def print_plan(plan: Plan, form: Format) -> None:
     )
 
 
-def tell_plan(plan: Plan, platform: PlatformName | None, legs: str) -> None:
-    """Hand a plan to the jobs that come after, and tell its page and faults, where it is made in CI."""
+def tell_plan(plan: Plan, platform: PlatformName | None, sha256: str) -> None:
+    """Hand a plan in CI to the jobs that follow, with the SHA-256 of its file, and show its page and faults."""
     if platform is not None:
-        PLATFORMS[platform].set_outputs(outputs_of(plan, legs.split()))
+        PLATFORMS[platform].set_outputs({**outputs_of(plan), "sha256": sha256})
         PLATFORMS[platform].add_summary(plan_page(plan))
         for fault in plan.faults:
             PLATFORMS[platform].annotate("warning", fault.message, fault.file, fault.line)
 
 
 def _plan_sheets(plan: Plan) -> list[Sheet | str]:
-    sheets: list[Sheet | str] = [_chosen_sheet(plan, visible)] if plan.entries else []
+    sheets: list[Sheet | str] = [_chosen_sheet(plan, visible)] if plan.runs else []
     return [*sheets, "", forecast_sheet(plan.forecast), ""] if plan.forecast else sheets
 
 
 def plan_page(plan: Plan) -> Page:
     """Return the page of a plan."""
-    reason = f"Reason: {code_span(plan.reason)}" if plan.reason else ""
-    chosen = cut_table(_chosen_sheet(plan, code_span), _MOST_PLANNED) if plan.entries else []
-    wrong = [
-        [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
-        for fault in plan.faults
-    ]
+    chosen = cut_table(_chosen_sheet(plan, code_span), _MOST_PLANNED) if plan.runs else []
     retiring = map(code_span, plan.retiring)
     few = bullets([*retiring, *(f"{code_span(skill)}: {code_span(words)}" for skill, words in _few(plan).items())])
     tables = {
         "Forecast": forecast_sheet(plan.forecast),
         "Not evaluated": _skipped_sheet(plan.skipped),
-        "Judged afterwards": _judging_sheet(plan),
-        "Not judged": _skipped_sheet(plan.unjudged),
-        "Wrong, so not evaluated": Sheet(columns=("file", "what"), rows=wrong),
+        "Judged": _judging_sheet(plan),
+        "Wrong, so not evaluated": _fault_sheet(plan.faults),
     }
     return Page(
         [
-            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", reason, *chosen, few]),
+            Section(name="the plan", heading="## Evaluation plan", blocks=[f"{_total(plan)}.", *chosen, few]),
             *(
                 Section(name=title, heading=f"### {title}", blocks=cut_table(sheet, _MOST_PLANNED))
                 for title, sheet in tables.items()
@@ -126,7 +112,7 @@ def plan_page(plan: Plan) -> Page:
 def _few(plan: Plan) -> dict[str, str]:
     """Return of each component with few cases what these can show."""
     cases: dict[str, set[str]] = {}
-    for entry in plan.entries:
+    for entry in plan.runs:
         cases.setdefault(entry.skill, set()).update(entry.cases)
     return {skill: can_show(len(ids)) for skill, ids in cases.items() if 0 < len(ids) < FEW_CASES}
 
@@ -138,7 +124,7 @@ def _names(models: Sequence[str], quote: Callable[[str], str]) -> Cell:
 def _chosen_sheet(plan: Plan, quote: Callable[[str], str]) -> Sheet:
     rows = []
     for chosen in plan.chosen:
-        entries = [entry for entry in plan.entries if entry.skill == chosen.skill and entry.model_id in chosen.models]
+        entries = [entry for entry in plan.runs if entry.skill == chosen.skill and entry.model_id in chosen.models]
         size = map(Cell, (str(len(entries)), *_size(entries)))
         names = (Cell(chosen.skill, code=True), _names(chosen.models, quote))
         besides = dict.fromkeys(entry.beside_words for entry in entries if entry.beside_words)
@@ -152,30 +138,40 @@ def _skipped_sheet(skipped: Sequence[OnModels]) -> Sheet:
 
 
 def _judging_sheet(plan: Plan) -> Sheet:
-    rows = []
-    for judging in plan.judgings:
-        names = (judging.skill, judging.candidate, judging.model_id)
-        beside = Cell("its checks") if judging.baseline is None else Cell(judging.baseline, code=True)
-        rows.append(cells_of(names, *_size([judging]), beside))
-    columns = ("component", "model", "judge", "calls", "cost at most", "beside what is pinned of")
-    return Sheet(columns=columns, rows=rows, numbers=frozenset(("calls", "cost at most")))
+    rows = [
+        cells_of((run.skill, run.model_id, run.judge.model_id), f"{run.judge.calls:,}")
+        for run in plan.runs
+        if run.judge
+    ]
+    return Sheet(
+        columns=("component", "model", "judge", "calls at most"), rows=rows, numbers=frozenset(("calls at most",))
+    )
+
+
+def _fault_sheet(faults: Sequence[Problem]) -> Sheet:
+    rows = [
+        [Cell(text, code=True) for text in (f"{fault.file}:{fault.line}", abridged(fault.message, _LONGEST))]
+        for fault in faults
+    ]
+    return Sheet(columns=("file", "what"), rows=rows)
 
 
 def _total(plan: Plan) -> str:
     untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
-    if not plan.entries:
+    if not plan.runs:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
-    calls, cost = _size(plan.jobs)
-    caps = [job.max_cost_usd for job in plan.jobs if job.max_cost_usd is not None]
+    calls, cost = _size(plan.runs)
+    caps = [run.max_cost_usd for run in plan.runs if run.max_cost_usd is not None]
     cap = f", capped at ${sum(caps):,.2f}" if caps else ""
-    return f"{counted(len(plan.jobs), 'job')}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
+    shared = f" of {counted(len(plan.runs), 'run')}" if len(plan.jobs) < len(plan.runs) else ""
+    return f"{counted(len(plan.jobs), 'job')}{shared}, {calls} calls, {cost} at most{cap}{dry}{untouched}"
 
 
-def _size(jobs: Sequence[Entry | PlannedJudging]) -> tuple[str, str]:
+def _size(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     """Return the number of calls and the most they can cost."""
-    cost = total_or_none(job.cost_upper_usd for job in jobs)
-    return f"{sum(job.calls for job in jobs):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
+    cost = total_or_none(run.cost_upper_usd for run in runs)
+    return f"{sum(run.all_calls for run in runs):,}", "unknown cost" if cost is None else f"${cost:,.2f}"
 
 
 def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
@@ -184,7 +180,10 @@ def print_outcome(outcome: Outcome, form: Format, site: Site = NO_SITE) -> None:
         form,
         json=lambda: outcome.model_dump(mode="json"),
         markdown=lambda: outcome_page(outcome, site=site).markdown(),
-        text=lambda: [_run_sheet(outcome), *([_judged_sheet(outcome.judged)] if outcome.judged else [])],
+        text=lambda: [
+            _run_sheet(outcome),
+            *(Text(visible(f"not evaluated: {fault.file}: {fault.message}"), no_wrap=True) for fault in outcome.faults),
+        ],
     )
 
 
@@ -194,7 +193,6 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     First what is concluded, then what changed, the worst first, then every run, last what did not change.
     """
     astray = "" if published else "**Not every record reached its branch**; the job that collects them says why."
-    reason = f"Reason: {code_span(outcome.reason)}" if outcome.reason else ""
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
     changed = [result for result in worst_first if result.verdict != "unchanged"]
     unchanged = [result for result in worst_first if result.verdict == "unchanged"]
@@ -206,12 +204,10 @@ def outcome_page(outcome: Outcome, published: bool = True, site: Site = NO_SITE)
     runs: list[Block] = cut_table(_run_sheet(outcome, site), _MOST_RUNS)
     return Page(
         [
-            Section(
-                name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), following, astray, reason]
-            ),
+            Section(name="the summary", heading="## Evaluation", blocks=[*_summary(outcome), following, astray]),
+            *_fault_sections(outcome.faults),
             *(section for result in changed for section in comparison_sections(result, site)),
             *(section for result in outcome.drift for section in _drift_sections(result, site)),
-            *_judged_sections(outcome.judged),
             *([Section(name="the table of all runs", heading="## Every run", blocks=runs)] if outcome.runs else []),
             *(section for result in unchanged for section in comparison_sections(result, site)),
             *([legend_section(compared)] if compared else []),
@@ -275,9 +271,9 @@ def _drift_sections(result: ComparisonResult, site: Site) -> list[Section]:
 
 
 def _summary(outcome: Outcome) -> list[str]:
-    """Return a line for each verdict, the worst first, with the runs it is on; then how many calls were made."""
+    """Return a line for each verdict, the worst first, with its runs; then how many calls were made."""
     if not outcome.runs:
-        return ["Nothing was to be evaluated."]
+        return ["No run was made." if outcome.faults else "Nothing was to be evaluated."]
     by_verdict: dict[str, list[RunOutcome]] = {}
     for run in outcome.runs:
         if run.is_baseline:
@@ -285,7 +281,7 @@ def _summary(outcome: Outcome) -> list[str]:
         otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
         verdict = outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED)
         by_verdict.setdefault(verdict, []).append(run)
-    lines = [*_judged_conclusions(outcome)]
+    lines = list[str]()
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     for verdict, (mark, words) in _MEANINGS.items():
         meaning = mark, words + tolerance * (verdict == "unchanged")
@@ -323,15 +319,11 @@ def _run_sheet(outcome: Outcome, site: Site = NO_SITE) -> Sheet:
     return Sheet(columns=_RUN_COLUMNS, rows=rows)
 
 
-def _judged_conclusions(outcome: Outcome) -> Iterator[str]:
-    """Yield a line for each alert, then for each decision, the worst first, with what it is on."""
-    for one in outcome.judged:
-        alerts = [] if one.results is None else [alert for alert in one.results.alerts if alert.above]
-        for sentence in alert_sentences(alerts):
-            yield f"- ■ {code_span(one.skill)} on {code_span(one.candidate)}: {prose(sentence)}"
-    for decision, meaning in _DECISIONS.items():
-        judged = [one for one in outcome.judged if one.decides and (one.decision or "review_required") == decision]
-        yield from _conclusion(meaning, [(one.skill, one.candidate) for one in judged])
+def _fault_sections(faults: Sequence[Problem]) -> Iterator[Section]:
+    """Yield the table of the components that should have been evaluated and could not be."""
+    if faults:
+        table = cut_table(_fault_sheet(faults), _MOST_RUNS)
+        yield Section(name="the components with faults", heading="### Wrong, so not evaluated", blocks=table)
 
 
 def _conclusion(meaning: tuple[str, str], judged: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -340,46 +332,6 @@ def _conclusion(meaning: tuple[str, str], judged: Sequence[tuple[str, str]]) -> 
     more = [f"{len(judged) - _MOST_NAMED} more"] if len(judged) > _MOST_NAMED else []
     if judged:
         yield f"- {' '.join(meaning)}: {', '.join([*names, *more])}"
-
-
-def _judged_sheet(judged: Sequence[JudgedOutcome]) -> Sheet:
-    return Sheet(columns=_COLUMNS, rows=list(map(_row, judged)), numbers=_NUMBERS, below=("cost", "answers"))
-
-
-def _judged_sections(judged: Sequence[JudgedOutcome]) -> Iterator[Section]:
-    """Yield the table of all judgings, then what each judge found, blocks first."""
-    if judged:
-        table = cut_table(_judged_sheet(judged), _MOST_RUNS)
-        yield Section(name="all judgings", heading="## Judged beside the pinned outputs", blocks=table)
-    worst_first = sorted(judged, key=lambda one: list(_DECISIONS).index(one.decision or "review_required"))
-    for one in worst_first:
-        if one.results is not None:
-            whose = f"{code_span(one.skill)} on {code_span(one.candidate)}, judged by {code_span(one.judge)}"
-            notes = Lines(list(regression_notes(one.results)), mark="-")
-            yield Section(
-                name=f"{one.skill} on {one.candidate}, judged",
-                heading=f"### {whose}",
-                blocks=[*regression_findings(one.results), notes],
-            )
-
-
-def _row(one: JudgedOutcome) -> list[Cell]:
-    names = (one.skill, one.candidate, one.judge)
-    words = [] if one.status == "judged" else [one.status.upper()]
-    remark = "; ".join(filter(None, [*words, abridged(one.reason, _LONGEST)]))
-    last = Cell(remark, code=bool(remark))
-    if one.results is None:
-        return cells_of(names, "review_required" if one.decides else "not judged", *(None for _ in _NUMBERS), last)
-    judges = [judge.judge for judge in one.results.judges]
-    verdicts = [
-        [dimension.verdict for dimension in pair.dimensions] for judge in one.results.judges for pair in judge.pairs
-    ]
-    counts = [sum(word in verdict for verdict in verdicts) for word in ("candidate_worse", "uncertain")]
-    answers = f"{sum(judge.answered for judge in judges)}/{sum(judge.planned for judge in judges)}"
-    rate = pooled_hit_rate((judge.input_tokens, judge.hit_rate) for judge in judges)
-    cost = total_or_none(judge.cost_usd for judge in judges)
-    spent = None if cost is None else cost_words(cost, rate)
-    return cells_of(names, one.decision or "no decision", len(verdicts), *counts, answers, spent, last)
 
 
 def print_doctor(report: DoctorReport, form: Format) -> None:

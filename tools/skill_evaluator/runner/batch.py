@@ -14,7 +14,7 @@ from itertools import chain
 
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, Sought, UndecidedError, lost
+from skill_evaluator.providers.batch import GONE, Batches, BatchStatus, Results, UndecidedError, lost
 from skill_evaluator.runner.batch_journal import Batch, BatchJournal, known_ids
 from skill_evaluator.runner.engine import NO_CALL_LEFT, STOPPED, Invocation, Most, OnOutcome, Progress
 from skill_evaluator.runner.limits import wait_before_retry
@@ -101,14 +101,9 @@ class BatchEngine:
         for batch in self._journal.open:
             if batch.stage != "intended":
                 continue
-            sought = Sought(
-                name=batch.name,
-                custom_ids=frozenset(batch.calls),
-                since=batch.intended_at,
-                others=known_ids(self._job.run.folder.parent),
-            )
+            others = known_ids(self._job.run.folder.parent)
             try:
-                batch_id = await self._job.batches.find(sought)
+                batch_id = await self._job.batches.find(batch.name, batch.calls, batch.intended_at, others)
             except UndecidedError as problem:
                 self._remarks.append(
                     f"batch {batch.number} may have been created ({problem}); it is not sent again before"

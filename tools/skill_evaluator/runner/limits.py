@@ -6,40 +6,39 @@
 
 import asyncio
 import math
-import os
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from statistics import fmean
+from types import MappingProxyType
 
-from skill_evaluator.files import parse_json, validated
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.schedule import under
 
-SHARE = "SKILL_EVALUATOR_LIMITS"
 Sleep = Callable[[float], Awaitable[object]]  # true when the sleeper was woken because nothing is worth waiting for
 _HELD = 1.6  # times as long, at most, with twice as many in flight: a quarter more answers a second
 _ROUNDS = 8  # that pass before more are tried again
 _CUT_INTERVAL_S = 1.0  # complaints within one round trip are one complaint
 
 
-def limits_of(models: Sequence[Model], settings: Settings, shards: int = 1) -> dict[str, Limits]:
-    """Return the limits of models that are asked side by side, by id: each one's own under its part of what is shared.
+def limits_of(
+    models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
+) -> dict[str, Limits]:
+    """Return the limits of models that are called side by side, by id: each model's own under its provider's ceiling.
 
-    That is its provider's ceiling, and what the variable SKILL_EVALUATOR_LIMITS leaves to this process, as a plan wrote
-    it; raise ConfigError for any other text. Without it the `shards` of a run share alike.
+    A plan says which part of them each of its jobs has. Without a plan the `shards` of a run share alike.
     """
-    text = os.environ.get(SHARE, "").strip()
-    left = validated(Limits, parse_json(text, Path(SHARE)), Path(SHARE)) if text else None
     of_provider = Counter(model.provider for model in models)
     limits = {
         model.id: under(model.limits, settings.ceilings.get(model.provider), of_provider[model.provider])
         for model in models
     }
-    return {name: under(whole, whole, shards) if left is None else under(whole, left) for name, whole in limits.items()}
+    return {
+        name: under(whole, planned[name]) if name in planned else under(whole, whole, shards)
+        for name, whole in limits.items()
+    }
 
 
 class Gate:

@@ -92,13 +92,15 @@ class Asked:
 class Session:
     """What all asking of one command shares.
 
-    `concurrency` is of each model; None: as settings.yaml says. `watch` shows how the calls go.
+    `concurrency` is of each model; None: as settings.yaml says. `limits` are a planned job's parts of the limits of its
+    models. `watch` shows how the calls go.
     """
 
     configuration: Configuration
     watch: Watch
     budget: Budget = field(default_factory=Budget)
     concurrency: int | None = None
+    limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def ask(self, runs: Sequence[Run], questions: Questions) -> Asked:
         """Make every call of the runs that has no answer yet.
@@ -138,7 +140,7 @@ async def _ask(session: Session, runs: Sequence[Run], questions: Questions) -> M
     for part in parts:
         by_model.setdefault(part.run.model.id, []).append(part)
     shards = max(Shard.parse(part.run.manifest.shard).count if part.run.manifest.shard else 1 for part in parts)
-    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards)
+    limits = limits_of([own[0].run.model for own in by_model.values()], shared.settings, shards, session.limits)
     models = [_RunningModel(own, limits[name], session, shared) for name, own in by_model.items()]
     questions.check()
     for model in models:

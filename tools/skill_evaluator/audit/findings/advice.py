@@ -11,12 +11,11 @@ import numpy as np
 
 from skill_evaluator.audit.cube import Cube
 from skill_evaluator.audit.results import ModelAudit, RankEntry, Regime
-from skill_evaluator.audit.run.manifest import MIN_MODELS, MIN_QUESTIONS, MIN_SCENARIOS
+from skill_evaluator.audit.run.manifest import size_warnings
 from skill_evaluator.audit.statistics.grades import GRADE_ORDER
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.text import counted, listed
 
-_DEEP_DROP = 5.0  # points below the ability in the worst scenario
 _MAX_UNSCORED = 0.1  # of a model's outputs
 _MAX_SHARE = 0.8  # of σ² that one benchmark may contribute
 _STABLE_GRADES = [grade for grade in GRADE_ORDER if grade.startswith("AA")]
@@ -49,11 +48,8 @@ def _agentic(by_ability: Sequence[ModelAudit]) -> Regime:
 def _single_shot(by_ability: Sequence[ModelAudit]) -> Regime:
     ranked = []
     for model in by_ability:
-        risks = ["Q4: stability warning"] if model.quadrant == "strong but scenario-fragile" else []
-        if model.worst.drop >= _DEEP_DROP:
-            risks.append(f"{model.worst.drop:.1f} points lower in {model.worst.scenario}")
-        reason = f"{model.ability:.1f} ({', '.join(risks)})" if risks else f"{model.ability:.1f}"
-        ranked.append(RankEntry(model=model.model, reason=reason))
+        warning = " (Q4: stability warning)" if model.quadrant == "strong but scenario-fragile" else ""
+        ranked.append(RankEntry(model=model.model, reason=f"{model.ability:.1f}{warning}"))
     return Regime(title="Single-shot", note="by μ", ranked=ranked)
 
 
@@ -73,26 +69,10 @@ def _cost_sensitive(by_ability: Sequence[ModelAudit]) -> Regime:
 def warnings_of(cube: Cube, models: Sequence[ModelAudit]) -> list[str]:
     """Return the warnings about an audit's size, outputs and grades, one sentence each."""
     return [
-        *_size_warnings(cube),
+        *size_warnings(len(cube.models), len(cube.scenarios), cube.questions, cube.replicates),
         *_output_warnings(cube, models),
         *_grade_warnings(cube, models),
-        *([] if cube.treatment is None else [f"{cube.treatment}; all figures are without it"]),
     ]
-
-
-def _size_warnings(cube: Cube) -> Iterator[str]:
-    models, scenarios = cube.overall.shape
-    if models == 1:
-        yield f"1 model, fewer than {MIN_MODELS}: a grade needs other models to compare with"
-    elif models < MIN_MODELS:
-        yield f"{models} models, fewer than {MIN_MODELS}: quartiles are hardly more than a ranking"
-    if scenarios < MIN_SCENARIOS:
-        yield f"{counted(scenarios, 'scenario')}, fewer than {MIN_SCENARIOS}: the fluctuation is a rough estimate"
-    few = [f"{name} {count}" for name, count in cube.questions.items() if count < MIN_QUESTIONS]
-    if few:
-        yield f"fewer than {MIN_QUESTIONS} questions ({', '.join(few)}): use the confidence intervals"
-    if cube.replicates == 1:
-        yield "one output per question: the noise within a scenario is unknown; use -n 2"
 
 
 def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from skill_evaluator.audit.cube import Cube, Floats, read_cube
 from skill_evaluator.audit.findings.advice import regimes_of, warnings_of
 from skill_evaluator.audit.request import AuditReportRequest
-from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit, WorstScenario
+from skill_evaluator.audit.results import AuditResult, BenchmarkFigures, BenchmarkUsed, ModelAudit
 from skill_evaluator.audit.run.gathering import gather
 from skill_evaluator.audit.run.manifest import AUDIT
 from skill_evaluator.audit.statistics.grades import (
@@ -121,7 +121,6 @@ def _model_audits(
                 benchmarks={benchmark: _on_benchmark(on, m) for benchmark, on in alone.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
-                worst=worst_of(cube, m),
                 answers=dict(cube.answers[name]) if name in cube.answers else None,
                 usd_per_1000_right=_usd_per_1000_right(cube, m),
                 latency_s=cube.spending[name].latency_s if name in cube.spending else None,
@@ -151,13 +150,6 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
     return {
         name: float(part / variance) if variance else 0.0 for name, part in zip(cube.benchmarks, parts, strict=True)
     }
-
-
-def worst_of(cube: Cube, model: int) -> WorstScenario:
-    """Return the scenario with a model's lowest score, the first of several."""
-    scores = cube.overall[model]
-    t = int(scores.argmin())
-    return WorstScenario(scenario=cube.scenarios[t], score=float(scores[t]), drop=float(scores.mean() - scores[t]))
 
 
 def _usd_per_1000_right(cube: Cube, model: int) -> float | None:

@@ -60,9 +60,6 @@ class RegressionRequest(BatchJudgingRequest, ComponentsOption, FixturesOption):
         "Compare the rates of regressions with those of an earlier judge run: folder, id or results file.",
         metavar="EARLIER",
     )
-    planned: str | None = rare("Instead of --items and --judge: a judging of the plan.", metavar="JOB")
-    plan: Path = rare("The plan.", Path("plan.json"), metavar="FILE")
-    artifacts: Path = rare("Folder that holds the answers of the plan's jobs.", Path("artifacts"), metavar="DIR")
     cascade: CascadeJudges = None
 
 

@@ -21,7 +21,7 @@ FEW_CASES = 8  # fewer get a hint
 _SPREAD = 0.1  # standard deviation of the difference of one case: ten flaky fields, 10 and 5 outputs
 _DROP = 0.05  # the tolerance of a policy that says nothing else
 _MAX_CASES_NAMED = 1000
-_MIN_IDENTICAL = 3  # cases
+_MIN_DOUBTED = 3  # cases whose outputs say something of a profile
 
 
 def detectable_drop(cases: int, variance_of_case: float, day: float = 0.0, alpha: float = ALPHA) -> float | None:
@@ -70,30 +70,18 @@ def can_show(cases: int) -> str:
     return f"{detects}; about {enough} cases could detect a drop of {_DROP:g}"
 
 
-def profile_to_declare(record: Record) -> str:
-    """Return that the profile of a model is `sampled` if its replicates differ, or "" if nothing suggests it."""
-    settings, differ = record.settings, _differing(record)
-    if settings is None or settings.profile == "sampled" or record.provider == "replay":
-        return ""
-    if not any(differ) or 2 * sum(differ) < len(differ):
-        return ""
-    found = f"outputs differ in {sum(differ)} of {counted(len(differ), 'case')}"
-    return f"{found}: if each is drawn anew, declare `profile: sampled` of {record.model_id} in models.yaml"
-
-
-def contradicted_profile(record: Record) -> str:
-    """Return that a model is declared `sampled` though its replicates are identical, or "" if it is not so."""
-    settings, differ = record.settings, _differing(record)
-    if settings is None or settings.profile != "sampled" or len(differ) < _MIN_IDENTICAL or any(differ):
-        return ""
-    same = f"the outputs of all {len(differ)} cases are identical"
-    return f"{same}: without `profile: sampled` of {record.model_id} in models.yaml verdicts allow for that"
-
-
-def _differing(record: Record) -> list[bool]:
-    """Return for each case with replicates whether they differ."""
+def profile_doubt(record: Record) -> str:
+    """Return why another profile may suit a model, from whether its replicates differ; "" if nothing suggests it."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
-    return [share < 1.0 for share in shares if share is not None]
+    differ = [share < 1.0 for share in shares if share is not None]
+    cases = counted(len(differ), "case")
+    if record.settings is None or record.provider == "replay" or len(differ) < _MIN_DOUBTED:
+        return ""
+    if record.settings.profile == "sampled":
+        same = f"the outputs of all {cases} are identical, which contradicts `profile: sampled` of {record.model_id}"
+        return "" if any(differ) else same
+    different = f"outputs differ in {sum(differ)} of {cases}: if each is drawn anew, declare `profile: sampled`"
+    return f"{different} of {record.model_id} in models.yaml" if 2 * sum(differ) >= len(differ) else ""
 
 
 PlannedDesign = Literal["beside", "recorded"]

@@ -87,7 +87,7 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 
 
 def _point(model: ModelAudit) -> dict[str, Any]:
-    """Return the data of a model's point; `said` is its text for screen readers."""
+    """Return the data of a model's point; with a text for screen readers."""
     words = f"{visible(model.model)}: ability {points(model.ability)}, fluctuation {points(model.fluctuation)}"
     return {
         "ability": model.ability,

@@ -124,7 +124,7 @@ class GatheredAudit:
 def gather(folder: Path, places: AuditPlaces) -> GatheredAudit:
     """Read, check and score every run of an audit.
 
-    Raise AuditError if a case has changed since the audit was drawn, or a run belongs to another audit or has other
+    Raise AuditError if a case has changed since the audit was drawn, or a run belongs to a different audit or has other
     inputs.
     """
     if not (folder / AUDIT).is_file():

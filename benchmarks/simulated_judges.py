@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from skill_evaluator.judges.statistics.agreement import cohen_kappa, confusion, spearman
+from skill_evaluator.judges.statistics.biases import position_bias, repeatability, shift
 from skill_evaluator.judges.statistics.bounded import Figure, difference, mean_within, rate
-from skill_evaluator.judges.statistics.habits import position_bias, repeatability, shift
 from skill_evaluator.judges.statistics.rates import Trials, corrected_rate
 
 LONGER_IS_RIGHT = 0.6  # how often people prefer the longer output

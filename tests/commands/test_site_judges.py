@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display import number
-from skill_evaluator.judges.people.labelled import status_lines
-from skill_evaluator.judges.people.queue import queue_in
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.queue import queue_in
 
 from tests.support.asked_judges import JudgingLibrary, answer, compared, method
 from tests.support.judged_sites import HALLS, JudgedSite

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.judges.people.queue import ReviewQueue
+from skill_evaluator.judges.review.queue import ReviewQueue
 
 from tests.support.asked_judges import ITEMS, QUOTE, RUBRIC, JudgingLibrary, compared, method, written
 from tests.support.asked_judges import answer as said

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from skill_evaluator.judges.statistics.biases import position_bias, repeatability, shift
 from skill_evaluator.judges.statistics.bounded import difference
-from skill_evaluator.judges.statistics.habits import position_bias, repeatability, shift
 
 from benchmarks.simulated_judges import Judge, judged
 

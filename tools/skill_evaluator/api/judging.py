@@ -10,9 +10,9 @@ from skill_evaluator.errors import ConfigError
 if TYPE_CHECKING:
     from skill_evaluator.checking.rubrics import RubricLint
     from skill_evaluator.judges.asking.story import JudgingSize
-    from skill_evaluator.judges.people.items import Queued
-    from skill_evaluator.judges.people.labelled import ExportedLabels
-    from skill_evaluator.judges.people.server import ReviewServer
+    from skill_evaluator.judges.review.export import ExportedLabels
+    from skill_evaluator.judges.review.items import Queued
+    from skill_evaluator.judges.review.server import ReviewServer
     from skill_evaluator.judges.stories.drafting import DraftedScenarios
     from skill_evaluator.judges.stories.judging import Judged
     from skill_evaluator.judges.stories.requests import (
@@ -129,16 +129,16 @@ class Judges:
 
         `how` takes what a candidate is compared in: `dimensions`, or a `preset` of them.
         """
-        from skill_evaluator.judges.people.items import Queued, items_from, sampled
-        from skill_evaluator.judges.people.queue import queue_in
+        from skill_evaluator.judges.review.items import Queued, items_from, sampled
+        from skill_evaluator.judges.review.queue import queue_in
 
         chosen, queue = sampled(items_from(file, **how), sample, seed), queue_in(self.config)
         return Queued(folder=queue.folder, fresh=len(queue.add(chosen)), given=len(chosen))
 
     def review_page(self, port: int = 0, seed: int = 0) -> "ReviewServer":
         """Return the server of the review page, for this machine alone. Port 0 takes a free port."""
-        from skill_evaluator.judges.people.queue import begun_queue
-        from skill_evaluator.judges.people.server import ReviewServer
+        from skill_evaluator.judges.review.queue import begun_queue
+        from skill_evaluator.judges.review.server import ReviewServer
 
         queue = begun_queue(self.config)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
@@ -146,7 +146,7 @@ class Judges:
 
     def export_labels(self, file: Path) -> "ExportedLabels":
         """Add the labels on which reviewers agree to a file of labels that `judge calibrate` reads."""
-        from skill_evaluator.judges.people.labelled import export_labels
-        from skill_evaluator.judges.people.queue import begun_queue
+        from skill_evaluator.judges.review.export import export_labels
+        from skill_evaluator.judges.review.queue import begun_queue
 
         return export_labels(begun_queue(self.config), file)

@@ -51,8 +51,8 @@ FORMATS: Mapping[str, str] = {
     "judge-corrupted": "skill_evaluator.judges.calibration.corruption.CorruptedPair",
     "judge-regression-label": "skill_evaluator.judges.calibration.labels.RegressionLabel",
     "judge-sentence-label": "skill_evaluator.judges.calibration.labels.SentenceLabel",
-    "review-item": "skill_evaluator.judges.people.items.ReviewItem",
-    "review-label": "skill_evaluator.judges.people.queue.ReviewLabel",
+    "review-item": "skill_evaluator.judges.review.items.ReviewItem",
+    "review-label": "skill_evaluator.judges.review.queue.ReviewLabel",
 }
 """Each format with the model of its file or line."""
 EDITED = ("models", "settings", "rubric", "datasets")

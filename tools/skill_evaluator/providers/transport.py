@@ -18,7 +18,7 @@ import httpx2
 
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.wire import Content, HttpAnswer, TooLargeError
+from skill_evaluator.providers.wire import Base64, Content, HttpAnswer, TooLargeError
 
 _HEADER_BYTES = 65_536  # of one header
 _READ_BYTES = 65_536
@@ -50,13 +50,13 @@ class Http:
         An address that moved within its origin is followed. Raise TooLargeError if the body of a success is over the
         limit, ProviderError for a fault, and ValueError or TypeError if the request cannot be sent.
         """
-        sent = {**headers, "content-length": str(content.size)}  # without it aiohttp would send files in chunks
+        length = {"content-length": str(content.size)} if content.parts else {}  # else aiohttp sends files in chunks
         begun = time.perf_counter()
         try:
             async with asyncio.timeout(self._timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
                 for _ in range(1 + _MAX_REDIRECTS):
                     async with self._opened(url).request(
-                        method, url, data=_payload(content), headers=sent, allow_redirects=False
+                        method, url, data=_payload(content), headers={**headers, **length}, allow_redirects=False
                     ) as response:
                         if response.status in _REDIRECTS and "location" in response.headers:
                             url = _moved_within(url, response.status, response.headers["location"])
@@ -137,8 +137,8 @@ def _payload(content: Content) -> Any:
         for part in content.read():
             yield part
 
-    whole = content.parts[0] if content.parts else b""
-    return whole if isinstance(whole, bytes) and len(content.parts) <= 1 else parts()
+    whole = content.parts[0] if content.parts else None
+    return parts() if len(content.parts) > 1 or isinstance(whole, Base64) else whole
 
 
 def _header_texts(response: aiohttp.ClientResponse) -> dict[str, str]:

@@ -20,9 +20,9 @@ from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeRe
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression_results import RegressionResults
 from skill_evaluator.judges.modes.scoring import RESULTS_VERSION, ScoreResults
-from skill_evaluator.judges.people.items import ReviewItem
-from skill_evaluator.judges.people.labelled import status_lines
-from skill_evaluator.judges.people.queue import ReviewLabel, queue_in
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.items import ReviewItem
+from skill_evaluator.judges.review.queue import ReviewLabel, queue_in
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_calibration import calibration_page, calibration_words
 from skill_evaluator.reports.judge_results import judged_blocks, judged_doubts

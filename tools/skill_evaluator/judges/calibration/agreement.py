@@ -25,8 +25,8 @@ from skill_evaluator.judges.calibration.results import (
 )
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.statistics.agreement import Floats, confusion, spearman, trust_of
+from skill_evaluator.judges.statistics.biases import own_noise, position_bias, shift
 from skill_evaluator.judges.statistics.bounded import BAR, Figure, difference, mean_within, rate
-from skill_evaluator.judges.statistics.habits import own_noise, position_bias, shift
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key
 

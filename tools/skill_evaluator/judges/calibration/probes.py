@@ -12,7 +12,7 @@ from skill_evaluator.judges.calibration.corruption import json_value
 from skill_evaluator.judges.calibration.labels import Labels
 from skill_evaluator.judges.calibration.results import BiasResult
 from skill_evaluator.judges.modes.pairwise import OVERALL
-from skill_evaluator.judges.statistics.habits import shift
+from skill_evaluator.judges.statistics.biases import shift
 from skill_evaluator.text import nearest
 
 Tops = Mapping[str, int]

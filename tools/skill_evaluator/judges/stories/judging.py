@@ -17,8 +17,8 @@ from skill_evaluator.judges.asking.judging import Asking, write_papers
 from skill_evaluator.judges.asking.options import BatchJudgingRequest, JudgingRequest
 from skill_evaluator.judges.asking.story import AskedJudging, Bench, JudgeRun, JudgingSize
 from skill_evaluator.judges.panel.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage
-from skill_evaluator.judges.people.items import Doubts, ReviewReason, for_people
-from skill_evaluator.judges.people.queue import queue_in
+from skill_evaluator.judges.review.items import Doubts, ReviewReason, for_people
+from skill_evaluator.judges.review.queue import queue_in
 from skill_evaluator.judges.stories.batches import (
     JudgeT,
     JudgeTask,

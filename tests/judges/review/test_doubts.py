@@ -86,7 +86,7 @@ UNSURE = (compared("first", confidence=0.2), compared("second", confidence=0.2))
         ("a random sample", "score", [written(3)], 1, ["random"]),
         ("a random sample", "pairwise", AGREED, 1, ["random"]),
         ("a random sample", "regression", [SAME, SAME], 1, ["random"]),
-        ("a block, which is never in the sample", "regression", [BLOCKING] * 2, 1, ["block"]),
+        ("a block, which is not drawn", "regression", [BLOCKING] * 2, 1, ["block"]),
     ],
 )
 def test_what_feeds_the_queue(

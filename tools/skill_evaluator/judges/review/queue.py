@@ -16,7 +16,7 @@ from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.asking.results import Order
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
-from skill_evaluator.judges.people.items import ReviewId, ReviewItem, ReviewQuestion
+from skill_evaluator.judges.review.items import ReviewId, ReviewItem, ReviewQuestion
 from skill_evaluator.text import listed, nearest
 
 PICKS = ("1", "2", "tie")

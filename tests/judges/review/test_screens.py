@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.steps import ReviewScreen, differences
+from skill_evaluator.judges.review.items import ReviewQuestion, review_item
+from skill_evaluator.judges.review.screens import ReviewScreen, differences
 
 from tests.support.reviews import NOON, change, pair, scored
 

@@ -10,8 +10,8 @@ from typing import Literal
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.modes.ship_rules import Impact
-from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion
-from skill_evaluator.judges.people.queue import ReviewAnswer, ReviewLabel, allowed_answers, refuse_misfit
+from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion
+from skill_evaluator.judges.review.queue import ReviewAnswer, ReviewLabel, allowed_answers, refuse_misfit
 
 _IMPACT = "impact of the difference in"
 _IMPACTS: Mapping[str, Impact] = {"1": "low", "2": "medium", "3": "high"}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.judges.people.queue import latest
+from skill_evaluator.judges.review.queue import latest
 
 from tests.support.review_page import a_browser, review_page  # noqa: F401
 from tests.support.reviews import change, pair, queue_of, scored

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.people.items import ReviewQuestion, review_item
-from skill_evaluator.judges.people.queue import LABELS, QUEUE, ReviewQueue, latest
+from skill_evaluator.judges.review.items import ReviewQuestion, review_item
+from skill_evaluator.judges.review.queue import LABELS, QUEUE, ReviewQueue, latest
 
 from tests.support.reviews import change, label, pair, queue_of, scored
 

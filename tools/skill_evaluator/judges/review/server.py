@@ -19,10 +19,10 @@ from skill_evaluator.display import loopback
 from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import StrictModel
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.people.items import ReviewId
-from skill_evaluator.judges.people.labelled import status_lines
-from skill_evaluator.judges.people.queue import ReviewLabel, ReviewQueue, item_of, latest
-from skill_evaluator.judges.people.steps import ReviewScreen, differences
+from skill_evaluator.judges.review.export import status_lines
+from skill_evaluator.judges.review.items import ReviewId
+from skill_evaluator.judges.review.queue import ReviewLabel, ReviewQueue, item_of, latest
+from skill_evaluator.judges.review.screens import ReviewScreen, differences
 
 
 def item_screen(screen: ReviewScreen, label: ReviewLabel | None) -> dict[str, Any]:

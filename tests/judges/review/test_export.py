@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.labels import read_labels
-from skill_evaluator.judges.people.items import ReviewItem
-from skill_evaluator.judges.people.labelled import ExportedLabels, export_labels, status_lines
-from skill_evaluator.judges.people.queue import ReviewLabel
+from skill_evaluator.judges.review.export import ExportedLabels, export_labels, status_lines
+from skill_evaluator.judges.review.items import ReviewItem
+from skill_evaluator.judges.review.queue import ReviewLabel
 
 from tests.support.reviews import change, label, pair, queue_of, scored
 

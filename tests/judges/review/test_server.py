@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display.loopback import HOST
-from skill_evaluator.judges.people.queue import LABELS, latest
-from skill_evaluator.judges.people.server import ReviewServer
+from skill_evaluator.judges.review.queue import LABELS, latest
+from skill_evaluator.judges.review.server import ReviewServer
 
 from tests.support.reviews import change, pair, queue_of, scored
 

@@ -37,7 +37,7 @@ _SHOWN = ("kind", "document", "reference", "outputs", "questions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """The result of queueing items: `fresh` items of the `given` items are new."""
+    """Counts of queued items: `fresh` ones of all are new."""
 
     folder: Path
     fresh: int

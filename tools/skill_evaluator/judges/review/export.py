@@ -12,8 +12,8 @@ from skill_evaluator.judges.asking.results import Winner
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import IMPACTS
-from skill_evaluator.judges.people.items import ReviewItem, ReviewQuestion
-from skill_evaluator.judges.people.queue import (
+from skill_evaluator.judges.review.items import ReviewItem, ReviewQuestion
+from skill_evaluator.judges.review.queue import (
     LabelsByItem,
     ReviewAnswer,
     ReviewLabel,
